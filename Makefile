@@ -1,0 +1,70 @@
+# Everything runs in .venv, which each target makes or updates first when pyproject.toml has changed.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+PYTEST_ARGS ?=
+
+# The first Python that is new enough; an existing .venv is kept.
+PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \
+	&& echo $$p && break; done)
+
+.PHONY: help demo test lint types unit bench venv java clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    a word count over an endless text, about 15 seconds"
+	@echo "make test    lint, types and all tests"
+	@echo "make lint    ruff"
+	@echo "make types   mypy --strict"
+	@echo "make bench   throughput measurements"
+	@echo "make venv    only set up .venv"
+	@echo "make clean   remove .venv and caches"
+
+demo: venv java
+	@$(BIN)/python -m penstock.demo
+
+test: lint types unit
+
+lint: venv
+	$(BIN)/ruff check src tests $(wildcard examples benchmarks)
+
+types: venv
+	$(BIN)/mypy
+
+unit: venv java
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: venv java
+	@test -d benchmarks || { echo "There are no benchmarks in this checkout (no benchmarks/ folder)." >&2; exit 1; }
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+venv: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { \
+	  echo "Penstock needs Python 3.10 or newer, and no python3 on the PATH is; install one (Debian: apt-get install python3 python3-venv)." >&2; \
+	  exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
+	  rm -rf $(VENV); \
+	  echo "$(PYTHON) cannot make a virtual environment; install its venv module (Debian: apt-get install python3-venv)." >&2; \
+	  exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+# Java 17 or newer from JAVA_HOME or the PATH; on Debian, root gets it installed.
+java:
+	@java="$${JAVA_HOME:+$$JAVA_HOME/bin/}java"; \
+	major() { "$$1" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1; }; \
+	found="$$(major "$$java" 2>/dev/null)"; \
+	if [ "$${found:-0}" -ge 17 ]; then exit 0; fi; \
+	if [ -z "$${JAVA_HOME:-}" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	  echo "Installing Java 17 (openjdk-17-jre-headless)"; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq openjdk-17-jre-headless >/dev/null && exit 0; \
+	fi; \
+	echo "Penstock needs Java 17 or newer ($${found:+found version $$found at }$${found:+$$java; }install openjdk-17-jre-headless and set JAVA_HOME or the PATH)." >&2; \
+	exit 1
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
