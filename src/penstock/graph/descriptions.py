@@ -1,0 +1,234 @@
+"""What each operator is to do, as immutable values. `penstock.runtime` builds the operators that do it.
+
+User functions are kept as the user gave them: an instance of a function class, or a plain callable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.common.watermark_strategy import WatermarkStrategy
+
+KeySelectorFunction = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorDescription:
+    """Base of all operators."""
+
+    @property
+    def is_keyed(self) -> bool:
+        """True if the operator's state and timers belong to a key."""
+        return False
+
+
+# --- one input, no state -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class MapDescription(OperatorDescription):
+    function: Any
+
+
+@dataclass(frozen=True, eq=False)
+class FlatMapDescription(OperatorDescription):
+    function: Any
+
+
+@dataclass(frozen=True, eq=False)
+class FilterDescription(OperatorDescription):
+    function: Any
+
+
+@dataclass(frozen=True, eq=False)
+class WatermarksDescription(OperatorDescription):
+    """Timestamps and watermarks assigned in the middle of a stream (or chained to a source)."""
+
+    strategy: WatermarkStrategy
+    auto_watermark_interval_ms: int = 200
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessDescription(OperatorDescription):
+    function: Any
+
+
+# --- keyed ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class KeyedDescription(OperatorDescription):
+    """An operator behind key_by. `key_selector` gives the key of an element where the exchange did not."""
+
+    key_selector: KeySelectorFunction
+
+    @property
+    def is_keyed(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class ReduceDescription(KeyedDescription):
+    """A rolling reduce: every element gives the new value of its key; in batch mode only the last one is emitted."""
+
+    function: Any
+    only_final: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class KeyedProcessDescription(KeyedDescription):
+    function: Any
+
+
+@dataclass(frozen=True, eq=False)
+class WindowDescription(KeyedDescription):
+    """A window operator.
+
+    Exactly one of three contents: `reduce_function`, `aggregate_function`, or neither (all elements are kept).
+    `window_function` gets the contents when the window fires (None: the aggregate itself is emitted).
+    `takes_iterable` is False for a window function that wants (key-less) AllWindow calls: see `is_all`.
+    """
+
+    assigner: Any
+    trigger: Any
+    evictor: Any = None
+    allowed_lateness_ms: int = 0
+    late_tag: Any = None
+    reduce_function: Any = None
+    aggregate_function: Any = None
+    window_function: Any = None
+    is_all: bool = False
+    """True for window_all: the window function is called without a key."""
+
+
+# --- two inputs ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class TwoInputDescription(OperatorDescription):
+    """An operator with two inputs. `key_selectors` are set when both are keyed (one: only the first is)."""
+
+    function: Any
+    key_selectors: tuple[KeySelectorFunction | None, KeySelectorFunction | None] = (None, None)
+
+    @property
+    def is_keyed(self) -> bool:
+        return self.key_selectors[0] is not None
+
+
+@dataclass(frozen=True, eq=False)
+class CoMapDescription(TwoInputDescription):
+    pass
+
+
+@dataclass(frozen=True, eq=False)
+class CoFlatMapDescription(TwoInputDescription):
+    pass
+
+
+@dataclass(frozen=True, eq=False)
+class CoProcessDescription(TwoInputDescription):
+    pass
+
+
+@dataclass(frozen=True, eq=False)
+class BroadcastProcessDescription(TwoInputDescription):
+    """The second input is the broadcast one; `state_descriptors` name its broadcast state."""
+
+    state_descriptors: tuple[Any, ...] = ()
+
+
+# --- sources -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SourceDescription(OperatorDescription):
+    """Base of all sources. `is_bounded` is True if the source ends by itself."""
+
+    @property
+    def is_bounded(self) -> bool:
+        raise NotImplementedError
+
+    @property
+    def max_source_parallelism(self) -> int | None:
+        """1 for a source that cannot be read in parallel, None if any parallelism will do."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class CollectionSourceDescription(SourceDescription):
+    values: Sequence[Any]
+
+    @property
+    def is_bounded(self) -> bool:
+        return True
+
+    @property
+    def max_source_parallelism(self) -> int | None:
+        return 1
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceSourceDescription(SourceDescription):
+    """The numbers `start` to `end`, both included, split among the subtasks."""
+
+    start: int
+    end: int
+
+    @property
+    def is_bounded(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class SocketSourceDescription(SourceDescription):
+    host: str
+    port: int
+    delimiter: str = "\n"
+    max_retries: int = 0
+    """Connection attempts after a lost or refused connection; negative means for ever."""
+    retry_delay_ms: int = 500
+
+    @property
+    def is_bounded(self) -> bool:
+        return False
+
+    @property
+    def max_source_parallelism(self) -> int | None:
+        return 1
+
+
+# --- sinks ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SinkDescription(OperatorDescription):
+    """Base of all sinks."""
+
+
+@dataclass(frozen=True, eq=False)
+class DriverSinkDescription(SinkDescription):
+    """A sink whose work is done in the driver: no stage of its own is needed for it."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrintSinkDescription(DriverSinkDescription):
+    identifier: str = ""
+    stream: Literal["stdout", "stderr"] = "stdout"
+    type_info: TypeInformation | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CollectSinkDescription(DriverSinkDescription):
+    """Hands the values to the iterator of execute_and_collect."""
+
+    collect_id: str
+
+
+@dataclass(frozen=True, eq=False)
+class SinkFunctionDescription(SinkDescription):
+    function: Any

@@ -1,0 +1,1 @@
+"""One subtask: chains, operators, windowing, timers, watermarks, state. Plain Python, no Spark."""

@@ -1,0 +1,32 @@
+"""What travels between operators: batches of elements, and the marks between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+Timestamps = Sequence["int | None"]
+
+
+class Batch(NamedTuple):
+    """Elements in order. `timestamps` is None when no element has one; `keys` is None when they were not computed."""
+
+    values: list[Any]
+    timestamps: Timestamps | None = None
+    keys: list[Any] | None = None
+
+
+class Output(Protocol):
+    """Where an operator emits. Order among elements, watermarks and status marks is kept."""
+
+    def collect(self, value: Any, timestamp: int | None) -> None: ...
+
+    def collect_batch(self, values: list[Any], timestamps: Timestamps | None) -> None: ...
+
+    def collect_side(self, tag_id: str, value: Any, timestamp: int | None) -> None: ...
+
+    def emit_watermark(self, watermark: int) -> None: ...
+
+    def emit_status(self, idle: bool) -> None: ...
+
+    def flush(self) -> None: ...

@@ -1,0 +1,146 @@
+"""Which key group a key belongs to, and which subtask owns a key group.
+
+The hash must be the same in every process, on every machine and in every later version, because state files are
+laid out by it. It must also agree with Python's equality (`1 == 1.0 == True` is one key), because state tables are
+dictionaries.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import pickle
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.exceptions import InvalidProgramError
+
+DEFAULT_LOWER_BOUND_MAX_PARALLELISM = 1 << 7
+UPPER_BOUND_MAX_PARALLELISM = 1 << 15
+
+
+def stable_hash(key: Any) -> int:
+    """A 32-bit hash of a key that never depends on the process."""
+    hasher = _HASHERS.get(type(key))
+    return hasher(key) if hasher is not None else _hash_other(key)
+
+
+def _hash_text(key: str) -> int:
+    return zlib.crc32(key.encode("utf-8", "surrogatepass"))
+
+
+def _hash_number(key: Any) -> int:
+    # CPython's hash of a number is a function of its value alone, and equal for equal numbers of any type.
+    value = hash(key)
+    return (value ^ (value >> 32)) & 0xFFFFFFFF
+
+
+def _hash_sequence(key: Any) -> int:
+    result = 1
+    for item in key:
+        result = (31 * result + stable_hash(item)) & 0xFFFFFFFF
+    return result
+
+
+def _hash_set(key: frozenset[Any]) -> int:
+    result = 0
+    for item in key:
+        result ^= murmur_mix(stable_hash(item))
+    return result
+
+
+def _hash_other(key: Any) -> int:
+    if isinstance(key, enum.Enum):
+        return _hash_text(key.name)
+    if isinstance(key, (int, float, complex)):
+        return _hash_number(key)
+    if isinstance(key, str):
+        return _hash_text(key)
+    if isinstance(key, tuple):
+        return _hash_sequence(key)
+    if dataclasses.is_dataclass(key) and not isinstance(key, type):
+        return _hash_sequence(getattr(key, field.name) for field in dataclasses.fields(key))
+    return zlib.crc32(pickle.dumps(key, protocol=4))
+
+
+_HASHERS: dict[type, Callable[[Any], int]] = {
+    str: _hash_text,
+    bytes: zlib.crc32,
+    int: _hash_number,
+    bool: _hash_number,
+    float: _hash_number,
+    complex: _hash_number,
+    type(None): lambda _: 0,
+    tuple: _hash_sequence,
+    frozenset: _hash_set,
+}
+
+
+def murmur_mix(code: int) -> int:
+    """Flink's MathUtils.murmurHash of one 32-bit value: spreads neighbouring hashes over all key groups."""
+    code = (code * 0xCC9E2D51) & 0xFFFFFFFF
+    code = ((code << 15) | (code >> 17)) & 0xFFFFFFFF
+    code = (code * 0x1B873593) & 0xFFFFFFFF
+    code = ((code << 13) | (code >> 19)) & 0xFFFFFFFF
+    code = (code * 5 + 0xE6546B64) & 0xFFFFFFFF
+    code ^= 4
+    code ^= code >> 16
+    code = (code * 0x85EBCA6B) & 0xFFFFFFFF
+    code ^= code >> 13
+    code = (code * 0xC2B2AE35) & 0xFFFFFFFF
+    code ^= code >> 16
+    # Java's int is signed here: the absolute value, except for the smallest one, which has none.
+    return code if code < 0x80000000 else (0x100000000 - code) & 0x7FFFFFFF
+
+
+def key_group_of(key: Any, max_parallelism: int) -> int:
+    """The key group of `key`, between 0 and `max_parallelism` - 1."""
+    try:
+        hash(key)
+    except TypeError:
+        raise InvalidProgramError(
+            f"the key {key!r} is of type {type(key).__name__}, which is not hashable; key_by needs a hashable key: "
+            f"return a str, a number, a tuple or another immutable value"
+        ) from None
+    return murmur_mix(stable_hash(key)) % max_parallelism
+
+
+def subtask_of_key_group(group: int, max_parallelism: int, parallelism: int) -> int:
+    """Flink's formula: group * parallelism / max parallelism."""
+    return group * parallelism // max_parallelism
+
+
+def key_group_range(subtask: int, max_parallelism: int, parallelism: int) -> range:
+    """The key groups that `subtask` owns: the inverse of `subtask_of_key_group`."""
+    start = (subtask * max_parallelism + parallelism - 1) // parallelism
+    end = ((subtask + 1) * max_parallelism - 1) // parallelism
+    return range(start, end + 1)
+
+
+def default_max_parallelism(parallelism: int) -> int:
+    """Flink's default: 1.5 times the parallelism as a power of two, at least 128 and at most 32768."""
+    wanted = parallelism + parallelism // 2
+    power = 1 << max(0, wanted - 1).bit_length()
+    return min(max(power, DEFAULT_LOWER_BOUND_MAX_PARALLELISM), UPPER_BOUND_MAX_PARALLELISM)
+
+
+class KeyGroupCache:
+    """Remembers the key groups of keys seen lately: hot keys are hashed once, and memory stays bounded."""
+
+    def __init__(self, max_parallelism: int, limit: int = 1 << 17) -> None:
+        self.max_parallelism = max_parallelism
+        self._limit = limit
+        self._groups: dict[Any, int] = {}
+
+    def __call__(self, key: Any) -> int:
+        try:
+            group = self._groups.get(key)
+        except TypeError:
+            group = None
+        if group is None:
+            group = key_group_of(key, self.max_parallelism)
+            if len(self._groups) >= self._limit:
+                self._groups.clear()
+            self._groups[key] = group
+        return group

@@ -1,0 +1,126 @@
+"""What every operator of a chain can do, and what the task gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.common.constants import MIN_LONG_VALUE
+from penstock.runtime.batch import Batch, Output
+from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.operator import OperatorStateBackend
+from penstock.runtime.timers import InternalTimerService, OnTimer
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    """Who a subtask is. `attempt` counts restarts from 0."""
+
+    job_id: str
+    job_name: str
+    task_name: str
+    subtask: int
+    parallelism: int
+    max_parallelism: int
+    attempt: int = 0
+    job_parameters: dict[str, str] = field(default_factory=dict)
+
+
+class DriverReport:
+    """What a subtask hands to the driver with its acknowledgement: printed lines and collected values, in order."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[bool, str]] = []
+        """(to stderr, line)"""
+        self.collected: dict[str, list[Any]] = {}
+        """Collect sink id -> values."""
+
+
+@dataclass
+class OperatorContext:
+    """The surroundings of one operator in one subtask."""
+
+    task: TaskInfo
+    operator_name: str
+    operator_id: str
+    clock: Callable[[], int]
+    report: DriverReport = field(default_factory=DriverReport)
+    metrics: dict[str, Any] = field(default_factory=dict)
+    accumulators: dict[str, Any] = field(default_factory=dict)
+    cached_files: dict[str, str] = field(default_factory=dict)
+    current_channel: Callable[[], tuple[int, int]] = lambda: (0, 1)
+    """The channel the current batch came from, and how many there are."""
+
+    def __post_init__(self) -> None:
+        self.keyed_state = KeyedStateBackend(self.operator_name)
+        self.operator_state = OperatorStateBackend(self.operator_name)
+        self.timer_services: dict[str, InternalTimerService] = {}
+
+    def timer_service(self, name: str, on_event_time: OnTimer, on_processing_time: OnTimer) -> InternalTimerService:
+        service = InternalTimerService(name, self.keyed_state, on_event_time, on_processing_time, self.clock)
+        self.timer_services[name] = service
+        return service
+
+    def increment(self, metric: str, by: int = 1) -> None:
+        self.metrics[metric] = self.metrics.get(metric, 0) + by
+
+
+class StreamOperator:
+    """One operator of a chain.
+
+    Life: `setup`, state is restored, `open`, then batches, watermarks and time; `finish` at the end of all input,
+    `close` always. Keyed operators set `context.keyed_state.current_key` before they touch state.
+    """
+
+    context: OperatorContext
+    output: Output
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        self.context = context
+        self.output = output
+        self.current_watermark = MIN_LONG_VALUE
+
+    def open(self) -> None:
+        """Called once, after state was restored and before the first element."""
+
+    def process_batch(self, batch: Batch, input_index: int = 0) -> None:
+        raise NotImplementedError
+
+    def process_watermark(self, watermark: int) -> None:
+        """Fire the timers up to `watermark`, then pass it on."""
+        self.current_watermark = watermark
+        for service in self.context.timer_services.values():
+            service.advance_watermark(watermark)
+        self.output.emit_watermark(watermark)
+
+    def process_status(self, idle: bool) -> None:
+        self.output.emit_status(idle)
+
+    def advance_processing_time(self, now_ms: int) -> None:
+        for service in self.context.timer_services.values():
+            service.advance_processing_time(now_ms)
+
+    def next_processing_time(self) -> int | None:
+        """When this operator wants to be woken although no input came."""
+        times = [service.processing_time.next_timestamp() for service in self.context.timer_services.values()]
+        return min((time for time in times if time is not None), default=None)
+
+    def finish(self) -> None:
+        """All input has ended; what is still held back may be emitted."""
+
+    def close(self) -> None:
+        """Release what `open` acquired; also called after a failure."""
+
+    def snapshot_state(self, checkpoint_id: int) -> None:
+        """Write what must survive into `context.operator_state` before the task takes its snapshot."""
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is complete: what was prepared for it may be committed."""
+
+    def task_memory(self) -> Any:
+        """What must go on in another process in the next epoch but is not state: watermark generators and the like."""
+        return None
+
+    def restore_task_memory(self, memory: Any) -> None:
+        """Take back what `task_memory` gave."""
