@@ -1,0 +1,20 @@
+"""What happens to checkpoints when a job is cancelled."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+__all__ = ["ExternalizedCheckpointRetention"]
+
+
+class ExternalizedCheckpointRetention(Enum):
+    """Whether the last checkpoints outlive a cancelled job. A failed job keeps them unless there are none to keep."""
+
+    DELETE_ON_CANCELLATION = 0
+    """Deleted when the job is cancelled, kept when it fails."""
+
+    RETAIN_ON_CANCELLATION = 1
+    """Kept when the job is cancelled or fails; remove them by hand when no longer needed."""
+
+    NO_EXTERNALIZED_CHECKPOINTS = 2
+    """Deleted whenever the job ends."""

@@ -1,0 +1,118 @@
+"""Functions called element by element, without time or state of their own."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from penstock.datastream.functions.base import Function
+
+
+class MapFunction(Function):
+    """Turns each element into exactly one other."""
+
+    @abstractmethod
+    def map(self, value: Any) -> Any:
+        """The element that takes the place of `value`."""
+
+
+class CoMapFunction(Function):
+    """Maps the elements of two connected streams, with one instance for both."""
+
+    @abstractmethod
+    def map1(self, value: Any) -> Any:
+        """The result for an element of the first stream."""
+
+    @abstractmethod
+    def map2(self, value: Any) -> Any:
+        """The result for an element of the second stream."""
+
+
+class FlatMapFunction(Function):
+    """Turns each element into any number of others."""
+
+    @abstractmethod
+    def flat_map(self, value: Any) -> Iterable[Any] | None:
+        """Yield (or return a collection of) the elements that take the place of `value`."""
+
+
+class CoFlatMapFunction(Function):
+    """Flat-maps the elements of two connected streams, with one instance for both."""
+
+    @abstractmethod
+    def flat_map1(self, value: Any) -> Iterable[Any] | None:
+        """Yield the results for an element of the first stream."""
+
+    @abstractmethod
+    def flat_map2(self, value: Any) -> Iterable[Any] | None:
+        """Yield the results for an element of the second stream."""
+
+
+class FilterFunction(Function):
+    """Keeps some elements."""
+
+    @abstractmethod
+    def filter(self, value: Any) -> bool:
+        """True keeps the element. It must not be changed here."""
+
+
+class ReduceFunction(Function):
+    """Combines two values of a type into one of the same type."""
+
+    @abstractmethod
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """The combination of both; the order of combining is not fixed, so it should be associative."""
+
+
+class ReduceFunctionWrapper(ReduceFunction):
+    """A plain callable of two values as a ReduceFunction."""
+
+    def __init__(self, func: Callable[[Any, Any], Any]) -> None:
+        self._func = func
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return self._func(value1, value2)
+
+
+class AggregateFunction(Function):
+    """Aggregates elements into an accumulator, which may have another type than input and result."""
+
+    @abstractmethod
+    def create_accumulator(self) -> Any:
+        """A fresh accumulator that has seen nothing."""
+
+    @abstractmethod
+    def add(self, value: Any, accumulator: Any) -> Any:
+        """The accumulator after `value`; may change and return the one passed in."""
+
+    @abstractmethod
+    def get_result(self, accumulator: Any) -> Any:
+        """The result that `accumulator` stands for."""
+
+    @abstractmethod
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        """One accumulator for the elements of both; needed by merging windows such as sessions."""
+
+
+class KeySelector(Function):
+    """Extracts the key of an element."""
+
+    @abstractmethod
+    def get_key(self, value: Any) -> Any:
+        """The key; equal elements must always give equal keys."""
+
+
+class Partitioner(Function):
+    """Chooses the partition an element goes to."""
+
+    @abstractmethod
+    def partition(self, key: Any, num_partitions: int) -> int:
+        """A number from 0 to `num_partitions` - 1."""
+
+
+class NullByteKeySelector(KeySelector):
+    """Gives every element the same key, so that a non-keyed stream can use keyed operators."""
+
+    def get_key(self, value: Any) -> int:
+        return 0

@@ -1,0 +1,69 @@
+"""Sources that push elements from a Python loop."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.datastream.functions.base import Function, RichFunction
+
+
+class SourceContext(ABC):
+    """Where a source function emits elements and watermarks."""
+
+    @abstractmethod
+    def collect(self, element: Any) -> None:
+        """Emit an element without a timestamp (with ingestion time in processing-time jobs)."""
+
+    @abstractmethod
+    def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
+        """Emit an element with its event time in milliseconds."""
+
+    @abstractmethod
+    def emit_watermark(self, timestamp: int) -> None:
+        """Say that no element at or before `timestamp` will follow."""
+
+    @abstractmethod
+    def mark_as_temporarily_idle(self) -> None:
+        """Say that nothing comes for now, so that others need not wait for this source's watermark."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Called by the runtime after `run` returned."""
+
+
+class SourceFunction(Function):
+    """Emits elements until it ends or is cancelled; runs with parallelism 1 unless it is a ParallelSourceFunction.
+
+    Elements are spooled before they enter the job, so even a source that cannot repeat itself is replayed after
+    a failure.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> SourceFunction:
+        if cls is SourceFunction and (args or kwargs):
+            raise UnsupportedFeatureError(
+                f"SourceFunction({args[0] if args else kwargs!r}): a Java source class cannot run here; "
+                "write a subclass with run(ctx) and cancel(), or use env.from_source(...) with a connector"
+            )
+        return super().__new__(cls)
+
+    @abstractmethod
+    def run(self, ctx: SourceContext) -> None:
+        """Emit elements through `ctx`; returning ends a bounded source."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Make `run` return soon; called from another thread."""
+
+
+class ParallelSourceFunction(SourceFunction):
+    """A source function that runs in as many subtasks as its parallelism says."""
+
+
+class RichSourceFunction(RichFunction, SourceFunction):
+    """A source function with a runtime context."""
+
+
+class RichParallelSourceFunction(RichFunction, ParallelSourceFunction):
+    """A parallel source function with a runtime context."""

@@ -1,0 +1,160 @@
+"""Metrics and the groups that name them. Plain Python objects: a runtime reads and merges their values."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+
+class Metric(ABC):
+    """Something that has a value at any time."""
+
+    @abstractmethod
+    def get_value(self) -> Any:
+        """The current value, as reports show it."""
+
+
+class Counter(Metric):
+    """Counts up and down."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def inc(self, n: int = 1) -> None:
+        self._count += n
+
+    def dec(self, n: int = 1) -> None:
+        self._count -= n
+
+    def get_count(self) -> int:
+        return self._count
+
+    def get_value(self) -> int:
+        return self._count
+
+
+class Gauge(Metric):
+    """Shows what a function returns; it is called only when somebody looks."""
+
+    def __init__(self, read: Callable[[], Any]) -> None:
+        self._read = read
+
+    def get_value(self) -> Any:
+        return self._read()
+
+
+class Meter(Metric):
+    """Counts events and tells how many there were per second over a span of time.
+
+    :param time_span_in_seconds: How far back the rate looks.
+    :param clock: Seconds from any fixed point.
+    """
+
+    def __init__(self, time_span_in_seconds: int = 60, clock: Callable[[], float] = time.monotonic) -> None:
+        if time_span_in_seconds <= 0:
+            raise ValueError(f"Meter: time_span_in_seconds must be positive, got {time_span_in_seconds}")
+        self._span = time_span_in_seconds
+        self._clock = clock
+        self._count = 0
+        self._per_second: deque[tuple[int, int]] = deque()
+
+    def mark_event(self, value: int = 1) -> None:
+        self._count += value
+        second = int(self._clock())
+        if self._per_second and self._per_second[-1][0] == second:
+            value += self._per_second.pop()[1]
+        self._per_second.append((second, value))
+        self._forget(second)
+
+    def get_count(self) -> int:
+        return self._count
+
+    def get_rate(self) -> float:
+        """Events per second over the time span."""
+        self._forget(int(self._clock()))
+        return sum(events for _, events in self._per_second) / self._span
+
+    def get_value(self) -> float:
+        return self.get_rate()
+
+    def _forget(self, now: int) -> None:
+        while self._per_second and self._per_second[0][0] <= now - self._span:
+            self._per_second.popleft()
+
+
+class Distribution(Metric):
+    """Sum, count, smallest and largest of the values seen."""
+
+    def __init__(self) -> None:
+        self.sum = 0
+        self.count = 0
+        self.min: int | None = None
+        self.max: int | None = None
+
+    def update(self, value: int) -> None:
+        self.sum += value
+        self.count += 1
+        self.min = value if self.min is None or value < self.min else self.min
+        self.max = value if self.max is None or value > self.max else self.max
+
+    def get_value(self) -> dict[str, float | None]:
+        mean = self.sum / self.count if self.count else None
+        return {"sum": self.sum, "count": self.count, "min": self.min, "max": self.max, "mean": mean}
+
+
+M = TypeVar("M", bound=Metric)
+
+
+class MetricGroup:
+    """Names metrics. Asking again for a name of the same kind gives the same metric."""
+
+    def __init__(self, scope: tuple[str, ...] = (), variables: dict[str, str] | None = None) -> None:
+        self.scope = scope
+        self.variables = dict(variables or {})
+        self._metrics: dict[str, Metric] = {}
+        self._groups: dict[tuple[str, ...], MetricGroup] = {}
+
+    def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
+        """A group inside this one; with `extra`, `name` is a variable that has `extra` as its value."""
+        path = (name,) if extra is None else (name, extra)
+        if path not in self._groups:
+            variables = self.variables if extra is None else {**self.variables, name: extra}
+            self._groups[path] = MetricGroup(self.scope + path, variables)
+        return self._groups[path]
+
+    def counter(self, name: str) -> Counter:
+        return self._register(name, Counter, Counter)
+
+    def gauge(self, name: str, obj: Callable[[], Any]) -> None:
+        """Show what `obj()` returns."""
+        if not callable(obj):
+            raise TypeError(f"gauge {self._full_name(name)!r}: expected a function without arguments, got {obj!r}")
+        self._register(name, Gauge, lambda: Gauge(obj))
+
+    def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
+        return self._register(name, Meter, lambda: Meter(time_span_in_seconds))
+
+    def distribution(self, name: str) -> Distribution:
+        return self._register(name, Distribution, Distribution)
+
+    def metrics(self) -> Iterator[tuple[str, Metric]]:
+        """Every metric of this group and those inside it, by full name such as `my_group.my_counter`."""
+        for name, metric in self._metrics.items():
+            yield self._full_name(name), metric
+        for group in self._groups.values():
+            yield from group.metrics()
+
+    def _register(self, name: str, kind: type[M], make: Callable[[], M]) -> M:
+        metric = self._metrics.setdefault(name, make())
+        if not isinstance(metric, kind):
+            raise ValueError(
+                f"metric {self._full_name(name)!r} is a {type(metric).__name__} already and cannot be a "
+                f"{kind.__name__} too; choose another name"
+            )
+        return metric
+
+    def _full_name(self, name: str) -> str:
+        return ".".join((*self.scope, name))
