@@ -1,0 +1,1 @@
+"""Running programs written for PyFlink as they are."""
