@@ -16,9 +16,6 @@ from typing import Any
 
 from penstock.common.exceptions import InvalidProgramError
 
-DEFAULT_LOWER_BOUND_MAX_PARALLELISM = 1 << 7
-UPPER_BOUND_MAX_PARALLELISM = 1 << 15
-
 
 def stable_hash(key: Any) -> int:
     """A 32-bit hash of a key that never depends on the process."""
@@ -116,13 +113,6 @@ def key_group_range(subtask: int, max_parallelism: int, parallelism: int) -> ran
     start = (subtask * max_parallelism + parallelism - 1) // parallelism
     end = ((subtask + 1) * max_parallelism - 1) // parallelism
     return range(start, end + 1)
-
-
-def default_max_parallelism(parallelism: int) -> int:
-    """Flink's default: 1.5 times the parallelism as a power of two, at least 128 and at most 32768."""
-    wanted = parallelism + parallelism // 2
-    power = 1 << max(0, wanted - 1).bit_length()
-    return min(max(power, DEFAULT_LOWER_BOUND_MAX_PARALLELISM), UPPER_BOUND_MAX_PARALLELISM)
 
 
 class KeyGroupCache:

@@ -1,0 +1,127 @@
+"""ExecutionGraph: one vertex per subtask, with the state of its current attempt."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
+from penstock.graph.partitioners import connected_upstream
+
+
+class ExecutionState(Enum):
+    CREATED = "CREATED"
+    SCHEDULED = "SCHEDULED"
+    DEPLOYING = "DEPLOYING"
+    INITIALIZING = "INITIALIZING"
+    RUNNING = "RUNNING"
+    FINISHED = "FINISHED"
+    CANCELING = "CANCELING"
+    CANCELED = "CANCELED"
+    FAILED = "FAILED"
+    RECONCILING = "RECONCILING"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in (ExecutionState.FINISHED, ExecutionState.CANCELED, ExecutionState.FAILED)
+
+
+_S = ExecutionState
+_ENDINGS = {_S.FAILED, _S.CANCELED}
+_LEGAL: dict[ExecutionState, set[ExecutionState]] = {
+    _S.CREATED: {_S.SCHEDULED, _S.RECONCILING, *_ENDINGS},
+    _S.SCHEDULED: {_S.DEPLOYING, *_ENDINGS},
+    _S.DEPLOYING: {_S.INITIALIZING, _S.CANCELING, *_ENDINGS},
+    _S.INITIALIZING: {_S.RUNNING, _S.CANCELING, *_ENDINGS},
+    _S.RUNNING: {_S.FINISHED, _S.CANCELING, *_ENDINGS},
+    _S.CANCELING: {_S.CANCELED, _S.FAILED},
+    _S.RECONCILING: {_S.RUNNING, _S.FINISHED, *_ENDINGS},
+    _S.FINISHED: set(),
+    _S.CANCELED: set(),
+    _S.FAILED: set(),
+}
+
+
+class IllegalTransitionError(RuntimeError):
+    """An execution was asked to take a step that its state does not allow."""
+
+
+@dataclass
+class Execution:
+    """One attempt of one subtask."""
+
+    attempt: int
+    state: ExecutionState = ExecutionState.CREATED
+
+    def transition_to(self, state: ExecutionState) -> None:
+        if state not in _LEGAL[self.state]:
+            raise IllegalTransitionError(f"an execution cannot go from {self.state.value} to {state.value}")
+        self.state = state
+
+
+@dataclass
+class ExecutionVertex:
+    """One subtask."""
+
+    job_vertex: JobVertex
+    subtask: int
+    current: Execution = field(default_factory=lambda: Execution(0))
+
+    @property
+    def state(self) -> ExecutionState:
+        return self.current.state
+
+    @property
+    def name(self) -> str:
+        return f"{self.job_vertex.name} ({self.subtask + 1}/{self.job_vertex.parallelism})"
+
+    def new_attempt(self) -> Execution:
+        """Start over after the current attempt has ended."""
+        if not self.state.is_terminal:
+            raise IllegalTransitionError(f"{self.name} is {self.state.value}: its attempt has not ended")
+        self.current = Execution(self.current.attempt + 1)
+        return self.current
+
+
+@dataclass
+class ExecutionJobVertex:
+    """All subtasks of one vertex."""
+
+    job_vertex: JobVertex
+    subtasks: list[ExecutionVertex]
+
+
+class ExecutionGraph:
+    """The parallel form of a JobGraph."""
+
+    def __init__(self, job_graph: JobGraph) -> None:
+        self.job_graph = job_graph
+        self.job_vertices = [
+            ExecutionJobVertex(vertex, [ExecutionVertex(vertex, subtask) for subtask in range(vertex.parallelism)])
+            for vertex in job_graph.vertices
+        ]
+
+    def vertices(self) -> Iterator[ExecutionVertex]:
+        return itertools.chain.from_iterable(each.subtasks for each in self.job_vertices)
+
+    def channels_into(self, vertex: JobVertex, subtask: int) -> list[tuple[JobEdge, int]]:
+        """Every (edge, upstream subtask) that sends to this subtask."""
+        return [
+            (edge, upstream)
+            for edge in self.job_graph.in_edges(vertex.id)
+            for upstream in connected_upstream(
+                edge.partitioner,
+                subtask,
+                self.job_graph.vertices[edge.source_vertex].parallelism,
+                vertex.parallelism,
+            )
+        ]
+
+    def transition_all(self, *states: ExecutionState) -> None:
+        """Take every subtask that has not ended through `states`."""
+        for vertex in self.vertices():
+            for state in states:
+                if not vertex.state.is_terminal:
+                    vertex.current.transition_to(state)

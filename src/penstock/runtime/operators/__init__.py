@@ -1,0 +1,41 @@
+"""The operators of a chain, and the one place that knows which class runs which description."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.graph import descriptions as d
+from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.operators.reduce import ReduceOperator
+from penstock.runtime.operators.sinks import CollectSinkOperator, PrintSinkOperator, SinkFunctionOperator
+from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
+from penstock.runtime.operators.watermarks import TimestampsAndWatermarksOperator
+
+
+def _window_operator(description: Any) -> StreamOperator:
+    from penstock.runtime.windowing import build_window_operator
+
+    return build_window_operator(description)
+
+
+_OPERATORS: dict[type[d.OperatorDescription], Callable[[Any], StreamOperator]] = {
+    d.MapDescription: MapOperator,
+    d.FlatMapDescription: FlatMapOperator,
+    d.FilterDescription: FilterOperator,
+    d.WatermarksDescription: TimestampsAndWatermarksOperator,
+    d.ReduceDescription: ReduceOperator,
+    d.WindowDescription: _window_operator,
+    d.PrintSinkDescription: PrintSinkOperator,
+    d.CollectSinkDescription: CollectSinkOperator,
+    d.SinkFunctionDescription: SinkFunctionOperator,
+}
+
+
+def build_operator(description: d.OperatorDescription) -> StreamOperator:
+    """The operator that does what `description` says, not yet set up."""
+    make = _OPERATORS.get(type(description))
+    if make is None:
+        raise UnsupportedFeatureError(f"there is no operator for {type(description).__name__}")
+    return make(description)

@@ -1,0 +1,141 @@
+"""Timestamps and watermarks, assigned at a source or in the middle of a stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
+from penstock.common.watermark_generator import (
+    AscendingTimestampsWatermarks,
+    BoundedOutOfOrdernessWatermarks,
+    NoWatermarks,
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarksWithIdleness,
+)
+from penstock.graph.descriptions import WatermarksDescription
+from penstock.runtime.batch import Batch
+from penstock.runtime.operators.base import StreamOperator
+
+# The generators that only look at the largest timestamp: one call for a whole batch gives what a call for each gives.
+_BY_LARGEST_TIMESTAMP = (BoundedOutOfOrdernessWatermarks, AscendingTimestampsWatermarks, NoWatermarks)
+
+
+class _Emitter(WatermarkOutput):
+    """Flink's WatermarkEmitter: watermarks only rise, and a watermark ends idleness."""
+
+    def __init__(self, operator: TimestampsAndWatermarksOperator) -> None:
+        self._operator = operator
+
+    def emit_watermark(self, watermark: Any) -> None:
+        timestamp = watermark if isinstance(watermark, int) else watermark.timestamp
+        if timestamp > self._operator.current_watermark:
+            self.mark_active()
+            self._operator.send_watermark(timestamp)
+
+    def mark_idle(self) -> None:
+        self._operator.send_status(True)
+
+    def mark_active(self) -> None:
+        self._operator.send_status(False)
+
+
+class TimestampsAndWatermarksOperator(StreamOperator):
+    """Gives each element its timestamp and lets the strategy's generator emit watermarks.
+
+    Watermarks from upstream end here, except the last one, which says that the input has ended. Periodic emission
+    happens at the end of a batch once the interval has passed, and at the end of every epoch; interval 0 means after
+    every element.
+    """
+
+    def __init__(self, description: WatermarksDescription) -> None:
+        self._strategy = description.strategy
+        self._interval_ms = description.auto_watermark_interval_ms
+        self._generator: WatermarkGenerator | None = None
+        self._is_idle = False
+
+    def open(self) -> None:
+        self._assigner = self._strategy.create_timestamp_assigner()
+        if self._generator is None:
+            self._generator = self._strategy.create_watermark_generator(self.context.clock)
+        self._emitter = _Emitter(self)
+        self._last_emit_ms = self.context.clock()
+        self._emits_by_largest = isinstance(self._generator, _BY_LARGEST_TIMESTAMP) and self._interval_ms > 0
+
+    def process_batch(self, batch: Batch, input_index: int = 0) -> None:
+        if not batch.values:
+            return
+        timestamps = self._timestamps_of(batch)
+        if self._emits_by_largest:
+            self.output.collect_batch(batch.values, timestamps)
+            largest = max(MIN_LONG_VALUE if t is None else t for t in timestamps)
+            self._generator_call(batch.values[-1], largest)
+        else:
+            self._process_one_by_one(batch.values, timestamps)
+        if self.context.clock() - self._last_emit_ms >= self._interval_ms:
+            self._emit_periodic()
+
+    def _timestamps_of(self, batch: Batch) -> list[int | None]:
+        if self._assigner is None:
+            return list(batch.timestamps) if batch.timestamps is not None else [None] * len(batch.values)
+        extract = self._assigner.extract_timestamp
+        if batch.timestamps is None:
+            return [extract(value, MIN_LONG_VALUE) for value in batch.values]
+        return [
+            extract(value, MIN_LONG_VALUE if timestamp is None else timestamp)
+            for value, timestamp in zip(batch.values, batch.timestamps, strict=True)
+        ]
+
+    def _process_one_by_one(self, values: list[Any], timestamps: list[int | None]) -> None:
+        collect = self.output.collect
+        for value, timestamp in zip(values, timestamps, strict=True):
+            collect(value, timestamp)
+            self._generator_call(value, MIN_LONG_VALUE if timestamp is None else timestamp)
+            if self._interval_ms == 0:
+                self._emit_periodic()
+
+    def _generator_call(self, value: Any, timestamp: int) -> None:
+        assert self._generator is not None
+        self._generator.on_event(value, timestamp, self._emitter)
+
+    def _emit_periodic(self) -> None:
+        assert self._generator is not None
+        self._generator.on_periodic_emit(self._emitter)
+        self._last_emit_ms = self.context.clock()
+
+    def send_watermark(self, watermark: int) -> None:
+        self.current_watermark = watermark
+        self.output.emit_watermark(watermark)
+
+    def send_status(self, idle: bool) -> None:
+        if idle != self._is_idle:
+            self._is_idle = idle
+            self.output.emit_status(idle)
+
+    def process_watermark(self, watermark: int) -> None:
+        if watermark == MAX_LONG_VALUE and self.current_watermark != MAX_LONG_VALUE:
+            self.send_status(False)
+            self.send_watermark(watermark)
+
+    def process_status(self, idle: bool) -> None:
+        """The generator alone decides about idleness, as in Flink."""
+
+    def advance_processing_time(self, now_ms: int) -> None:
+        self._emit_periodic()
+
+    def next_processing_time(self) -> int | None:
+        if self.current_watermark == MAX_LONG_VALUE or isinstance(self._generator, _BY_LARGEST_TIMESTAMP):
+            return None
+        if isinstance(self._generator, WatermarksWithIdleness) and self._is_idle:
+            return None
+        return self.context.clock() + max(self._interval_ms, 1)
+
+    def finish(self) -> None:
+        if self.current_watermark != MAX_LONG_VALUE:
+            self._emit_periodic()
+
+    def task_memory(self) -> Any:
+        return self._generator, self._is_idle
+
+    def restore_task_memory(self, memory: Any) -> None:
+        self._generator, self._is_idle = memory

@@ -1,0 +1,195 @@
+"""One operator on a bench: push elements, watermarks and time, read what comes out."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
+from penstock.datastream.output_tag import OutputTag
+from penstock.graph.descriptions import OperatorDescription
+from penstock.runtime.batch import Batch, Timestamps
+from penstock.runtime.operators import build_operator
+from penstock.runtime.operators.base import OperatorContext, StreamOperator, TaskInfo
+from penstock.runtime.timers import TIMER_TABLE_PREFIX
+
+
+@dataclass(frozen=True)
+class HarnessSnapshot:
+    """The state of an operator as it would be written to a checkpoint."""
+
+    content: bytes
+
+
+class RecordingOutput:
+    """Keeps everything that an operator emits, in order."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[Any, int | None]] = []
+        self.side: dict[str, list[tuple[Any, int | None]]] = {}
+        self.watermarks: list[int] = []
+        self.statuses: list[bool] = []
+        self.events: list[tuple[str, Any, int | None]] = []
+        """("element", value, timestamp), ("watermark", None, timestamp), ("status", idle, None)."""
+
+    def collect(self, value: Any, timestamp: int | None) -> None:
+        self.records.append((value, timestamp))
+        self.events.append(("element", value, timestamp))
+
+    def collect_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
+        for at, value in enumerate(values):
+            self.collect(value, None if timestamps is None else timestamps[at])
+
+    def collect_side(self, tag_id: str, value: Any, timestamp: int | None) -> None:
+        self.side.setdefault(tag_id, []).append((value, timestamp))
+
+    def emit_watermark(self, watermark: int) -> None:
+        self.watermarks.append(watermark)
+        self.events.append(("watermark", None, watermark))
+
+    def emit_status(self, idle: bool) -> None:
+        self.statuses.append(idle)
+        self.events.append(("status", idle, None))
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
+class OperatorHarness:
+    """Runs one operator with virtual time.
+
+    >>> from penstock.graph.descriptions import MapDescription
+    >>> OperatorHarness(MapDescription(lambda x: x + 1)).feed([(1, None), (2, None)]).output
+    [2, 3]
+
+    `restored` continues from a `snapshot()` of another harness, as after a restart.
+    """
+
+    def __init__(
+        self,
+        description: OperatorDescription,
+        restored: HarnessSnapshot | None = None,
+        *,
+        subtask: int = 0,
+        parallelism: int = 1,
+        max_parallelism: int = 128,
+        processing_time: int = 0,
+    ) -> None:
+        self._now = processing_time
+        self.recorded = RecordingOutput()
+        task = TaskInfo("0" * 32, "harness", "harness", subtask, parallelism, max_parallelism)
+        self.context = OperatorContext(task, "harness", "harness", lambda: self._now)
+        self.operator: StreamOperator = build_operator(description)
+        self.operator.setup(self.context, self.recorded)
+        if restored is not None:
+            self._restore(restored)
+        self.operator.open()
+        for service in self.context.timer_services.values():
+            service.restore()
+
+    @classmethod
+    def of(cls, build: Callable[[Any], Any], restored: HarnessSnapshot | None = None, **where: Any) -> OperatorHarness:
+        """The harness of the operator that `build` puts last on a stream, written with the DataStream API.
+
+        `build` gets a DataStream and returns one: `lambda ds: ds.key_by(...).window(...).reduce(...)`.
+        """
+        from penstock.datastream import StreamExecutionEnvironment
+
+        stream = build(StreamExecutionEnvironment.get_execution_environment().from_collection([]))
+        return cls(stream.transformation.operator, restored, **where)
+
+    # --- input -----------------------------------------------------------------------------------------------------
+
+    def element(self, value: Any, at: int | None = None, input: int = 0) -> OperatorHarness:
+        self.operator.process_batch(Batch([value], None if at is None else [at]), input)
+        return self
+
+    def batch(self, elements: Iterable[tuple[Any, int | None]], input: int = 0) -> OperatorHarness:
+        """Several (value, timestamp) in one batch, as they come in a chunk."""
+        pairs = list(elements)
+        self.operator.process_batch(Batch([v for v, _ in pairs], [t for _, t in pairs]), input)
+        return self
+
+    def feed(self, elements: Iterable[tuple[Any, int | None]], input: int = 0) -> OperatorHarness:
+        for value, timestamp in elements:
+            self.element(value, timestamp, input)
+        return self
+
+    def watermark(self, timestamp: int) -> OperatorHarness:
+        self.operator.process_watermark(timestamp)
+        return self
+
+    def idle(self, is_idle: bool = True) -> OperatorHarness:
+        self.operator.process_status(is_idle)
+        return self
+
+    def processing_time(self, now_ms: int) -> OperatorHarness:
+        """Move the clock and fire what is due."""
+        self._now = now_ms
+        self.operator.advance_processing_time(now_ms)
+        return self
+
+    def end_input(self) -> OperatorHarness:
+        """The end of a bounded input: the maximum watermark, then finish."""
+        self.operator.process_watermark(MAX_LONG_VALUE)
+        self.operator.finish()
+        return self
+
+    def close(self) -> None:
+        self.operator.close()
+
+    # --- output ----------------------------------------------------------------------------------------------------
+
+    @property
+    def output(self) -> list[Any]:
+        return [value for value, _ in self.recorded.records]
+
+    @property
+    def output_with_timestamps(self) -> list[tuple[Any, int | None]]:
+        return list(self.recorded.records)
+
+    def side_output(self, tag: OutputTag) -> list[Any]:
+        return [value for value, _ in self.recorded.side.get(tag.tag_id, [])]
+
+    @property
+    def watermarks(self) -> list[int]:
+        return list(self.recorded.watermarks)
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        return self.context.metrics
+
+    @property
+    def current_watermark(self) -> int:
+        return self.recorded.watermarks[-1] if self.recorded.watermarks else MIN_LONG_VALUE
+
+    @property
+    def timers(self) -> list[tuple[str, int, Any, Any]]:
+        """Waiting timers, by time: ("event-time" or "processing-time", timestamp, key, namespace)."""
+        found = [
+            (table.name.rpartition("/")[2], bucket[0], key, bucket[1])  # type: ignore[index]
+            for table in self.context.keyed_state.tables.values()
+            if table.name.startswith(TIMER_TABLE_PREFIX)
+            for bucket, key, _ in table.all_entries()
+        ]
+        return sorted(found, key=lambda timer: timer[1])
+
+    @property
+    def state_entries(self) -> int:
+        """How many state entries are held, timers not counted."""
+        return len(self.context.keyed_state) + len(self.context.operator_state) - len(self.timers)
+
+    def snapshot(self) -> HarnessSnapshot:
+        self.operator.snapshot_state(1)
+        keyed = self.context.keyed_state.snapshot(full=True)
+        return HarnessSnapshot(
+            pickle.dumps((keyed, self.context.operator_state.snapshot(), self.operator.task_memory()))
+        )
+
+    def _restore(self, restored: HarnessSnapshot) -> None:
+        keyed, operator_state, memory = pickle.loads(restored.content)
+        self.context.keyed_state.restore(keyed)
+        self.context.operator_state.restore(operator_state)
+        self.operator.restore_task_memory(memory)
