@@ -1,0 +1,73 @@
+"""The answer to something that is still going on."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+__all__ = ["CompletableFuture"]
+
+T = TypeVar("T")
+
+
+class CompletableFuture(Generic[T]):
+    """A result that comes later; `result()` waits for it.
+
+    >>> future = CompletableFuture[int]()
+    >>> future.complete(3)
+    True
+    >>> future.result()
+    3
+    """
+
+    def __init__(self, future: Future[T] | None = None) -> None:
+        self._future: Future[T] = Future() if future is None else future
+
+    @staticmethod
+    def completed(value: T) -> CompletableFuture[T]:
+        future = CompletableFuture[T]()
+        future.complete(value)
+        return future
+
+    def cancel(self) -> bool:
+        """True if the result will never come because of this call or an earlier one."""
+        return self._future.cancel()
+
+    def cancelled(self) -> bool:
+        return self._future.cancelled()
+
+    def done(self) -> bool:
+        """True once there is a result, an error or a cancellation."""
+        return self._future.done()
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait (at most `timeout` seconds) and return the result or raise the error."""
+        return self._future.result(timeout)
+
+    def exception(self) -> BaseException | None:
+        """The error if there is one by now; never waits."""
+        if not self._future.done() or self._future.cancelled():
+            return None
+        return self._future.exception()
+
+    def complete(self, value: T) -> bool:
+        """Set the result; False if the future was done before."""
+        if self._future.done():
+            return False
+        self._future.set_result(value)
+        return True
+
+    def complete_exceptionally(self, error: BaseException) -> bool:
+        """Set the error; False if the future was done before."""
+        if self._future.done():
+            return False
+        self._future.set_exception(error)
+        return True
+
+    def __str__(self) -> str:
+        if not self.done():
+            return "CompletableFuture(not completed)"
+        if self.cancelled():
+            return "CompletableFuture(cancelled)"
+        error = self.exception()
+        return f"CompletableFuture(failed: {error!r})" if error else f"CompletableFuture({self.result()!r})"

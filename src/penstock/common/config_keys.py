@@ -1,0 +1,278 @@
+"""The configuration keys Penstock knows: Flink's where the meaning is Flink's, and a few of its own.
+
+Keys under `spark.` go to the Spark session as they are.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import warnings
+from typing import Any
+
+from penstock.common.config_options import ConfigOption, ConfigOptions
+from penstock.common.configuration import Configuration
+from penstock.common.time import parse_duration_ms
+
+__all__ = ["KNOWN_OPTIONS", "check_keys", "find_option", "parse_duration_ms"]
+
+_key = ConfigOptions.key
+_MINUTE_MS = 60_000
+
+# The job
+PARALLELISM = _key("parallelism.default").int_type().default_value(1)
+MAX_PARALLELISM = _key("pipeline.max-parallelism").int_type().default_value(-1)
+JOB_NAME = _key("pipeline.name").string_type().no_default_value()
+JARS = _key("pipeline.jars").list_type().no_default_value()
+CLASSPATHS = _key("pipeline.classpaths").list_type().no_default_value()
+AUTO_GENERATE_UIDS = _key("pipeline.auto-generate-uids").boolean_type().default_value(True)
+AUTO_WATERMARK_INTERVAL = _key("pipeline.auto-watermark-interval").duration_type().default_value(200)
+OPERATOR_CHAINING = (
+    _key("pipeline.operator-chaining.enabled")
+    .boolean_type()
+    .default_value(True)
+    .with_deprecated_keys("pipeline.operator-chaining")
+)
+CHAIN_DIFFERENT_MAX_PARALLELISM = (
+    _key("pipeline.operator-chaining.chain-operators-with-different-max-parallelism").boolean_type().default_value(True)
+)
+OBJECT_REUSE = _key("pipeline.object-reuse").boolean_type().default_value(False)
+GLOBAL_JOB_PARAMETERS = _key("pipeline.global-job-parameters").map_type().no_default_value()
+PARALLELISM_OVERRIDES = _key("pipeline.jobvertex-parallelism-overrides").map_type().no_default_value()
+CACHED_FILES = _key("pipeline.cached-files").list_type().no_default_value()
+CLOSURE_CLEANER_LEVEL = _key("pipeline.closure-cleaner-level").string_type().default_value("RECURSIVE")
+FORCE_KRYO = _key("pipeline.force-kryo").boolean_type().default_value(False)
+FORCE_AVRO = _key("pipeline.force-avro").boolean_type().default_value(False)
+GENERIC_TYPES = _key("pipeline.generic-types").boolean_type().default_value(True)
+VERTEX_DESCRIPTION_MODE = _key("pipeline.vertex-description-mode").string_type().default_value("TREE")
+TIME_CHARACTERISTIC = _key("pipeline.time-characteristic").string_type().default_value("EVENT_TIME")
+
+# Execution
+RUNTIME_MODE = _key("execution.runtime-mode").string_type().default_value("STREAMING")
+TARGET = (
+    _key("execution.target")
+    .string_type()
+    .default_value("spark")
+    .with_description("spark: a Spark session, made on demand; inline: this process, without Spark; local means spark")
+)
+ATTACHED = _key("execution.attached").boolean_type().default_value(False)
+SHUTDOWN_ON_EXIT = _key("execution.shutdown-on-attached-exit").boolean_type().default_value(False)
+BUFFER_TIMEOUT_ENABLED = _key("execution.buffer-timeout.enabled").boolean_type().default_value(True)
+BUFFER_TIMEOUT = (
+    _key("execution.buffer-timeout.interval")
+    .duration_type()
+    .default_value(100)
+    .with_deprecated_keys("execution.buffer-timeout")
+)
+EPOCH_INTERVAL = (
+    _key("penstock.epoch.interval")
+    .duration_type()
+    .default_value(parse_duration_ms("50 ms"))
+    .with_description("the least time between the beginnings of two epochs")
+)
+WORKING_DIR = (
+    _key("penstock.working-dir")
+    .string_type()
+    .no_default_value()
+    .with_description("where a job keeps its files while it runs; a temporary folder unless set")
+)
+
+# Checkpoints and state
+CHECKPOINT_INTERVAL = _key("execution.checkpointing.interval").duration_type().no_default_value()
+CHECKPOINT_INTERVAL_DURING_BACKLOG = (
+    _key("execution.checkpointing.interval-during-backlog").duration_type().no_default_value()
+)
+CHECKPOINT_MODE = _key("execution.checkpointing.mode").string_type().default_value("EXACTLY_ONCE")
+CHECKPOINT_TIMEOUT = _key("execution.checkpointing.timeout").duration_type().default_value(10 * _MINUTE_MS)
+CHECKPOINT_MIN_PAUSE = _key("execution.checkpointing.min-pause").duration_type().default_value(0)
+MAX_CONCURRENT_CHECKPOINTS = _key("execution.checkpointing.max-concurrent-checkpoints").int_type().default_value(1)
+RETAINED_CHECKPOINTS = (
+    _key("execution.checkpointing.num-retained")
+    .int_type()
+    .default_value(1)
+    .with_deprecated_keys("state.checkpoints.num-retained")
+)
+TOLERABLE_FAILED_CHECKPOINTS = _key("execution.checkpointing.tolerable-failed-checkpoints").int_type().default_value(0)
+CHECKPOINT_RETENTION = (
+    _key("execution.checkpointing.externalized-checkpoint-retention")
+    .string_type()
+    .default_value("NO_EXTERNALIZED_CHECKPOINTS")
+)
+CHECKPOINT_DIR = (
+    _key("execution.checkpointing.dir").string_type().no_default_value().with_deprecated_keys("state.checkpoints.dir")
+)
+SAVEPOINT_DIR = (
+    _key("execution.checkpointing.savepoint-dir")
+    .string_type()
+    .no_default_value()
+    .with_deprecated_keys("state.savepoints.dir")
+)
+CHECKPOINT_STORAGE = (
+    _key("execution.checkpointing.storage")
+    .string_type()
+    .no_default_value()
+    .with_deprecated_keys("state.checkpoint-storage")
+)
+INCREMENTAL_CHECKPOINTS = (
+    _key("execution.checkpointing.incremental")
+    .boolean_type()
+    .default_value(False)
+    .with_deprecated_keys("state.backend.incremental")
+)
+UNALIGNED_CHECKPOINTS = (
+    _key("execution.checkpointing.unaligned.enabled")
+    .boolean_type()
+    .default_value(False)
+    .with_deprecated_keys("execution.checkpointing.unaligned")
+)
+FORCE_UNALIGNED = _key("execution.checkpointing.unaligned.forced").boolean_type().default_value(False)
+ALIGNED_CHECKPOINT_TIMEOUT = _key("execution.checkpointing.aligned-checkpoint-timeout").duration_type().default_value(0)
+CHECKPOINTS_AFTER_TASKS_FINISH = (
+    _key("execution.checkpointing.checkpoints-after-tasks-finish").boolean_type().default_value(True)
+)
+SNAPSHOT_COMPRESSION = (
+    _key("execution.checkpointing.snapshot-compression")
+    .boolean_type()
+    .default_value(False)
+    .with_deprecated_keys("execution.checkpointing.snapshot-compression.enabled")
+)
+FILE_MERGING = _key("execution.checkpointing.file-merging.enabled").boolean_type().default_value(False)
+LOCAL_BACKUP = _key("execution.checkpointing.local-backup.enabled").boolean_type().default_value(False)
+SAVEPOINT_PATH = (
+    _key("execution.state-recovery.path")
+    .string_type()
+    .no_default_value()
+    .with_deprecated_keys("execution.savepoint.path")
+)
+CLAIM_MODE = (
+    _key("execution.state-recovery.claim-mode")
+    .string_type()
+    .default_value("NO_CLAIM")
+    .with_deprecated_keys("execution.savepoint-restore-mode")
+)
+IGNORE_UNCLAIMED_STATE = (
+    _key("execution.state-recovery.ignore-unclaimed-state")
+    .boolean_type()
+    .default_value(False)
+    .with_deprecated_keys("execution.savepoint.ignore-unclaimed-state")
+)
+RECOVER_FROM_LOCAL = (
+    _key("execution.state-recovery.from-local")
+    .boolean_type()
+    .default_value(False)
+    .with_deprecated_keys("state.backend.local-recovery")
+)
+STATE_BACKEND = _key("state.backend.type").string_type().default_value("hashmap").with_deprecated_keys("state.backend")
+
+# Failure
+RESTART_STRATEGY = (
+    _key("restart-strategy.type").string_type().no_default_value().with_deprecated_keys("restart-strategy")
+)
+FIXED_DELAY_ATTEMPTS = _key("restart-strategy.fixed-delay.attempts").int_type().default_value(1)
+FIXED_DELAY = _key("restart-strategy.fixed-delay.delay").duration_type().default_value(1000)
+EXPONENTIAL_INITIAL = _key("restart-strategy.exponential-delay.initial-backoff").duration_type().default_value(1000)
+EXPONENTIAL_MAX = _key("restart-strategy.exponential-delay.max-backoff").duration_type().default_value(_MINUTE_MS)
+EXPONENTIAL_MULTIPLIER = _key("restart-strategy.exponential-delay.backoff-multiplier").double_type().default_value(1.5)
+EXPONENTIAL_RESET = (
+    _key("restart-strategy.exponential-delay.reset-backoff-threshold").duration_type().default_value(60 * _MINUTE_MS)
+)
+EXPONENTIAL_JITTER = _key("restart-strategy.exponential-delay.jitter-factor").double_type().default_value(0.1)
+EXPONENTIAL_ATTEMPTS = (
+    _key("restart-strategy.exponential-delay.attempts-before-reset-backoff").int_type().default_value(2**31 - 1)
+)
+FAILURE_RATE_MAX = _key("restart-strategy.failure-rate.max-failures-per-interval").int_type().default_value(1)
+FAILURE_RATE_INTERVAL = (
+    _key("restart-strategy.failure-rate.failure-rate-interval").duration_type().default_value(_MINUTE_MS)
+)
+FAILURE_RATE_DELAY = _key("restart-strategy.failure-rate.delay").duration_type().default_value(1000)
+FAILOVER_STRATEGY = _key("jobmanager.execution.failover-strategy").string_type().default_value("region")
+TASK_CANCELLATION_INTERVAL = _key("task.cancellation.interval").duration_type().default_value(30_000)
+TASK_CANCELLATION_TIMEOUT = _key("task.cancellation.timeout").duration_type().default_value(180_000)
+
+# Cluster, REST, metrics
+SCHEDULER = _key("jobmanager.scheduler").string_type().default_value("Default")
+SCHEDULER_MODE = _key("scheduler-mode").string_type().no_default_value()
+TASK_SLOTS = _key("taskmanager.numberOfTaskSlots").int_type().default_value(1)
+ARCHIVE_DIR = _key("jobmanager.archive.fs.dir").string_type().no_default_value()
+HIGH_AVAILABILITY = _key("high-availability.type").string_type().default_value("NONE")
+REST_PORT = _key("rest.port").int_type().default_value(8081)
+REST_BIND_PORT = _key("rest.bind-port").string_type().default_value("8081")
+REST_ADDRESS = _key("rest.address").string_type().no_default_value()
+REST_BIND_ADDRESS = _key("rest.bind-address").string_type().no_default_value()
+REST_STORE_DURATION = _key("rest.async.store-duration").duration_type().default_value(5 * _MINUTE_MS)
+WEB_SUBMIT = _key("web.submit.enable").boolean_type().default_value(True)
+WEB_CANCEL = _key("web.cancel.enable").boolean_type().default_value(True)
+WEB_REFRESH_INTERVAL = _key("web.refresh-interval").duration_type().default_value(3000)
+WEB_CHECKPOINT_HISTORY = _key("web.checkpoints.history").int_type().default_value(10)
+WEB_EXCEPTION_HISTORY = _key("web.exception-history-size").int_type().default_value(16)
+METRIC_REPORTERS = _key("metrics.reporters").string_type().no_default_value()
+LATENCY_INTERVAL = _key("metrics.latency.interval").duration_type().default_value(0)
+
+# Python
+PYTHON_FILES = _key("python.files").string_type().no_default_value()
+PYTHON_ARCHIVES = _key("python.archives").string_type().no_default_value()
+PYTHON_REQUIREMENTS = _key("python.requirements").string_type().no_default_value()
+PYTHON_EXECUTABLE = _key("python.executable").string_type().default_value("python")
+PYTHON_CLIENT_EXECUTABLE = _key("python.client.executable").string_type().default_value("python")
+PYTHON_PATH = _key("python.pythonpath").string_type().no_default_value()
+PYTHON_EXECUTION_MODE = _key("python.execution-mode").string_type().default_value("process")
+PYTHON_BUNDLE_SIZE = _key("python.fn-execution.bundle.size").int_type().default_value(1000)
+PYTHON_BUNDLE_TIME = _key("python.fn-execution.bundle.time").long_type().default_value(1000)
+PYTHON_ARROW_BATCH_SIZE = _key("python.fn-execution.arrow.batch.size").int_type().default_value(1000)
+PYTHON_STATE_CACHE_SIZE = _key("python.state.cache-size").int_type().default_value(1000)
+PYTHON_MAP_READ_CACHE_SIZE = _key("python.map-state.read-cache-size").int_type().default_value(1000)
+PYTHON_PROFILE = _key("python.profile.enabled").boolean_type().default_value(False)
+PYTHON_CHAINING = _key("python.operator-chaining.enabled").boolean_type().default_value(True)
+
+KNOWN_OPTIONS: dict[str, ConfigOption[Any]] = {
+    option.key: option for option in list(globals().values()) if isinstance(option, ConfigOption)
+}
+_OLD_KEYS = {old: option.key for option in KNOWN_OPTIONS.values() for old in option.old_keys}
+
+#: Passed on as they are.
+_PASSED_THROUGH = ("spark.", "penstock.sink.", "penstock.source.")
+#: Families of Flink keys that set up its Java processes: a Flink config.yaml has them, and they mean nothing here.
+_FLINK_ONLY = (
+    "blob.", "classloader.", "cluster.", "env.", "fs.", "heartbeat.", "high-availability", "historyserver.", "io.tmp.",
+    "jobmanager.", "jobstore.", "kubernetes.", "metrics.", "parallelism.", "pekko.", "resourcemanager.", "rest.", "s3.",
+    "security.", "slot.", "slotmanager.", "state.backend.", "table.", "taskmanager.", "traces.", "web.", "yarn.",
+    "zookeeper.",
+)  # fmt: skip
+
+_log = logging.getLogger(__name__)
+
+
+def find_option(key: str) -> ConfigOption[Any] | None:
+    """The option of a key, found by its name or an older one."""
+    return KNOWN_OPTIONS.get(_OLD_KEYS.get(key, key))
+
+
+def check_keys(config: Configuration) -> None:
+    """Move values from older names of keys to today's, and warn about keys nobody knows.
+
+    Warnings go through `warnings`, so Python shows each text once. Values are read as their type once, so that a bad
+    one is an error here and not in the middle of a job.
+    """
+    for key in sorted(config.key_set()):
+        if key in _OLD_KEYS:
+            _rename(config, key, _OLD_KEYS[key])
+        elif key in KNOWN_OPTIONS:
+            config.get(KNOWN_OPTIONS[key])
+        elif key.startswith(_FLINK_ONLY):
+            _log.info("configuration key %s sets up Flink's own processes and has no effect here", key)
+        elif not key.startswith(_PASSED_THROUGH):
+            warnings.warn(f"unknown configuration key {key!r}{_did_you_mean(key)}; it has no effect", stacklevel=2)
+
+
+def _rename(config: Configuration, old: str, new: str) -> None:
+    warnings.warn(f"configuration key {old!r} is now called {new!r}; the old name still works", stacklevel=3)
+    value = config.to_dict()[old]
+    config.remove_config(old)
+    if not config.contains_key(new):
+        config.set_string(new, value)
+        config.get(KNOWN_OPTIONS[new])
+
+
+def _did_you_mean(key: str) -> str:
+    nearest = difflib.get_close_matches(key, KNOWN_OPTIONS, n=1, cutoff=0.7)
+    return f", did you mean {nearest[0]!r}?" if nearest else ""

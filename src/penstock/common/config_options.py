@@ -1,0 +1,95 @@
+"""Configuration keys with a type and a default value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Literal, TypeVar
+
+from penstock.common.config_values import parse_as
+
+__all__ = ["ConfigOption", "ConfigOptions", "ValueType"]
+
+T = TypeVar("T")
+
+ValueType = Literal["string", "boolean", "int", "long", "float", "double", "duration", "list", "map"]
+
+
+@dataclass(frozen=True)
+class ConfigOption(Generic[T]):
+    """A configuration key, the type of its value and the default; made by `ConfigOptions.key(...)`."""
+
+    key: str
+    value_type: ValueType
+    default: T
+    old_keys: tuple[str, ...] = field(default=())
+    description: str = ""
+
+    def with_deprecated_keys(self, *keys: str) -> ConfigOption[T]:
+        """The same option, also read under these older names."""
+        return replace(self, old_keys=self.old_keys + keys)
+
+    def with_description(self, description: str) -> ConfigOption[T]:
+        return replace(self, description=description)
+
+    def parse(self, value: object) -> Any:
+        """Read a text or an already typed value; ValueError says what the type takes."""
+        return parse_as(self.value_type, value)
+
+
+class ConfigOptions:
+    """Starts the definition of an option.
+
+    >>> ConfigOptions.key("application.parallelism").int_type().default_value(100).default
+    100
+    """
+
+    @staticmethod
+    def key(key: str) -> ConfigOptions.OptionBuilder:
+        return ConfigOptions.OptionBuilder(key)
+
+    @dataclass(frozen=True)
+    class OptionBuilder:
+        """An option that still lacks its type."""
+
+        _key: str
+
+        def boolean_type(self) -> ConfigOptions.TypedConfigOptionBuilder[bool]:
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, "boolean")
+
+        def int_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, "int")
+
+        def long_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, "long")
+
+        def float_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, "float")
+
+        def double_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, "double")
+
+        def string_type(self) -> ConfigOptions.TypedConfigOptionBuilder[str]:
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, "string")
+
+        def duration_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
+            """A duration, read as milliseconds."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, "duration")
+
+        def list_type(self) -> ConfigOptions.TypedConfigOptionBuilder[list[str]]:
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, "list")
+
+        def map_type(self) -> ConfigOptions.TypedConfigOptionBuilder[dict[str, str]]:
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, "map")
+
+    @dataclass(frozen=True)
+    class TypedConfigOptionBuilder(Generic[T]):
+        """An option that still lacks its default value."""
+
+        _key: str
+        _value_type: ValueType
+
+        def default_value(self, value: T) -> ConfigOption[T]:
+            return ConfigOption(self._key, self._value_type, value)
+
+        def no_default_value(self) -> ConfigOption[T | None]:
+            return ConfigOption(self._key, self._value_type, None)

@@ -1,0 +1,78 @@
+"""Every exception Penstock raises on purpose.
+
+PenstockError
+├── InvalidProgramError (ValueError)             a job that cannot be built
+├── ConfigurationError (ValueError)              a setting that makes no sense
+├── UnsupportedFeatureError (NotImplementedError)  a name that exists but cannot work here
+├── StateAccessError                             state or timers used where there are none
+├── EnvironmentSetupError                        the machine lacks something (Java, a package)
+└── JobExecutionError                            the job ran and failed
+    └── UserFunctionError                        ... because a user function raised
+"""
+
+from __future__ import annotations
+
+
+class PenstockError(Exception):
+    """Base of all errors that Penstock raises on purpose."""
+
+
+class InvalidProgramError(PenstockError, ValueError):
+    """The job cannot be built from what the program says."""
+
+
+class ConfigurationError(PenstockError, ValueError):
+    """A configuration key has a value that cannot be used."""
+
+
+class UnsupportedFeatureError(PenstockError, NotImplementedError):
+    """The name exists for compatibility but cannot work on this engine; the message says what to use instead."""
+
+
+class StateAccessError(PenstockError):
+    """State or timers were used where they do not exist, for instance on a stream without a key."""
+
+
+class EnvironmentSetupError(PenstockError):
+    """Something the machine must provide is missing or too old."""
+
+
+class JobExecutionError(PenstockError):
+    """The job started and failed."""
+
+    def __init__(self, message: str, job_id: str | None = None, job_name: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.job_id = job_id
+        self.job_name = job_name
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions pickle by their positional arguments only; these cross process borders with all they know.
+        return (_rebuild, (type(self), self.__dict__.copy()))
+
+
+class UserFunctionError(JobExecutionError):
+    """A user function raised: says in which operator and subtask, on which record, and where in the user's code."""
+
+    def __init__(
+        self,
+        message: str,
+        operator: str | None = None,
+        subtask: int | None = None,
+        record: str | None = None,
+        user_traceback: str | None = None,
+        job_id: str | None = None,
+        job_name: str | None = None,
+    ) -> None:
+        super().__init__(message, job_id, job_name)
+        self.operator = operator
+        self.subtask = subtask
+        self.record = record
+        self.user_traceback = user_traceback
+
+
+def _rebuild(kind: type[JobExecutionError], attributes: dict[str, object]) -> JobExecutionError:
+    error = kind.__new__(kind)
+    JobExecutionError.__init__(error, str(attributes["message"]))
+    error.__dict__.update(attributes)
+    return error

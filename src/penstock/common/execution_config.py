@@ -1,0 +1,189 @@
+"""Settings of a job that the program changes, as a view of its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from penstock.common import config_keys
+from penstock.common.config_options import ConfigOption
+from penstock.common.configuration import Configuration
+
+__all__ = ["ExecutionConfig"]
+
+T = TypeVar("T")
+
+#: Flink's upper limit: key groups are numbered in 15 bits.
+UPPER_BOUND_MAX_PARALLELISM = 1 << 15
+
+
+class ExecutionConfig:
+    """A live view of a Configuration: what is set here is seen there, and the other way round."""
+
+    #: Use the parallelism that the environment has by default.
+    PARALLELISM_DEFAULT = -1
+
+    #: Leave the parallelism as it is.
+    PARALLELISM_UNKNOWN = -2
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = configuration if configuration is not None else Configuration()
+
+    def _set(self, option: ConfigOption[T], value: T) -> ExecutionConfig:
+        self._configuration.set(option, value)
+        return self
+
+    def set_parallelism(self, parallelism: int) -> ExecutionConfig:
+        """The parallelism of every operator that does not set its own; PARALLELISM_DEFAULT takes the setting back."""
+        if parallelism == self.PARALLELISM_UNKNOWN:
+            return self
+        if parallelism == self.PARALLELISM_DEFAULT:
+            self._configuration.remove_config(config_keys.PARALLELISM.key)
+            return self
+        if parallelism < 1:
+            raise ValueError(
+                f"parallelism must be at least 1, got {parallelism}; "
+                "ExecutionConfig.PARALLELISM_DEFAULT (-1) means the environment's default"
+            )
+        return self._set(config_keys.PARALLELISM, parallelism)
+
+    def get_parallelism(self) -> int:
+        """The parallelism that was set, PARALLELISM_DEFAULT if none was."""
+        parallelism = self._configuration.get_optional(config_keys.PARALLELISM)
+        return self.PARALLELISM_DEFAULT if parallelism is None else parallelism
+
+    def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
+        """The number of key groups, and so the largest parallelism a job can ever be rescaled to."""
+        if not 0 < max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
+            raise ValueError(
+                f"max parallelism must be between 1 and {UPPER_BOUND_MAX_PARALLELISM}, got {max_parallelism}"
+            )
+        return self._set(config_keys.MAX_PARALLELISM, max_parallelism)
+
+    def get_max_parallelism(self) -> int:
+        """The max parallelism that was set, -1 if it follows from the parallelism."""
+        return self._configuration.get(config_keys.MAX_PARALLELISM)
+
+    def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
+        """Milliseconds between two periodic watermarks; 0 turns periodic watermarks off."""
+        if interval < 0:
+            raise ValueError(f"the auto watermark interval cannot be negative, got {interval} ms")
+        return self._set(config_keys.AUTO_WATERMARK_INTERVAL, interval)
+
+    def get_auto_watermark_interval(self) -> int:
+        return self._configuration.get(config_keys.AUTO_WATERMARK_INTERVAL)
+
+    def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
+        """Milliseconds between two latency markers; 0 or less turns them off."""
+        return self._set(config_keys.LATENCY_INTERVAL, max(interval, 0))
+
+    def get_latency_tracking_interval(self) -> int:
+        return self._configuration.get(config_keys.LATENCY_INTERVAL)
+
+    def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
+        """Milliseconds between two attempts to cancel a running task."""
+        return self._set(config_keys.TASK_CANCELLATION_INTERVAL, interval)
+
+    def get_task_cancellation_interval(self) -> int:
+        return self._configuration.get(config_keys.TASK_CANCELLATION_INTERVAL)
+
+    def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
+        """Milliseconds after which a cancellation that does not end counts as an error; 0 waits for ever."""
+        if timeout < 0:
+            raise ValueError(f"the task cancellation timeout cannot be negative, got {timeout} ms")
+        return self._set(config_keys.TASK_CANCELLATION_TIMEOUT, timeout)
+
+    def get_task_cancellation_timeout(self) -> int:
+        return self._configuration.get(config_keys.TASK_CANCELLATION_TIMEOUT)
+
+    def enable_auto_generated_uids(self) -> ExecutionConfig:
+        return self._set(config_keys.AUTO_GENERATE_UIDS, True)
+
+    def disable_auto_generated_uids(self) -> ExecutionConfig:
+        """Make `uid(...)` a must for every operator, so that state always finds its operator after a change."""
+        return self._set(config_keys.AUTO_GENERATE_UIDS, False)
+
+    def has_auto_generated_uids_enabled(self) -> bool:
+        return self._configuration.get(config_keys.AUTO_GENERATE_UIDS)
+
+    def enable_object_reuse(self) -> ExecutionConfig:
+        """Hand records from function to function without copying them."""
+        return self._set(config_keys.OBJECT_REUSE, True)
+
+    def disable_object_reuse(self) -> ExecutionConfig:
+        return self._set(config_keys.OBJECT_REUSE, False)
+
+    def is_object_reuse_enabled(self) -> bool:
+        return self._configuration.get(config_keys.OBJECT_REUSE)
+
+    def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
+        """Compress keyed state in checkpoints and savepoints."""
+        return self._set(config_keys.SNAPSHOT_COMPRESSION, use_snapshot_compression)
+
+    def is_use_snapshot_compression(self) -> bool:
+        return self._configuration.get(config_keys.SNAPSHOT_COMPRESSION)
+
+    def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, Any]) -> ExecutionConfig:
+        """Parameters that every function can read; values become text."""
+        parameters = {key: str(value) for key, value in global_job_parameters_dict.items()}
+        return self._set(config_keys.GLOBAL_JOB_PARAMETERS, parameters)
+
+    def get_global_job_parameters(self) -> dict[str, str]:
+        return self._configuration.get_optional(config_keys.GLOBAL_JOB_PARAMETERS) or {}
+
+    # What follows steers Java's serializers. Python values are pickled whatever is set; the settings are kept so that
+    # jobs which touch them run and read back what they wrote.
+
+    def enable_closure_cleaner(self) -> ExecutionConfig:
+        return self._set(config_keys.CLOSURE_CLEANER_LEVEL, "RECURSIVE")
+
+    def disable_closure_cleaner(self) -> ExecutionConfig:
+        return self._set(config_keys.CLOSURE_CLEANER_LEVEL, "NONE")
+
+    def is_closure_cleaner_enabled(self) -> bool:
+        return self._configuration.get(config_keys.CLOSURE_CLEANER_LEVEL).upper() != "NONE"
+
+    def enable_force_kryo(self) -> ExecutionConfig:
+        return self._set(config_keys.FORCE_KRYO, True)
+
+    def disable_force_kryo(self) -> ExecutionConfig:
+        return self._set(config_keys.FORCE_KRYO, False)
+
+    def is_force_kryo_enabled(self) -> bool:
+        return self._configuration.get(config_keys.FORCE_KRYO)
+
+    def enable_force_avro(self) -> ExecutionConfig:
+        return self._set(config_keys.FORCE_AVRO, True)
+
+    def disable_force_avro(self) -> ExecutionConfig:
+        return self._set(config_keys.FORCE_AVRO, False)
+
+    def is_force_avro_enabled(self) -> bool:
+        return self._configuration.get(config_keys.FORCE_AVRO)
+
+    def enable_generic_types(self) -> ExecutionConfig:
+        return self._set(config_keys.GENERIC_TYPES, True)
+
+    def disable_generic_types(self) -> ExecutionConfig:
+        return self._set(config_keys.GENERIC_TYPES, False)
+
+    def has_generic_types_disabled(self) -> bool:
+        return not self._configuration.get(config_keys.GENERIC_TYPES)
+
+    def get_default_kryo_serializer_classes(self) -> dict[str, str]:
+        """Always empty: there are no Kryo serializers."""
+        return {}
+
+    def get_registered_kryo_types(self) -> list[str]:
+        """Always empty: there are no Kryo serializers."""
+        return []
+
+    def get_registered_pojo_types(self) -> list[str]:
+        """Always empty: there are no Java classes."""
+        return []
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExecutionConfig) and self._configuration == other._configuration
+
+    def __hash__(self) -> int:
+        return hash(self._configuration)

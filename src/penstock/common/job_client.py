@@ -1,0 +1,47 @@
+"""The handle of a job that was started."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from penstock.common.completable_future import CompletableFuture
+from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.job_id import JobID
+from penstock.common.job_status import JobStatus
+
+__all__ = ["JobClient"]
+
+
+class JobClient(ABC):
+    """Asks and steers one job: what `execute_async` returns."""
+
+    @abstractmethod
+    def get_job_id(self) -> JobID: ...
+
+    @abstractmethod
+    def get_job_status(self) -> CompletableFuture[JobStatus]: ...
+
+    @abstractmethod
+    def cancel(self) -> CompletableFuture[None]:
+        """Stop the job now, without a savepoint."""
+
+    @abstractmethod
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        """Stop the job and keep its state; the answer is the savepoint's path.
+
+        With `advance_to_end_of_event_time` all windows and event-time timers fire first: for a job that will not go on.
+        """
+
+    @abstractmethod
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Keep the state of the job, which goes on; the answer is the savepoint's path."""
+
+    @abstractmethod
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]: ...
+
+    @abstractmethod
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """The result once the job has finished; waiting for it raises if the job failed or was cancelled."""

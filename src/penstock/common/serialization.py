@@ -1,0 +1,174 @@
+"""How records become bytes for the outside world, and bytes become records."""
+
+from __future__ import annotations
+
+import codecs
+from typing import Any, BinaryIO
+
+from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.common.formatting import format_value
+from penstock.common.typeinfo import PrimitiveArrayTypeInfo, TypeInformation, Types
+from penstock.common.types import Row
+
+__all__ = [
+    "BulkWriter",
+    "BulkWriterFactory",
+    "ByteArraySchema",
+    "DeserializationSchema",
+    "Encoder",
+    "RowDataBulkWriterFactory",
+    "RowFieldExtractorSchema",
+    "SerializationSchema",
+    "SimpleStringSchema",
+]
+
+
+class SerializationSchema:
+    """Turns an element into bytes. Subclasses write `serialize`."""
+
+    def __init__(self) -> None:
+        pass
+
+    def serialize(self, element: Any) -> bytes | None:
+        """The bytes of an element; None for an element without any."""
+        raise UnsupportedFeatureError(
+            f"{type(self).__name__} cannot serialize; use a schema that can, or override serialize(element)"
+        )
+
+
+class DeserializationSchema:
+    """Turns bytes into an element. Subclasses write `deserialize`."""
+
+    def __init__(self) -> None:
+        pass
+
+    def deserialize(self, message: bytes) -> Any:
+        """The element in these bytes; None for a message to skip."""
+        raise UnsupportedFeatureError(
+            f"{type(self).__name__} cannot deserialize; use a schema that can, or override deserialize(message)"
+        )
+
+    def is_end_of_stream(self, next_element: Any) -> bool:
+        """True if this element says that no more will come."""
+        return False
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.PICKLED_BYTE_ARRAY()
+
+
+class SimpleStringSchema(SerializationSchema, DeserializationSchema):
+    """Strings as bytes in a character set. Bytes that are no text become replacement characters, as in Java."""
+
+    def __init__(self, charset: str = "UTF-8") -> None:
+        super().__init__()
+        self._charset = _known_charset(charset)
+
+    def serialize(self, element: Any) -> bytes:
+        if not isinstance(element, str):
+            raise TypeError(f"SimpleStringSchema serializes strings, got {element!r}; map the elements to str first")
+        return element.encode(self._charset)
+
+    def deserialize(self, message: bytes) -> str:
+        return bytes(message).decode(self._charset, errors="replace")
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.STRING()
+
+
+class ByteArraySchema(SerializationSchema, DeserializationSchema):
+    """Bytes as they are."""
+
+    def serialize(self, element: Any) -> bytes:
+        return _bytes_only(element, "ByteArraySchema")
+
+    def deserialize(self, message: bytes) -> bytes:
+        return bytes(message)
+
+    def get_produced_type(self) -> TypeInformation:
+        return PrimitiveArrayTypeInfo(Types.BYTE())
+
+
+class RowFieldExtractorSchema(SerializationSchema):
+    """Takes one field of a row, which must be bytes: for instance the key of a Kafka record."""
+
+    def __init__(self, field_index: int) -> None:
+        super().__init__()
+        if field_index < 0:
+            raise ValueError(f"field_index cannot be negative, got {field_index}")
+        self._field_index = field_index
+
+    def serialize(self, element: Any) -> bytes | None:
+        if not isinstance(element, (Row, tuple, list)):
+            raise TypeError(f"RowFieldExtractorSchema takes fields of rows, got {element!r}")
+        if self._field_index >= len(element):
+            raise ValueError(f"RowFieldExtractorSchema: {element!r} has no field {self._field_index}")
+        value = element[self._field_index]
+        return None if value is None else _bytes_only(value, f"RowFieldExtractorSchema, field {self._field_index}")
+
+
+class Encoder:
+    """Writes elements of a file sink into a file, one after the other. Subclasses write `encode`."""
+
+    def encode(self, element: Any, stream: BinaryIO) -> None:
+        raise UnsupportedFeatureError(
+            f"{type(self).__name__} cannot encode; use Encoder.simple_string_encoder() or override encode"
+        )
+
+    @staticmethod
+    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
+        """One line for each element, looking as `print()` shows it."""
+        return _SimpleStringEncoder(charset_name)
+
+
+class _SimpleStringEncoder(Encoder):
+    def __init__(self, charset_name: str, type_info: TypeInformation | None = None) -> None:
+        self._charset = _known_charset(charset_name)
+        self._type_info = type_info
+
+    def encode(self, element: Any, stream: BinaryIO) -> None:
+        stream.write(f"{format_value(element, self._type_info)}\n".encode(self._charset))
+
+
+class BulkWriter:
+    """Writes the elements of one file that is encoded as a whole, such as Parquet."""
+
+    def add_element(self, element: Any) -> None:
+        raise UnsupportedFeatureError(f"{type(self).__name__} cannot write; override add_element(element)")
+
+    def flush(self) -> None:
+        """Hand over what is buffered and can be."""
+
+    def finish(self) -> None:
+        """Write everything that is left, and the end of the file."""
+
+
+class BulkWriterFactory:
+    """Makes the writer of each file of a bulk sink. Subclasses write `create`."""
+
+    def create(self, stream: BinaryIO) -> BulkWriter:
+        raise UnsupportedFeatureError(
+            f"{type(self).__name__} makes no writer; use the factories of penstock.datastream.formats"
+        )
+
+
+class RowDataBulkWriterFactory(BulkWriterFactory):
+    """A factory of writers for rows of one type."""
+
+    def __init__(self, row_type: Any = None) -> None:
+        self._row_type = row_type
+
+    def get_row_type(self) -> Any:
+        return self._row_type
+
+
+def _known_charset(name: str) -> str:
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        raise ValueError(f"unknown character set {name!r}; use a name such as 'UTF-8' or 'ISO-8859-1'") from None
+
+
+def _bytes_only(value: Any, where: str) -> bytes:
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise TypeError(f"{where} takes bytes, got {value!r}; convert the value to bytes first")
+    return bytes(value)
