@@ -1,0 +1,124 @@
+"""Where checkpoints are kept."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from penstock.common import config_keys
+from penstock.common.exceptions import UnsupportedFeatureError
+
+__all__ = ["CheckpointStorage", "CustomCheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckpointStorage"]
+
+_DEFAULT_STATE_THRESHOLD = 20 * 1024
+_DEFAULT_WRITE_BUFFER = 4096
+
+
+class CheckpointStorage(ABC):
+    """Says where checkpoints go."""
+
+    @abstractmethod
+    def configuration(self) -> dict[str, str]:
+        """The configuration entries that mean the same as this storage."""
+
+
+@dataclass(frozen=True)
+class JobManagerCheckpointStorage(CheckpointStorage):
+    """Keeps checkpoints in the driver's memory: for tests, since they are gone with the driver.
+
+    :param checkpoint_path: Where metadata of retained checkpoints goes; nowhere if left out.
+    :param max_state_size: Largest state of one subtask in bytes, 5 MiB if left out.
+    """
+
+    DEFAULT_MAX_STATE_SIZE: ClassVar[int] = 5 * 1024 * 1024
+
+    checkpoint_path: str | None = None
+    max_state_size: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_state_size is not None and self.max_state_size <= 0:
+            raise ValueError(f"JobManagerCheckpointStorage: max_state_size must be positive, got {self.max_state_size}")
+
+    def get_checkpoint_path(self) -> str | None:
+        return self.checkpoint_path
+
+    def get_max_state_size(self) -> int:
+        return self.DEFAULT_MAX_STATE_SIZE if self.max_state_size is None else self.max_state_size
+
+    def get_savepoint_path(self) -> str | None:
+        """Always None: set the default savepoint folder with `execution.checkpointing.savepoint-dir`."""
+        return None
+
+    def configuration(self) -> dict[str, str]:
+        entries = {config_keys.CHECKPOINT_STORAGE.key: "jobmanager"}
+        if self.checkpoint_path is not None:
+            entries[config_keys.CHECKPOINT_DIR.key] = self.checkpoint_path
+        return entries
+
+    def __str__(self) -> str:
+        return f"JobManagerCheckpointStorage (checkpoints to JobManager) ( maxStateSize: {self.get_max_state_size()})"
+
+
+@dataclass(frozen=True)
+class FileSystemCheckpointStorage(CheckpointStorage):
+    """Keeps checkpoints as files.
+
+    :param checkpoint_path: Folder for checkpoints, local or a URI that all machines reach.
+    :param file_state_size_threshold: Smaller state (in bytes) goes into the metadata file; 20 KiB if left out.
+    :param write_buffer_size: Bytes buffered before a write; 4 KiB if left out.
+    """
+
+    MAX_FILE_STATE_THRESHOLD: ClassVar[int] = 1024 * 1024
+
+    checkpoint_path: str | None = None
+    file_state_size_threshold: int | None = None
+    write_buffer_size: int = -1
+
+    def __post_init__(self) -> None:
+        if not self.checkpoint_path:
+            raise ValueError("FileSystemCheckpointStorage: checkpoint_path must not be empty; give a folder or a URI")
+        threshold = -1 if self.file_state_size_threshold is None else self.file_state_size_threshold
+        if not -1 <= threshold <= self.MAX_FILE_STATE_THRESHOLD:
+            raise ValueError(
+                f"FileSystemCheckpointStorage: file_state_size_threshold must be from 0 to "
+                f"{self.MAX_FILE_STATE_THRESHOLD} bytes, or -1 for the default, got {threshold}"
+            )
+        if self.write_buffer_size < -1:
+            raise ValueError(
+                f"FileSystemCheckpointStorage: write_buffer_size must not be negative, or -1 for the default, "
+                f"got {self.write_buffer_size}"
+            )
+
+    def get_checkpoint_path(self) -> str:
+        return str(self.checkpoint_path)
+
+    def get_savepoint_path(self) -> str | None:
+        """Always None: set the default savepoint folder with `execution.checkpointing.savepoint-dir`."""
+        return None
+
+    def get_min_file_size_threshold(self) -> int:
+        threshold = self.file_state_size_threshold
+        return _DEFAULT_STATE_THRESHOLD if threshold is None or threshold < 0 else threshold
+
+    def get_write_buffer_size(self) -> int:
+        return _DEFAULT_WRITE_BUFFER if self.write_buffer_size < 0 else self.write_buffer_size
+
+    def configuration(self) -> dict[str, str]:
+        return {
+            config_keys.CHECKPOINT_STORAGE.key: "filesystem",
+            config_keys.CHECKPOINT_DIR.key: self.get_checkpoint_path(),
+        }
+
+
+class CustomCheckpointStorage(CheckpointStorage):
+    """Wraps a Java class in PyFlink; there is none here."""
+
+    def __init__(self, *args: Any) -> None:
+        raise UnsupportedFeatureError(
+            "CustomCheckpointStorage wraps a Java class, which cannot run here; use FileSystemCheckpointStorage "
+            "with any path or URI that Spark's or Arrow's file systems reach"
+        )
+
+    def configuration(self) -> dict[str, str]:
+        return {}

@@ -1,0 +1,193 @@
+"""How a subtask holds its state while it works."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from penstock.common import config_keys
+from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.datastream.checkpoint_storage import FileSystemCheckpointStorage, JobManagerCheckpointStorage
+
+__all__ = [
+    "CustomStateBackend",
+    "EmbeddedRocksDBStateBackend",
+    "FsStateBackend",
+    "HashMapStateBackend",
+    "MemoryStateBackend",
+    "PredefinedOptions",
+    "RocksDBStateBackend",
+    "StateBackend",
+]
+
+
+class StateBackend(ABC):
+    """Says how working state is held. What is kept for recovery is said by the checkpoint storage."""
+
+    @abstractmethod
+    def configuration(self) -> dict[str, str]:
+        """The configuration entries that mean the same as this backend."""
+
+
+class PredefinedOptions(Enum):
+    """Tunings of RocksDB. Accepted as in Flink; the disk backend here needs none and treats them alike."""
+
+    DEFAULT = 0
+    SPINNING_DISK_OPTIMIZED = 1
+    SPINNING_DISK_OPTIMIZED_HIGH_MEM = 2
+    FLASH_SSD_OPTIMIZED = 3
+
+
+@dataclass(frozen=True)
+class HashMapStateBackend(StateBackend):
+    """Holds state as Python objects in memory: fast, limited by memory."""
+
+    def configuration(self) -> dict[str, str]:
+        return {config_keys.STATE_BACKEND.key: "hashmap"}
+
+
+class EmbeddedRocksDBStateBackend(StateBackend):
+    """Holds state on local disk, for state larger than memory.
+
+    :param enable_incremental_checkpointing: Whether checkpoints hold changes only; None leaves it to the configuration.
+    """
+
+    DEFAULT_TRANSFER_THREADS = 4
+
+    def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
+        if enable_incremental_checkpointing not in (None, True, False):
+            raise TypeError(
+                f"EmbeddedRocksDBStateBackend: enable_incremental_checkpointing must be True, False or None, "
+                f"got {enable_incremental_checkpointing!r}"
+            )
+        self._incremental = enable_incremental_checkpointing
+        self._db_storage_paths: tuple[str, ...] = ()
+        self._predefined_options = PredefinedOptions.DEFAULT
+        self._transfer_threads: int | None = None
+
+    def set_db_storage_paths(self, *paths: str) -> None:
+        """Choose local folders for working state; none means the executor's own temporary folders."""
+        self._db_storage_paths = tuple(_local_path(path) for path in paths)
+
+    def get_db_storage_paths(self) -> list[str]:
+        return list(self._db_storage_paths)
+
+    def is_incremental_checkpoints_enabled(self) -> bool:
+        return bool(self._incremental)
+
+    def set_predefined_options(self, options: PredefinedOptions) -> None:
+        if not isinstance(options, PredefinedOptions):
+            raise TypeError(f"set_predefined_options: expected a PredefinedOptions, got {options!r}")
+        self._predefined_options = options
+
+    def get_predefined_options(self) -> PredefinedOptions:
+        return self._predefined_options
+
+    def set_options(self, options_factory_class_name: str) -> None:
+        raise UnsupportedFeatureError(
+            f"set_options({options_factory_class_name!r}): a Java options factory cannot run here; "
+            "use set_predefined_options(...) or state.backend.rocksdb.* configuration keys"
+        )
+
+    def get_options(self) -> str | None:
+        """Always None: there are no Java options factories here."""
+        return None
+
+    def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
+        if number_of_transfering_threads <= 0:
+            raise ValueError(
+                f"set_number_of_transfer_threads: the number must be positive, got {number_of_transfering_threads}"
+            )
+        self._transfer_threads = number_of_transfering_threads
+
+    def get_number_of_transfer_threads(self) -> int:
+        return self._transfer_threads or self.DEFAULT_TRANSFER_THREADS
+
+    def configuration(self) -> dict[str, str]:
+        entries = {config_keys.STATE_BACKEND.key: "rocksdb"}
+        if self._incremental is not None:
+            entries[config_keys.INCREMENTAL_CHECKPOINTS.key] = str(self._incremental).lower()
+        if self._db_storage_paths:
+            entries["state.backend.rocksdb.localdir"] = ",".join(self._db_storage_paths)
+        if self._predefined_options is not PredefinedOptions.DEFAULT:
+            entries["state.backend.rocksdb.predefined-options"] = self._predefined_options.name
+        if self._transfer_threads is not None:
+            entries["state.backend.rocksdb.checkpoint.transfer.thread.num"] = str(self._transfer_threads)
+        return entries
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]  # it can be changed
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(localRocksDbDirectories={list(self._db_storage_paths) or None}, "
+            f"enableIncrementalCheckpointing={self._incremental}, "
+            f"numberOfTransferThreads={self.get_number_of_transfer_threads()})"
+        )
+
+
+@dataclass(frozen=True)
+class MemoryStateBackend(HashMapStateBackend):
+    """The old name for state and checkpoints in memory."""
+
+    max_state_size: int | None = None
+
+    @property
+    def checkpoint_storage(self) -> JobManagerCheckpointStorage:
+        return JobManagerCheckpointStorage(max_state_size=self.max_state_size)
+
+    def configuration(self) -> dict[str, str]:
+        return {**super().configuration(), **self.checkpoint_storage.configuration()}
+
+
+@dataclass(frozen=True)
+class FsStateBackend(HashMapStateBackend):
+    """The old name for state in memory and checkpoints in files."""
+
+    checkpoint_directory_uri: str
+
+    @property
+    def checkpoint_storage(self) -> FileSystemCheckpointStorage:
+        return FileSystemCheckpointStorage(self.checkpoint_directory_uri)
+
+    def configuration(self) -> dict[str, str]:
+        return {**super().configuration(), **self.checkpoint_storage.configuration()}
+
+
+class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
+    """The old name for state on disk and checkpoints in files."""
+
+    def __init__(self, checkpoint_data_uri: str, enable_incremental_checkpointing: bool | None = None) -> None:
+        super().__init__(enable_incremental_checkpointing)
+        self.checkpoint_storage = FileSystemCheckpointStorage(checkpoint_data_uri)
+
+    def configuration(self) -> dict[str, str]:
+        return {**super().configuration(), **self.checkpoint_storage.configuration()}
+
+
+class CustomStateBackend(StateBackend):
+    """Wraps a Java class in PyFlink; there is none here."""
+
+    def __init__(self, *args: Any) -> None:
+        raise UnsupportedFeatureError(
+            "CustomStateBackend wraps a Java class, which cannot run here; use HashMapStateBackend for state in memory "
+            "or EmbeddedRocksDBStateBackend for state on disk"
+        )
+
+    def configuration(self) -> dict[str, str]:
+        return {}
+
+
+def _local_path(path: str) -> str:
+    parts = urlsplit(path)
+    if parts.scheme not in ("", "file"):
+        raise ValueError(f"set_db_storage_paths: {path!r} is not local; working state needs a local folder")
+    if not PurePosixPath(parts.path).is_absolute():
+        raise ValueError(f"set_db_storage_paths: {path!r} is relative; give an absolute path")
+    return parts.path
