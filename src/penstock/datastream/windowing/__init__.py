@@ -1,0 +1,1 @@
+"""The parts of `penstock.datastream.window`: windows, assigners, triggers and evictors."""

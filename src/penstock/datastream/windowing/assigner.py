@@ -1,0 +1,75 @@
+"""What a window assigner is: `WindowAssigner`, and `MergingWindowAssigner` for windows that grow together."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.common.serializer import TypeSerializer
+from penstock.datastream.windowing.trigger import Trigger
+from penstock.datastream.windowing.windows import Window
+
+if TYPE_CHECKING:
+    from penstock.datastream.functions import RuntimeContext
+
+T = TypeVar("T")
+W = TypeVar("W", bound=Window)
+W2 = TypeVar("W2", bound=Window)
+
+
+class WindowAssigner(ABC, Generic[T, W]):
+    """Assigns each element to zero or more windows.
+
+    The elements of one key in one window form a pane; a `Trigger` decides when the pane is handed to the window
+    function. Assigners are immutable; what they must remember goes into keyed state.
+    """
+
+    class WindowAssignerContext(ABC):
+        """What an assigner may ask while it assigns."""
+
+        @abstractmethod
+        def get_current_processing_time(self) -> int: ...
+
+        @abstractmethod
+        def get_runtime_context(self) -> RuntimeContext: ...
+
+    @abstractmethod
+    def assign_windows(
+        self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> Collection[W]:
+        """The windows that `element` belongs to."""
+
+    @abstractmethod
+    def get_default_trigger(self, env: Any = None) -> Trigger[T, W]:
+        """The trigger of a windowed stream that sets none itself."""
+
+    @abstractmethod
+    def get_window_serializer(self) -> TypeSerializer[W]: ...
+
+    @abstractmethod
+    def is_event_time(self) -> bool:
+        """True if windows are assigned, closed and cleaned up by event time."""
+
+    def stagger_offset_ms(self, current_processing_time: int) -> int:
+        """How far one subtask shifts its windows; asked once, at its first element."""
+        return 0
+
+    def shifted(self, stagger_offset_ms: int) -> WindowAssigner[T, W]:
+        """This assigner as one subtask uses it, shifted by its stagger offset."""
+        return self
+
+
+class MergingWindowAssigner(WindowAssigner[T, W]):
+    """An assigner whose windows may merge, such as sessions."""
+
+    class MergeCallback(ABC, Generic[W2]):
+        """Takes the merges that `merge_windows` found."""
+
+        @abstractmethod
+        def merge(self, to_be_merged: Iterable[W2], merge_result: W2) -> None:
+            """Says that `to_be_merged` become the one window `merge_result`."""
+
+    @abstractmethod
+    def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W]) -> None:
+        """Find which of `windows` merge, and tell `callback`."""

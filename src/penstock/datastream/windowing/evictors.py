@@ -1,0 +1,157 @@
+"""Evictors: they take elements out of a pane just before or just after the window function sees it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from penstock.datastream.windowing.other_triggers import DeltaFunction, _name, delta_of
+from penstock.datastream.windowing.spans import Span, check_positive, span_ms
+from penstock.datastream.windowing.windows import Window
+
+if TYPE_CHECKING:
+    from penstock.metrics import MetricGroup
+
+T = TypeVar("T")
+W = TypeVar("W", bound=Window)
+
+
+class TimestampedValue(NamedTuple):
+    """An element of a pane with its event time, `None` if it has none."""
+
+    value: Any
+    timestamp: int | None = None
+
+    def get_value(self) -> Any:
+        return self.value
+
+    def get_timestamp(self) -> int | None:
+        return self.timestamp
+
+    def has_timestamp(self) -> bool:
+        return self.timestamp is not None
+
+
+class Evictor(ABC, Generic[T, W]):
+    """Removes elements from a pane when its trigger has fired.
+
+    Both methods get the pane's elements, in order of arrival, as a list and remove from it in place
+    (`del elements[:n]`). What is removed is gone from the window for good. Windows with an evictor keep all their
+    elements, even if they are only reduced or aggregated.
+    """
+
+    class EvictorContext(ABC):
+        """Time and metrics for an evictor."""
+
+        @abstractmethod
+        def get_current_processing_time(self) -> int: ...
+
+        @abstractmethod
+        def get_metric_group(self) -> MetricGroup: ...
+
+        @abstractmethod
+        def get_current_watermark(self) -> int: ...
+
+    @abstractmethod
+    def evict_before(
+        self, elements: list[TimestampedValue], size: int, window: W, evictor_context: Evictor.EvictorContext
+    ) -> None:
+        """Called before the window function."""
+
+    @abstractmethod
+    def evict_after(
+        self, elements: list[TimestampedValue], size: int, window: W, evictor_context: Evictor.EvictorContext
+    ) -> None:
+        """Called after the window function."""
+
+
+class _OneSidedEvictor(Evictor[Any, Window]):
+    """An evictor that works before the window function, or, with `do_evict_after`, after it."""
+
+    do_evict_after: bool
+
+    def evict_before(
+        self, elements: list[TimestampedValue], size: int, window: Window, evictor_context: Evictor.EvictorContext
+    ) -> None:
+        if not self.do_evict_after:
+            self.evict(elements)
+
+    def evict_after(
+        self, elements: list[TimestampedValue], size: int, window: Window, evictor_context: Evictor.EvictorContext
+    ) -> None:
+        if self.do_evict_after:
+            self.evict(elements)
+
+    @abstractmethod
+    def evict(self, elements: list[TimestampedValue]) -> None: ...
+
+
+@dataclass(frozen=True)
+class CountEvictor(_OneSidedEvictor):
+    """Keeps the last `max_count` elements."""
+
+    max_count: int
+    do_evict_after: bool = False
+
+    def __post_init__(self) -> None:
+        check_positive("CountEvictor", "max_count", self.max_count)
+
+    @staticmethod
+    def of(max_count: int, do_evict_after: bool = False) -> CountEvictor:
+        return CountEvictor(max_count, do_evict_after)
+
+    def evict(self, elements: list[TimestampedValue]) -> None:
+        del elements[: max(0, len(elements) - self.max_count)]
+
+    def __str__(self) -> str:
+        return f"CountEvictor({self.max_count})"
+
+
+@dataclass(frozen=True)
+class TimeEvictor(_OneSidedEvictor):
+    """Keeps elements less than `window_size` milliseconds older than the newest; all, if they carry no event time."""
+
+    window_size: int
+    do_evict_after: bool = False
+
+    def __post_init__(self) -> None:
+        check_positive("TimeEvictor", "window_size", self.window_size)
+
+    @staticmethod
+    def of(window_size: Span, do_evict_after: bool = False) -> TimeEvictor:
+        return TimeEvictor(span_ms("TimeEvictor", "window_size", window_size), do_evict_after)
+
+    def evict(self, elements: list[TimestampedValue]) -> None:
+        if not elements or not elements[0].has_timestamp():
+            return
+        cutoff = max(e.timestamp for e in elements if e.timestamp is not None) - self.window_size
+        elements[:] = [e for e in elements if e.timestamp is None or e.timestamp > cutoff]
+
+    def __str__(self) -> str:
+        return f"TimeEvictor({self.window_size})"
+
+
+@dataclass(frozen=True)
+class DeltaEvictor(_OneSidedEvictor):
+    """Keeps elements whose delta to the last one is below `threshold`."""
+
+    threshold: float
+    delta_function: DeltaFunction | Callable[[Any, Any], float]
+    do_evict_after: bool = False
+
+    @staticmethod
+    def of(
+        threshold: float, delta_function: DeltaFunction | Callable[[Any, Any], float], do_evict_after: bool = False
+    ) -> DeltaEvictor:
+        return DeltaEvictor(threshold, delta_function, do_evict_after)
+
+    def evict(self, elements: list[TimestampedValue]) -> None:
+        if not elements:
+            return
+        delta, last = delta_of(self.delta_function), elements[-1].value
+        elements[:] = [e for e in elements if delta(e.value, last) < self.threshold]
+
+    def __str__(self) -> str:
+        return f"DeltaEvictor({_name(self.delta_function)}, {self.threshold})"

@@ -1,0 +1,179 @@
+"""Tumbling and sliding windows, by event time and by processing time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.common.constants import MIN_LONG_VALUE
+from penstock.common.exceptions import InvalidProgramError
+from penstock.common.serializer import TypeSerializer
+from penstock.datastream.windowing.assigner import WindowAssigner
+from penstock.datastream.windowing.spans import Span, check_offset, check_positive, offset_ms, span_ms
+from penstock.datastream.windowing.stagger import WindowStagger
+from penstock.datastream.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger
+from penstock.datastream.windowing.trigger import Trigger
+from penstock.datastream.windowing.windows import TimeWindow, TimeWindowSerializer
+
+_START = TimeWindow.get_window_start_with_offset
+
+
+def check_event_time(assigner: object, element: object, timestamp: int) -> None:
+    """Raise if the element carries no event time, which shows as the smallest long."""
+    if timestamp is None or timestamp <= MIN_LONG_VALUE:
+        raise InvalidProgramError(
+            f"element {element!r} has no event time, but {assigner} needs one; "
+            "call assign_timestamps_and_watermarks(...) before key_by(...)"
+        )
+
+
+@dataclass(frozen=True)
+class _Tumbling(WindowAssigner[Any, TimeWindow]):
+    """Windows of `size` milliseconds one after the other, begun at multiples of `size`, shifted by `offset`."""
+
+    size: int
+    offset: int = 0
+    window_stagger: WindowStagger = WindowStagger.ALIGNED
+
+    def __post_init__(self) -> None:
+        check_positive(type(self).__name__, "size", self.size)
+        check_offset(type(self).__name__, self.offset, "size", self.size)
+
+    def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
+        return TimeWindowSerializer()
+
+    def stagger_offset_ms(self, current_processing_time: int) -> int:
+        return self.window_stagger.get_stagger_offset(current_processing_time, self.size)
+
+    def shifted(self, stagger_offset_ms: int) -> _Tumbling:
+        offset = (self.offset + stagger_offset_ms) % self.size
+        return replace(self, offset=offset, window_stagger=WindowStagger.ALIGNED)
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({self.size})"
+
+
+@dataclass(frozen=True)
+class TumblingEventTimeWindows(_Tumbling):
+    """Windows of one size, by the elements' event time; they do not overlap.
+
+    `offset` shifts them: `of(Time.days(1), Time.hours(-8))` gives days that begin at midnight in UTC+08:00.
+    """
+
+    @staticmethod
+    def of(
+        size: Span,
+        offset: Span | None = None,
+        window_stagger: WindowStagger = WindowStagger.ALIGNED,
+    ) -> TumblingEventTimeWindows:
+        owner = "TumblingEventTimeWindows"
+        return TumblingEventTimeWindows(span_ms(owner, "size", size), offset_ms(owner, offset), window_stagger)
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        check_event_time(self, element, timestamp)
+        start = _START(timestamp, self.offset, self.size)
+        return [TimeWindow(start, start + self.size)]
+
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
+        return EventTimeTrigger()
+
+    def is_event_time(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class TumblingProcessingTimeWindows(_Tumbling):
+    """Windows of one size, by the clock at the moment an element is handled; they do not overlap."""
+
+    @staticmethod
+    def of(
+        size: Span,
+        offset: Span | None = None,
+        window_stagger: WindowStagger = WindowStagger.ALIGNED,
+    ) -> TumblingProcessingTimeWindows:
+        owner = "TumblingProcessingTimeWindows"
+        return TumblingProcessingTimeWindows(span_ms(owner, "size", size), offset_ms(owner, offset), window_stagger)
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        start = _START(context.get_current_processing_time(), self.offset, self.size)
+        return [TimeWindow(start, start + self.size)]
+
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
+        return ProcessingTimeTrigger()
+
+    def is_event_time(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class _Sliding(WindowAssigner[Any, TimeWindow]):
+    """Windows of `size` milliseconds, one begun every `slide` milliseconds, shifted by `offset`."""
+
+    size: int
+    slide: int
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        check_positive(type(self).__name__, "size", self.size)
+        check_positive(type(self).__name__, "slide", self.slide)
+        check_offset(type(self).__name__, self.offset, "slide", self.slide)
+
+    def windows_at(self, time: int) -> list[TimeWindow]:
+        """The windows that hold `time`, the latest first; none if `time` falls in a gap (slide longer than size)."""
+        last = _START(time, self.offset, self.slide)
+        return [TimeWindow(start, start + self.size) for start in range(last, time - self.size, -self.slide)]
+
+    def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
+        return TimeWindowSerializer()
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({self.size}, {self.slide})"
+
+
+@dataclass(frozen=True)
+class SlidingEventTimeWindows(_Sliding):
+    """Windows of one size that begin every `slide`, by the elements' event time; they overlap if slide < size."""
+
+    @staticmethod
+    def of(size: Span, slide: Span, offset: Span | None = None) -> SlidingEventTimeWindows:
+        owner = "SlidingEventTimeWindows"
+        sizes = span_ms(owner, "size", size), span_ms(owner, "slide", slide)
+        return SlidingEventTimeWindows(*sizes, offset_ms(owner, offset))
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        check_event_time(self, element, timestamp)
+        return self.windows_at(timestamp)
+
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
+        return EventTimeTrigger()
+
+    def is_event_time(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class SlidingProcessingTimeWindows(_Sliding):
+    """Windows of one size that begin every `slide`, by the clock at the moment an element is handled."""
+
+    @staticmethod
+    def of(size: Span, slide: Span, offset: Span | None = None) -> SlidingProcessingTimeWindows:
+        owner = "SlidingProcessingTimeWindows"
+        sizes = span_ms(owner, "size", size), span_ms(owner, "slide", slide)
+        return SlidingProcessingTimeWindows(*sizes, offset_ms(owner, offset))
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        return self.windows_at(context.get_current_processing_time())
+
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
+        return ProcessingTimeTrigger()
+
+    def is_event_time(self) -> bool:
+        return False

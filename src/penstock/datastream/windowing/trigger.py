@@ -1,0 +1,104 @@
+"""What a trigger is: `Trigger` with its contexts, and the `TriggerResult` it answers with."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.datastream.windowing.windows import Window
+
+if TYPE_CHECKING:
+    from penstock.datastream.state import StateDescriptor
+    from penstock.metrics import MetricGroup
+
+T = TypeVar("T")
+W = TypeVar("W", bound=Window)
+
+
+class TriggerResult(Enum):
+    """What happens to a pane: fire runs the window function, purge drops the elements. Empty panes never fire."""
+
+    CONTINUE = (False, False)
+    FIRE_AND_PURGE = (True, True)
+    FIRE = (True, False)
+    PURGE = (False, True)
+
+    def is_fire(self) -> bool:
+        """True if the window function is called now."""
+        return self.value[0]
+
+    def is_purge(self) -> bool:
+        """True if the pane's elements are dropped (after firing)."""
+        return self.value[1]
+
+
+class Trigger(ABC, Generic[T, W]):
+    """Decides when a pane (the elements of one key in one window) is handed to the window function.
+
+    One trigger object serves all panes, so what it remembers goes into `ctx.get_partitioned_state(...)`, which is kept
+    per key and window. Over merging windows `can_merge` must be True and `on_merge` bring state and timers together.
+    """
+
+    class TriggerContext(ABC):
+        """Time, timers and state of the pane that a trigger is called for."""
+
+        @abstractmethod
+        def get_current_processing_time(self) -> int: ...
+
+        @abstractmethod
+        def get_metric_group(self) -> MetricGroup: ...
+
+        @abstractmethod
+        def get_current_watermark(self) -> int: ...
+
+        @abstractmethod
+        def register_processing_time_timer(self, time: int) -> None:
+            """Have `on_processing_time` called once the clock reaches `time`."""
+
+        @abstractmethod
+        def register_event_time_timer(self, time: int) -> None:
+            """Have `on_event_time` called once the watermark reaches `time`."""
+
+        @abstractmethod
+        def delete_processing_time_timer(self, time: int) -> None: ...
+
+        @abstractmethod
+        def delete_event_time_timer(self, time: int) -> None: ...
+
+        @abstractmethod
+        def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
+            """The state of that name for the pane's key and window."""
+
+    class OnMergeContext(TriggerContext):
+        """The context of `on_merge`: it can merge the state of the windows that became one."""
+
+        @abstractmethod
+        def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None: ...
+
+    @abstractmethod
+    def on_element(self, element: T, timestamp: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Called after `element` was added to the pane."""
+
+    @abstractmethod
+    def on_processing_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Called when a processing-time timer of the pane fires."""
+
+    @abstractmethod
+    def on_event_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Called when an event-time timer of the pane fires."""
+
+    def can_merge(self) -> bool:
+        """True if `on_merge` is implemented, so that the trigger can be used over merging windows."""
+        return False
+
+    def on_merge(self, window: W, ctx: Trigger.OnMergeContext) -> None:
+        """Called when several windows became `window`; their own state and timers are cleared right afterwards."""
+        raise UnsupportedFeatureError(
+            f"{type(self).__name__} cannot merge windows; implement can_merge() and on_merge(), or use another trigger"
+        )
+
+    @abstractmethod
+    def clear(self, window: W, ctx: Trigger.TriggerContext) -> None:
+        """Drop the pane's trigger state and timers: the window is gone."""

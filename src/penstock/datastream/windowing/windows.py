@@ -1,0 +1,160 @@
+"""What elements are grouped into: `TimeWindow`, `CountWindow`, `GlobalWindow`.
+
+A window is the key of its state and of its timers, so it is hashed and compared for nearly every record. All three are
+tuples underneath: hashing, comparing and ordering happen in C. The price is that `TimeWindow(0, 5) == (0, 5)`.
+"""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from io import BytesIO
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from penstock.common.constants import MAX_LONG_VALUE
+from penstock.common.serializer import TypeSerializer
+
+if TYPE_CHECKING:
+    from penstock.datastream.windowing.assigner import MergingWindowAssigner
+
+_LONG = struct.Struct(">q")
+_TWO_LONGS = struct.Struct(">qq")
+
+
+class Window(ABC):
+    """A finite group of elements, with a last timestamp after which nothing more belongs to it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def max_timestamp(self) -> int:
+        """The largest timestamp that still belongs to this window."""
+
+
+class TimeWindow(tuple[int, int], Window):
+    """The interval from `start` (inclusive) to `end` (exclusive), in milliseconds; ordered by start, then end."""
+
+    __slots__ = ()
+
+    def __new__(cls, start: int, end: int) -> TimeWindow:
+        return tuple.__new__(cls, (start, end))
+
+    start: int = property(itemgetter(0), doc="First timestamp of the window.")  # type: ignore[assignment]
+    end: int = property(itemgetter(1), doc="First timestamp after the window.")  # type: ignore[assignment]
+
+    def __getnewargs__(self) -> tuple[int, int]:
+        return self[0], self[1]
+
+    def max_timestamp(self) -> int:
+        return self[1] - 1
+
+    def intersects(self, other: TimeWindow) -> bool:
+        """True if both windows overlap, or one begins where the other ends."""
+        return self[0] <= other[1] and self[1] >= other[0]
+
+    def cover(self, other: TimeWindow) -> TimeWindow:
+        """The smallest window that holds this one and the other."""
+        return TimeWindow(min(self[0], other[0]), max(self[1], other[1]))
+
+    @staticmethod
+    def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
+        """The start of the window of `window_size`, shifted by `offset`, that holds `timestamp` (negative ones too)."""
+        return timestamp - (timestamp - offset) % window_size
+
+    @staticmethod
+    def merge_windows(windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]) -> None:
+        """Tell `callback` of each group of windows that overlap or touch, and of the window that covers the group."""
+        groups: list[tuple[TimeWindow, list[TimeWindow]]] = []
+        for window in sorted(set(windows)):
+            if groups and groups[-1][0].intersects(window):
+                covered, members = groups[-1]
+                groups[-1] = covered.cover(window), [*members, window]
+            else:
+                groups.append((window, [window]))
+        for covered, members in groups:
+            if len(members) > 1:
+                callback.merge(members, covered)
+
+    def __repr__(self) -> str:
+        return f"TimeWindow(start={self[0]}, end={self[1]})"
+
+
+class CountWindow(tuple[int], Window):
+    """The `id`-th window of so many elements of one key."""
+
+    __slots__ = ()
+
+    def __new__(cls, id: int) -> CountWindow:
+        return tuple.__new__(cls, (id,))
+
+    id: int = property(itemgetter(0), doc="Number of the window, from 0.")  # type: ignore[assignment]
+
+    def __getnewargs__(self) -> tuple[int]:
+        return (self[0],)
+
+    def max_timestamp(self) -> int:
+        return MAX_LONG_VALUE
+
+    def __repr__(self) -> str:
+        return f"CountWindow(id={self[0]})"
+
+
+class GlobalWindow(tuple[str], Window):
+    """The one window that holds all elements of a key; it never ends."""
+
+    __slots__ = ()
+
+    def __new__(cls) -> GlobalWindow:
+        # Not the empty tuple: that one is false, and equal to every other empty tuple.
+        return tuple.__new__(cls, ("GlobalWindow",))
+
+    def __getnewargs__(self) -> tuple[()]:
+        return ()
+
+    @staticmethod
+    def get() -> GlobalWindow:
+        return _GLOBAL_WINDOW
+
+    def max_timestamp(self) -> int:
+        return MAX_LONG_VALUE
+
+    def __repr__(self) -> str:
+        return "GlobalWindow"
+
+
+_GLOBAL_WINDOW = GlobalWindow()
+
+
+class TimeWindowSerializer(TypeSerializer[TimeWindow]):
+    """Writes a `TimeWindow` as two big-endian longs, as Flink does."""
+
+    def serialize(self, element: TimeWindow, stream: BytesIO) -> None:
+        stream.write(_TWO_LONGS.pack(element[0], element[1]))
+
+    def deserialize(self, stream: BytesIO) -> TimeWindow:
+        start, end = _TWO_LONGS.unpack(stream.read(_TWO_LONGS.size))
+        return TimeWindow(start, end)
+
+
+class CountWindowSerializer(TypeSerializer[CountWindow]):
+    """Writes a `CountWindow` as one big-endian long."""
+
+    def serialize(self, element: CountWindow, stream: BytesIO) -> None:
+        stream.write(_LONG.pack(element[0]))
+
+    def deserialize(self, stream: BytesIO) -> CountWindow:
+        (number,) = _LONG.unpack(stream.read(_LONG.size))
+        return CountWindow(number)
+
+
+class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
+    """Writes a `GlobalWindow` as one zero byte."""
+
+    def serialize(self, element: GlobalWindow, stream: BytesIO) -> None:
+        stream.write(b"\0")
+
+    def deserialize(self, stream: BytesIO) -> GlobalWindow:
+        stream.read(1)
+        return GlobalWindow.get()
