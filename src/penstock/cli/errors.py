@@ -1,0 +1,88 @@
+"""What a failed run tells the user: one clear message, and of stack frames only the user's own."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import click
+
+import penstock
+from penstock.common.exceptions import JobExecutionError, PenstockError, UserFunctionError
+
+_OWN_FOLDER = str(Path(penstock.__path__[0]).resolve()) + os.sep
+
+
+class NoSuchFile(click.ClickException):
+    exit_code = 2
+
+    def __init__(self, file: str) -> None:
+        super().__init__(f"no such file: {file}")
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        complain(self.message)
+
+
+def complain(message: str) -> None:
+    """Print a message for the user on stderr."""
+    click.echo(click.style("penstock:", fg="red", bold=True) + f" {message}", err=True)
+
+
+def report(error: BaseException, is_debug: bool) -> None:
+    """Tell the user on stderr why the run failed; with `is_debug`, the whole stack comes first."""
+    if is_debug:
+        click.echo("".join(traceback.format_exception(error)), err=True)
+    if isinstance(error, PenstockError):
+        complain("\n".join([str(error), *_details(error)]))
+    elif not is_debug:
+        frames = _user_frames(error.__traceback__)
+        click.echo("".join(traceback.format_exception(type(error), error, frames)).rstrip(), err=True)
+
+
+def _details(error: PenstockError) -> Iterator[str]:
+    """What the error knows and its message does not say."""
+    message = str(error)
+    if isinstance(error, UserFunctionError):
+        if error.operator and error.operator not in message:
+            subtask = "" if error.subtask is None else f", subtask {error.subtask}"
+            yield f"  operator: {error.operator}{subtask}"
+        if error.record is not None and error.record not in message:
+            yield f"  record: {error.record}"
+        if error.user_traceback and error.user_traceback.strip() not in message:
+            yield from ("  " + line for line in error.user_traceback.rstrip().splitlines())
+    elif not isinstance(error, JobExecutionError) and (place := _place_in_user_code(error.__traceback__)):
+        yield place
+
+
+def _user_frames(frames: TracebackType | None) -> TracebackType | None:
+    """The traceback from the first frame of the user's program on: what comes after runpy's own."""
+    rest, has_started = frames, False
+    while rest is not None:
+        if _is_runpy(rest):
+            has_started = True
+        elif has_started:
+            return rest
+        rest = rest.tb_next
+    return None if has_started else frames
+
+
+def _is_runpy(frame: TracebackType) -> bool:
+    return "runpy" in os.path.basename(frame.tb_frame.f_code.co_filename)
+
+
+def _place_in_user_code(frames: TracebackType | None) -> str | None:
+    """The last line of the user's that led into Penstock."""
+    place, rest = None, _user_frames(frames)
+    while rest is not None:
+        file = rest.tb_frame.f_code.co_filename
+        if os.path.abspath(file).startswith(_OWN_FOLDER):
+            break
+        if (line := linecache.getline(file, rest.tb_lineno).strip()) or os.path.exists(file):
+            place = f"  at {file}:{rest.tb_lineno}: {line}"
+        rest = rest.tb_next
+    return place

@@ -1,0 +1,152 @@
+"""The flags of `run` and `info`, in Flink's spelling, and what they mean together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from penstock.cli.config_file import read_config
+from penstock.cli.errors import NoSuchFile
+from penstock.cli.program import Program
+from penstock.common.exceptions import UnsupportedFeatureError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_NO_CLUSTER = "needs a session cluster, and Penstock runs the job inside this process for now"
+
+# Flags of Flink's that scripts pass and that cannot be honoured: (spellings, takes a value, what to do instead).
+_REFUSED: tuple[tuple[tuple[str, ...], bool, str], ...] = (
+    (("-d", "--detached"), False, f"{_NO_CLUSTER}; leave it out, or put the command in the background with '&'"),
+    (("-m", "--jobmanager"), True, f"{_NO_CLUSTER}; leave it out, or name a Spark cluster with --master"),
+    (("-sae", "--shutdownOnAttachedExit"), False, f"{_NO_CLUSTER}; leave it out, the job ends with this process"),
+    (("-s", "--fromSavepoint"), True, "cannot start from a savepoint yet; leave it out to start with empty state"),
+    (("-n", "--allowNonRestoredState"), False, "goes with -s, and starting from a savepoint is not there yet"),
+    (("-cm", "--claimMode"), True, "goes with -s, and starting from a savepoint is not there yet"),
+    (("-pyarch", "--pyArchives"), True, "does not ship archives yet; unpack them and name the folder with -pyfs"),
+    (("-pyreq", "--pyRequirements"), True, "does not install packages; install them where the job runs"),
+    (("-pyexec", "--pyExecutable"), True, "does not choose a Python; set PYSPARK_PYTHON instead"),
+    (("-pyclientexec", "--pyClientExecutable"), True, "does not choose a Python; start penstock with the one you want"),
+    (("-c", "--class"), True, "is for Java programs, and Penstock runs Python ones"),
+    (("-C", "--classpath"), True, "is for Java programs; name jars with --conf and spark.jars"),
+    (("-j", "--jarfile"), True, "is for Java programs, and Penstock runs Python ones"),
+)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a `run` or `info` command line asks for."""
+
+    program: Program
+    configuration: dict[str, str]
+    is_pyflink: bool
+    is_debug: bool
+
+
+class ProgramCommand(click.Command):
+    """A command whose options end where the user's program begins: what follows belongs to the program.
+
+    The program begins at the first word that is no option, or, once -py or -pym named it, at the first option that
+    is none of ours.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = self._options_end(ctx, args)
+        return super().parse_args(ctx, args if end is None else [*args[:end], "--", *args[end:]])
+
+    def _options_end(self, ctx: click.Context, args: list[str]) -> int | None:
+        takes_value = {
+            name: not option.is_flag and not option.count
+            for option in self.get_params(ctx)
+            if isinstance(option, click.Option)
+            for name in option.opts
+        }
+        position, has_program = 0, False
+        while position < len(args):
+            word = args[position]
+            name = word.partition("=")[0] if word not in takes_value else word
+            if word == "--":
+                return None
+            if not word.startswith("-") or word == "-":
+                return position
+            if name in takes_value:
+                has_program = has_program or name in ("-py", "--python", "-pym", "--pyModule")
+                position += 2 if takes_value[name] and "=" not in word else 1
+            elif takes_value.get(word[:2], False):  # -Dkey=value, -p2
+                position += 1
+            else:
+                return position if has_program else None
+        return None
+
+
+def program_options(command: F) -> F:
+    """Add the program's flags to a command, which gets them as keywords for `read_request`."""
+    options = [
+        click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[JOB.PY] [ARGS]..."),
+        click.option("-py", "--python", "script", metavar="FILE", help="The job's script; same as naming it last."),
+        click.option("-pym", "--pyModule", "module", metavar="NAME", help="The job's module, instead of a script."),
+        click.option("-pyfs", "--pyFiles", metavar="A,B", help="Python files' folders or zips to import from."),
+        click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism of the job."),
+        click.option("-D", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated."),
+        click.option("--conf", type=click.Path(path_type=Path), help="A config.yaml or its folder (weaker than -D)."),
+        click.option("-t", "--target", default="local", show_default=True, help="Where to run: local."),
+        click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077."),
+        click.option("--pyflink", is_flag=True, help="Run a PyFlink job as it is: pyflink imports give Penstock."),
+        click.option("--debug", is_flag=True, envvar="PENSTOCK_DEBUG", help="On failure show the whole stack."),
+        *(
+            click.option(*names, f"refused_{number}", is_flag=not has_value, default=None, hidden=True)
+            for number, (names, has_value, _) in enumerate(_REFUSED)
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def read_request(given: dict[str, Any]) -> Request:
+    """Check the flags and merge the settings: config file, then -D, then the flags of their own."""
+    for number, (names, _, reason) in enumerate(_REFUSED):
+        if given[f"refused_{number}"]:
+            raise UnsupportedFeatureError(f"{'/'.join(names)} {reason}")
+    if given["target"] != "local":
+        raise UnsupportedFeatureError(
+            f"-t/--target {given['target']} is not supported yet, only local is; "
+            "to run on a Spark cluster name it with --master, for example --master spark://host:7077"
+        )
+    configuration = {**read_config(given["conf"]), **dict(_setting(word) for word in given["settings"])}
+    if given["parallelism"] is not None:
+        configuration["parallelism.default"] = str(given["parallelism"])
+    if given["master"] is not None:
+        configuration["spark.master"] = given["master"]
+    return Request(_program(given), configuration, given["pyflink"], given["debug"])
+
+
+def _setting(word: str) -> tuple[str, str]:
+    key, equals, value = word.partition("=")
+    if not equals or not key.strip():
+        raise click.BadParameter(f"expected key=value, got {word!r}", param_hint="-D")
+    return key.strip(), value
+
+
+def _program(given: dict[str, Any]) -> Program:
+    words: tuple[str, ...] = given["words"]
+    script, module = given["script"], given["module"]
+    files = tuple(file for file in (given["pyfiles"] or "").split(",") if file)
+    for file in files:
+        if not Path(file).exists():
+            raise NoSuchFile(file)
+    if script is not None and module is not None:
+        raise click.UsageError("-py names a script and -pym a module: give only one of them")
+    if module is not None:
+        return Program(module, True, words, files)
+    if script is None:
+        if not words:
+            raise click.UsageError("which job? Name a script (job.py), or a module with -pym")
+        script, *rest = words
+        words = tuple(rest)
+    if not Path(script).is_file():
+        raise NoSuchFile(script)
+    return Program(script, False, words, files)

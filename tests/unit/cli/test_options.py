@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from penstock.cli.errors import NoSuchFile
+from penstock.cli.options import ProgramCommand, Request, program_options, read_request
+from penstock.common.exceptions import UnsupportedFeatureError
+
+
+@pytest.fixture(autouse=True)
+def folder_with_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PENSTOCK_CONF_DIR", raising=False)
+    monkeypatch.delenv("PENSTOCK_DEBUG", raising=False)
+    Path("job.py").write_text("")
+
+
+def request(*words: str) -> Request:
+    seen: list[Request] = []
+
+    @click.command(cls=ProgramCommand)
+    @program_options
+    def command(**given: Any) -> None:
+        seen.append(read_request(given))
+
+    command.main(list(words), standalone_mode=False)
+    return seen[0]
+
+
+def test_words_after_the_script_are_its_own_arguments():
+    program = request("-p", "2", "job.py", "-p", "7", "--input", "x").program
+    assert (program.target, program.arguments) == ("job.py", ("-p", "7", "--input", "x"))
+
+
+def test_options_may_follow_py_until_the_first_unknown_one():
+    asked = request("-py", "job.py", "-p", "3", "--input", "x", "-p", "9")
+    assert asked.program.arguments == ("--input", "x", "-p", "9")
+    assert asked.configuration == {"parallelism.default": "3"}
+
+
+def test_unknown_single_dash_words_of_the_program_are_not_taken_apart():
+    assert request("-py", "job.py", "-input", "x").program.arguments == ("-input", "x")
+
+
+def test_module_instead_of_a_script():
+    program = request("-pym", "package.job", "--rows", "5").program
+    assert (program.target, program.is_module, program.arguments) == ("package.job", True, ("--rows", "5"))
+
+
+def test_settings_in_both_spellings_keep_what_follows_the_first_equals_sign():
+    asked = request("-Dpipeline.name=a=b", "-D", "rest.port=0", "job.py")
+    assert asked.configuration == {"pipeline.name": "a=b", "rest.port": "0"}
+
+
+def test_config_file_is_weaker_than_D_and_D_weaker_than_a_flag():
+    Path("config.yaml").write_text("a: file\nb: file\nparallelism.default: 1\n")
+    asked = request("--conf", ".", "-Db=command", "-Dparallelism.default=2", "-p3", "--master", "local[2]", "job.py")
+    assert asked.configuration == {
+        "a": "file", "b": "command", "parallelism.default": "3", "spark.master": "local[2]",
+    }  # fmt: skip
+
+
+def test_python_files_are_split_at_commas():
+    Path("lib").mkdir()
+    assert request("-pyfs", "lib,job.py", "job.py").program.python_files == ("lib", "job.py")
+
+
+@pytest.mark.parametrize("words", [("gone.py",), ("-py", "gone.py"), ("-pyfs", "gone.py", "job.py")])
+def test_missing_file_is_named(words):
+    with pytest.raises(NoSuchFile, match=r"no such file: gone\.py"):
+        request(*words)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "which job"),
+        (("--paralelism", "2", "job.py"), "No such option"),
+        (("-Dnonsense", "job.py"), "expected key=value, got 'nonsense'"),
+        (("-py", "job.py", "-pym", "job"), "give only one"),
+        (("-p", "0", "job.py"), "0 is not in the range"),
+    ],
+)
+def test_wrong_command_lines_are_refused(words, message):
+    with pytest.raises(click.UsageError, match=message):
+        request(*words)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("-d",), "-d/--detached needs a session cluster"),
+        (("-s", "savepoints/1"), "-s/--fromSavepoint cannot start from a savepoint yet"),
+        (("-m", "host:8081"), "-m/--jobmanager needs a session cluster.*--master"),
+        (("-t", "remote"), "-t/--target remote is not supported yet.*--master"),
+        (("-py", "job.py", "-pyreq", "r.txt"), "-pyreq/--pyRequirements does not install packages"),
+    ],
+)
+def test_flags_that_cannot_be_honoured_say_what_to_do_instead(words, message):
+    with pytest.raises(UnsupportedFeatureError, match=message):
+        request(*words, "job.py")
+
+
+def test_help_names_flinks_flags():
+    @click.command(cls=ProgramCommand)
+    @program_options
+    def command(**given: Any) -> None: ...
+
+    shown = CliRunner().invoke(command, ["--help"]).output
+    assert all(flag in shown for flag in ("-p, --parallelism", "-py, --python", "-pym, --pyModule", "-D KEY=VALUE"))
