@@ -10,11 +10,12 @@ import logging
 import warnings
 from typing import Any
 
+from penstock.common.config_file import load_config_file
 from penstock.common.config_options import ConfigOption, ConfigOptions
 from penstock.common.configuration import Configuration
 from penstock.common.time import parse_duration_ms
 
-__all__ = ["KNOWN_OPTIONS", "check_keys", "find_option", "parse_duration_ms"]
+__all__ = ["KNOWN_OPTIONS", "check_keys", "find_option", "load_config_file", "parse_duration_ms"]
 
 _key = ConfigOptions.key
 _MINUTE_MS = 60_000
