@@ -6,7 +6,7 @@ User functions are kept as the user gave them: an instance of a function class, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -90,7 +90,6 @@ class WindowDescription(KeyedDescription):
 
     Exactly one of three contents: `reduce_function`, `aggregate_function`, or neither (all elements are kept).
     `window_function` gets the contents when the window fires (None: the aggregate itself is emitted).
-    `takes_iterable` is False for a window function that wants (key-less) AllWindow calls: see `is_all`.
     """
 
     assigner: Any
@@ -148,6 +147,9 @@ class BroadcastProcessDescription(TwoInputDescription):
 @dataclass(frozen=True, eq=False)
 class SourceDescription(OperatorDescription):
     """Base of all sources. `is_bounded` is True if the source ends by itself."""
+
+    watermarks: WatermarksDescription | None = field(default=None, kw_only=True)
+    """Timestamps and watermarks made right behind the source."""
 
     @property
     def is_bounded(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.constants import MIN_LONG_VALUE
+from penstock.metrics import MetricGroup
 from penstock.runtime.batch import Batch, Output
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator import OperatorStateBackend
@@ -53,6 +54,7 @@ class OperatorContext:
     """The channel the current batch came from, and how many there are."""
 
     def __post_init__(self) -> None:
+        self.metric_group = MetricGroup((self.operator_name,))
         self.keyed_state = KeyedStateBackend(self.operator_name)
         self.operator_state = OperatorStateBackend(self.operator_name)
         self.timer_services: dict[str, InternalTimerService] = {}
@@ -105,6 +107,9 @@ class StreamOperator:
         """When this operator wants to be woken although no input came."""
         times = [service.processing_time.next_timestamp() for service in self.context.timer_services.values()]
         return min((time for time in times if time is not None), default=None)
+
+    def end_epoch(self) -> None:
+        """The epoch's input is used up: what need not wait for the next one may be emitted."""
 
     def finish(self) -> None:
         """All input has ended; what is still held back may be emitted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
@@ -13,6 +14,7 @@ from penstock.common.watermark_generator import (
     WatermarkOutput,
     WatermarksWithIdleness,
 )
+from penstock.common.watermark_strategy import RecordTimestampAssigner
 from penstock.graph.descriptions import WatermarksDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.operators.base import StreamOperator
@@ -58,6 +60,8 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         self._assigner = self._strategy.create_timestamp_assigner()
         if self._generator is None:
             self._generator = self._strategy.create_watermark_generator(self.context.clock)
+        elif isinstance(self._generator, WatermarksWithIdleness):
+            self._generator.clock = self.context.clock
         self._emitter = _Emitter(self)
         self._last_emit_ms = self.context.clock()
         self._emits_by_largest = isinstance(self._generator, _BY_LARGEST_TIMESTAMP) and self._interval_ms > 0
@@ -76,7 +80,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             self._emit_periodic()
 
     def _timestamps_of(self, batch: Batch) -> list[int | None]:
-        if self._assigner is None:
+        if isinstance(self._assigner, RecordTimestampAssigner):
             return list(batch.timestamps) if batch.timestamps is not None else [None] * len(batch.values)
         extract = self._assigner.extract_timestamp
         if batch.timestamps is None:
@@ -121,7 +125,12 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         """The generator alone decides about idleness, as in Flink."""
 
     def advance_processing_time(self, now_ms: int) -> None:
-        self._emit_periodic()
+        if now_ms - self._last_emit_ms >= self._interval_ms:
+            self._emit_periodic()
+
+    def end_epoch(self) -> None:
+        if self.current_watermark != MAX_LONG_VALUE:
+            self._emit_periodic()
 
     def next_processing_time(self) -> int | None:
         if self.current_watermark == MAX_LONG_VALUE or isinstance(self._generator, _BY_LARGEST_TIMESTAMP):
@@ -130,12 +139,11 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             return None
         return self.context.clock() + max(self._interval_ms, 1)
 
-    def finish(self) -> None:
-        if self.current_watermark != MAX_LONG_VALUE:
-            self._emit_periodic()
-
     def task_memory(self) -> Any:
-        return self._generator, self._is_idle
+        generator = copy.copy(self._generator)
+        if isinstance(generator, WatermarksWithIdleness):
+            generator.clock = int  # The clock belongs to the process; `open` puts the new one in.
+        return generator, self._is_idle
 
     def restore_task_memory(self, memory: Any) -> None:
         self._generator, self._is_idle = memory

@@ -1,0 +1,128 @@
+"""What is told about a failed task: operator, subtask, record, and the user's own frames."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import traceback
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped]
+
+import penstock
+from penstock.runtime.chain_compiler import FUSED_FILE_PREFIX, FusedOperator
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+
+_PACKAGE = os.path.dirname(os.path.abspath(penstock.__file__)) + os.sep
+_LONGEST_RECORD = 500
+
+
+@dataclass(frozen=True)
+class TaskFailure:
+    """A failure as it travels to the driver. `record` is the repr of the element, None where none was at hand."""
+
+    vertex: int
+    task_name: str
+    subtask: int
+    parallelism: int
+    operator: str
+    record: str | None
+    exception_type: str
+    message: str
+    user_traceback: str
+    pickled_exception: bytes | None
+    is_user_error: bool
+
+    def exception(self) -> BaseException | None:
+        if self.pickled_exception is None:
+            return None
+        try:
+            loaded: BaseException = pickle.loads(self.pickled_exception)
+        except Exception:  # noqa: BLE001 - a user's exception class may fail to load in any way; the text says it all
+            return None
+        return loaded
+
+
+def describe_failure(
+    exc: BaseException, vertex: int, task_name: str, subtask: int, parallelism: int
+) -> TaskFailure:
+    frames = _frames(exc.__traceback__)
+    context, record = _where(frames)
+    shown = [frame for frame in traceback.extract_tb(exc.__traceback__) if _is_users(frame.filename)]
+    text = "".join(traceback.format_list(shown)) + "".join(traceback.format_exception_only(type(exc), exc))
+    return TaskFailure(
+        vertex=vertex,
+        task_name=task_name,
+        subtask=subtask,
+        parallelism=parallelism,
+        operator=context.operator_name if context is not None else task_name,
+        record=record,
+        exception_type=type(exc).__name__,
+        message=str(exc),
+        user_traceback=text,
+        pickled_exception=_pickled(exc),
+        is_user_error=bool(shown),
+    )
+
+
+def _frames(trace: TracebackType | None) -> list[tuple[FrameType, int]]:
+    frames = []
+    while trace is not None:
+        frames.append((trace.tb_frame, trace.tb_lineno))
+        trace = trace.tb_next
+    return frames
+
+
+def _where(frames: list[tuple[FrameType, int]]) -> tuple[OperatorContext | None, str | None]:
+    """The innermost operator on the stack and the record it was at.
+
+    Loops of the runtime that call user functions name the record `value`; generated ones are looked up by line.
+    """
+    record: str | None = None
+    for frame, line in reversed(frames):
+        operator = frame.f_locals.get("self")
+        filename = frame.f_code.co_filename
+        if filename.startswith(FUSED_FILE_PREFIX):
+            return _fused_site(frames, frame, line)
+        if filename.startswith(_PACKAGE) and record is None and "value" in frame.f_locals:
+            record = short_repr(frame.f_locals["value"])
+        if isinstance(operator, StreamOperator):
+            return operator.context, record
+    return None, record
+
+
+def _fused_site(
+    frames: list[tuple[FrameType, int]], frame: FrameType, line: int
+) -> tuple[OperatorContext | None, str | None]:
+    for outer, _ in frames:
+        operator = outer.f_locals.get("self")
+        if isinstance(operator, FusedOperator) and frame.f_code.co_filename in operator.sources:
+            site = operator.sources[frame.f_code.co_filename].call_sites.get(line)
+            if site is not None:
+                return operator.contexts[site.operator], short_repr(frame.f_locals.get(site.variable))
+    return None, None
+
+
+def short_repr(value: Any) -> str:
+    """The repr of a record, cut where it gets long; a repr that fails itself must not hide the failure."""
+    try:
+        text = repr(value)
+    except Exception as exc:  # noqa: BLE001
+        return f"<{type(value).__name__} whose repr() raised {type(exc).__name__}>"
+    return text if len(text) <= _LONGEST_RECORD else text[:_LONGEST_RECORD] + "..."
+
+
+def _is_users(filename: str) -> bool:
+    inner = (_PACKAGE, FUSED_FILE_PREFIX, "<frozen ")
+    return not filename.startswith(inner) and not any(
+        f"{os.sep}{package}{os.sep}" in filename for package in ("pyspark", "py4j", "cloudpickle")
+    )
+
+
+def _pickled(exc: BaseException) -> bytes | None:
+    try:
+        return bytes(cloudpickle.dumps(exc))
+    except Exception:  # noqa: BLE001 - exceptions may hold anything; the text goes along in any case
+        return None

@@ -1,0 +1,157 @@
+"""The operators of one task, linked to each other and to the channels that leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from penstock.graph.descriptions import SourceDescription
+from penstock.graph.job_graph import JobGraph, JobVertex
+from penstock.graph.stream_graph import StreamNode
+from penstock.runtime.batch import Output
+from penstock.runtime.chain_compiler import FusedOperator, is_fusable
+from penstock.runtime.operators import build_operator
+from penstock.runtime.operators.base import DriverReport, OperatorContext, StreamOperator, TaskInfo
+from penstock.runtime.operators.watermarks import TimestampsAndWatermarksOperator
+from penstock.runtime.outputs import ChainTarget, EdgeTarget, OperatorOutput, Target
+from penstock.runtime.rows import Row
+from penstock.runtime.sources import build_source_operator
+
+
+class OperatorChain:
+    """Builds the operators of a vertex from the last to the first, so that each is given its output.
+
+    `operators` are in the order records pass them. `ready` takes the rows that leave the task.
+    """
+
+    def __init__(
+        self,
+        job_graph: JobGraph,
+        vertex: JobVertex,
+        task: TaskInfo,
+        clock: Callable[[], int],
+        current_channel: Callable[[], tuple[int, int]],
+        ready: list[Row],
+    ) -> None:
+        self._job_graph = job_graph
+        self._vertex = vertex
+        self._task = task
+        self._clock = clock
+        self._current_channel = current_channel
+        self._ready = ready
+        self.report = DriverReport()
+        self.contexts: dict[str, OperatorContext] = {}
+        self.operators: list[StreamOperator] = []
+        self.edges: list[EdgeTarget] = []
+        self._nodes = {node.id: node for node in vertex.nodes}
+        self.head = self._build(vertex.head)
+
+    def _build(self, node: StreamNode) -> StreamOperator:
+        run = self._fusable_run(node)
+        output = self._output_of(run[-1])
+        if len(run) > 1:
+            return self._add(
+                FusedOperator([each.operator for each in run], [self._context(each) for each in run]),
+                self.contexts[run[0].operator_id],
+                output,
+            )
+        context = self._context(node)
+        if isinstance(node.operator, SourceDescription):
+            if node.operator.watermarks is not None:
+                watermarks = self._add(TimestampsAndWatermarksOperator(node.operator.watermarks), context, output)
+                output = OperatorOutput([ChainTarget(watermarks)], {})
+            return self._add(build_source_operator(node.operator), context, output)
+        return self._add(build_operator(node.operator), context, output)
+
+    def _add(self, operator: StreamOperator, context: OperatorContext, output: Output) -> StreamOperator:
+        operator.setup(context, output)
+        self.operators.insert(0, operator)
+        return operator
+
+    def _fusable_run(self, node: StreamNode) -> list[StreamNode]:
+        """`node` and the stateless operators behind it that nothing else reads in between."""
+        run = [node]
+        while is_fusable(run[-1].operator):
+            chained = [edge for edge in self._vertex.chained_edges if edge.source == run[-1].id]
+            leaving = [edge for edge in self._job_graph.out_edges(self._vertex.id) if edge.source_node == run[-1].id]
+            if leaving or len(chained) != 1 or chained[0].side_tag is not None:
+                break
+            following = self._nodes[chained[0].target]
+            if not is_fusable(following.operator):
+                break
+            run.append(following)
+        return run
+
+    def _context(self, node: StreamNode) -> OperatorContext:
+        context = OperatorContext(
+            self._task, node.name, node.operator_id, self._clock, self.report, current_channel=self._current_channel
+        )
+        self.contexts[node.operator_id] = context
+        return context
+
+    def _output_of(self, node: StreamNode) -> OperatorOutput:
+        main: list[Target] = []
+        side: dict[str, list[Target]] = {}
+        for tag, target in self._targets_of(node):
+            (main if tag is None else side.setdefault(tag, [])).append(target)
+        return OperatorOutput(main, side)
+
+    def _targets_of(self, node: StreamNode) -> Iterator[tuple[str | None, Target]]:
+        for chained in self._vertex.chained_edges:
+            if chained.source == node.id:
+                yield chained.side_tag, ChainTarget(self._build(self._nodes[chained.target]))
+        for edge in self._job_graph.out_edges(self._vertex.id):
+            if edge.source_node == node.id:
+                receiver = self._job_graph.vertices[edge.target_vertex]
+                target = EdgeTarget(
+                    edge,
+                    self._task.subtask,
+                    self._task.parallelism,
+                    receiver.parallelism,
+                    receiver.max_parallelism,
+                    self._ready,
+                )
+                self.edges.append(target)
+                yield edge.side_tag, target
+
+    def each(self, step: Callable[[StreamOperator], None]) -> None:
+        """Do `step` to every operator, first to last, and let what it emitted flow on before the next one's turn."""
+        for operator in self.operators:
+            step(operator)
+            operator.output.flush()
+
+    def open(self) -> None:
+        # Last to first, as in Flink: an operator may emit as soon as it is open.
+        for operator in reversed(self.operators):
+            operator.open()
+        for context in self.contexts.values():
+            for service in context.timer_services.values():
+                service.restore()
+
+    def close(self) -> None:
+        for operator in self.operators:
+            operator.close()
+
+    # --- what goes on in another process -----------------------------------------------------------------------------
+
+    def memory(self) -> Any:
+        """What the operators and channels must know to go on, apart from state."""
+        return (
+            [(operator.current_watermark, operator.task_memory()) for operator in self.operators],
+            [edge.dealer.memory() for edge in self.edges],
+        )
+
+    def restore_memory(self, memory: Any) -> None:
+        operators, edges = memory
+        for operator, (watermark, task_memory) in zip(self.operators, operators, strict=True):
+            operator.current_watermark = watermark
+            if task_memory is not None:
+                operator.restore_task_memory(task_memory)
+        for edge, dealer_memory in zip(self.edges, edges, strict=True):
+            edge.dealer.restore(dealer_memory)
+
+    def restore_watermarks(self) -> None:
+        """Timer services come into being in `open`; they take the watermark that their operator remembers."""
+        for operator in self.operators:
+            for service in operator.context.timer_services.values():
+                service.current_watermark = operator.current_watermark

@@ -1,0 +1,164 @@
+"""Where an operator's output goes: to the next operator of its chain, or to the subtasks downstream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from penstock.graph.job_graph import JobEdge
+from penstock.graph.partitioners import connected_downstream
+from penstock.runtime.batch import Batch, Timestamps
+from penstock.runtime.chunk import ChunkWriter
+from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.partitioning import build_dealer
+from penstock.runtime.rows import Row
+
+CHUNK_RECORDS = 8192
+"""A chunk is sent when it has this many records: large enough to make Spark's cost per row small."""
+
+
+class Target(Protocol):
+    """One receiver of an operator's output. Lists it is given belong to others too: it must not change them."""
+
+    def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None: ...
+
+    def push_watermark(self, watermark: int) -> None: ...
+
+    def push_status(self, idle: bool) -> None: ...
+
+
+class ChainTarget:
+    """The next operator of the chain."""
+
+    def __init__(self, operator: StreamOperator) -> None:
+        self._operator = operator
+
+    def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
+        self._operator.context.increment("numRecordsIn", len(values))
+        self._operator.process_batch(Batch(values, timestamps))
+        self._operator.output.flush()
+
+    def push_watermark(self, watermark: int) -> None:
+        self._operator.process_watermark(watermark)
+
+    def push_status(self, idle: bool) -> None:
+        self._operator.process_status(idle)
+
+
+class EdgeTarget:
+    """The channels to the subtasks of another vertex. Full chunks are appended to `ready`."""
+
+    def __init__(
+        self, edge: JobEdge, subtask: int, parallelism: int, target_parallelism: int, target_max_parallelism: int,
+        ready: list[Row],
+    ) -> None:
+        self._edge = edge
+        self._subtask = subtask
+        self._ready = ready
+        self._targets = connected_downstream(edge.partitioner, subtask, parallelism, target_parallelism)
+        self._writers = [ChunkWriter() for _ in self._targets]
+        self._sent = [0] * len(self._targets)
+        self.dealer = build_dealer(edge.partitioner, len(self._targets), target_max_parallelism)
+
+    def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
+        for target, batch in self.dealer.deal(values, timestamps):
+            writer = self._writers[target]
+            writer.add_batch(*_columns(batch))
+            if writer.size >= CHUNK_RECORDS:
+                self._send(target)
+
+    def push_watermark(self, watermark: int) -> None:
+        for writer in self._writers:
+            writer.add_watermark(watermark)
+
+    def push_status(self, idle: bool) -> None:
+        for writer in self._writers:
+            writer.add_status(idle)
+
+    def push_end_of_data(self) -> None:
+        for writer in self._writers:
+            writer.add_end_of_data()
+
+    def end_epoch(self) -> None:
+        """Send what is left; numbers start anew with the next epoch."""
+        for target in range(len(self._targets)):
+            self._send(target)
+        self._sent = [0] * len(self._targets)
+
+    def _send(self, target: int) -> None:
+        chunk = self._writers[target].take()
+        if chunk is not None:
+            seq = self._sent[target]
+            self._sent[target] += 1
+            self._ready.append(
+                Row(self._edge.target_vertex, self._targets[target], self._edge.index, self._subtask, seq, chunk)
+            )
+
+
+def _columns(batch: Batch) -> tuple[list[Any], Timestamps | None, list[Any] | None]:
+    return batch.values, batch.timestamps, batch.keys
+
+
+class OperatorOutput:
+    """An operator's output: gathers single records into batches, and copies to every receiver in order."""
+
+    def __init__(self, main: Sequence[Target], side: Mapping[str, Sequence[Target]]) -> None:
+        self._main = main
+        self._side = side
+        self._all = [*main, *(target for targets in side.values() for target in targets)]
+        self._values: list[Any] = []
+        self._timestamps: list[int | None] = []
+        self._side_buffers: dict[str, tuple[list[Any], list[int | None]]] = {tag: ([], []) for tag in side}
+        self._has_side_records = False
+        self.records_out = 0
+
+    def collect(self, value: Any, timestamp: int | None) -> None:
+        self._values.append(value)
+        self._timestamps.append(timestamp)
+
+    def collect_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
+        if self._values:
+            self._flush_main()
+        if values:
+            self.records_out += len(values)
+            for target in self._main:
+                target.push_batch(values, timestamps)
+
+    def collect_side(self, tag_id: str, value: Any, timestamp: int | None) -> None:
+        buffers = self._side_buffers.get(tag_id)
+        if buffers is not None:  # Nobody reads this tag otherwise.
+            buffers[0].append(value)
+            buffers[1].append(timestamp)
+            self._has_side_records = True
+
+    def emit_watermark(self, watermark: int) -> None:
+        self.flush()
+        for target in self._all:
+            target.push_watermark(watermark)
+
+    def emit_status(self, idle: bool) -> None:
+        self.flush()
+        for target in self._all:
+            target.push_status(idle)
+
+    def flush(self) -> None:
+        if self._values:
+            self._flush_main()
+        if self._has_side_records:
+            self._flush_side()
+
+    def _flush_main(self) -> None:
+        values, timestamps = self._values, self._timestamps
+        self._values, self._timestamps = [], []
+        self.records_out += len(values)
+        for target in self._main:
+            target.push_batch(values, timestamps)
+
+    def _flush_side(self) -> None:
+        self._has_side_records = False
+        for tag, (values, timestamps) in list(self._side_buffers.items()):
+            if values:
+                self._side_buffers[tag] = ([], [])
+                self.records_out += len(values)
+                for target in self._side[tag]:
+                    target.push_batch(values, timestamps)

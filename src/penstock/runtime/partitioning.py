@@ -1,0 +1,159 @@
+"""Deals a batch out to the subtasks downstream."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from penstock.common.exceptions import InvalidProgramError
+from penstock.graph import partitioners as p
+from penstock.runtime.batch import Batch, Timestamps
+from penstock.runtime.key_groups import KeyGroupCache, subtask_of_key_group
+
+Dealt = list[tuple[int, Batch]]
+"""Target number (among the connected ones) and its part of the batch, order kept."""
+
+
+class Dealer:
+    """Deals batches by one partitioner to `targets` connected subtasks."""
+
+    def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
+        raise NotImplementedError
+
+    def memory(self) -> Any:
+        """Where to go on in the next epoch."""
+        return None
+
+    def restore(self, memory: Any) -> None:
+        """Take back what `memory` gave."""
+
+
+class ToOne(Dealer):
+    """Everything to the first connected subtask: forward, global, and every partitioner with a single target."""
+
+    def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
+        return [(0, Batch(values, timestamps))]
+
+
+class ToAll(Dealer):
+    def __init__(self, targets: int) -> None:
+        self._targets = targets
+
+    def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
+        return [(target, Batch(values, timestamps)) for target in range(self._targets)]
+
+
+class RoundRobin(Dealer):
+    """One record after the other, continued where the last batch ended; a stride of the list for each target."""
+
+    def __init__(self, targets: int) -> None:
+        self._targets = targets
+        self._next = 0
+
+    def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
+        dealt = []
+        for offset in range(min(self._targets, len(values))):
+            part = slice(offset, None, self._targets)
+            target = (self._next + offset) % self._targets
+            dealt.append((target, Batch(values[part], None if timestamps is None else timestamps[part])))
+        self._next = (self._next + len(values)) % self._targets
+        return dealt
+
+    def memory(self) -> Any:
+        return self._next
+
+    def restore(self, memory: Any) -> None:
+        self._next = memory
+
+
+class ByNumber(Dealer):
+    """To the target that a function gives for each record."""
+
+    def __init__(self, targets: int, choose: Callable[[Any], int]) -> None:
+        self._targets = targets
+        self._choose = choose
+
+    def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
+        choose = self._choose
+        return _deal_by([choose(value) for value in values], self._targets, values, timestamps, None)
+
+
+class ByKeyGroup(Dealer):
+    """To the owner of the key's key group. The keys travel with the records, so that they are computed once."""
+
+    def __init__(self, targets: int, max_parallelism: int, key_selector: Callable[[Any], Any]) -> None:
+        self._targets = targets
+        self._key_selector = key_selector
+        self._owners = [subtask_of_key_group(group, max_parallelism, targets) for group in range(max_parallelism)]
+        self._group_of = KeyGroupCache(max_parallelism)
+
+    def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
+        select, owners, group_of = self._key_selector, self._owners, self._group_of
+        keys = [select(value) for value in values]
+        if self._targets > 1:
+            return _deal_by([owners[group_of(key)] for key in keys], self._targets, values, timestamps, keys)
+        # One target takes all, but a key that cannot be a key must fail here, where key_by is named in the error.
+        for key in set_of(keys):
+            group_of(key)
+        return [(0, Batch(values, timestamps, keys))]
+
+
+def set_of(keys: list[Any]) -> Sequence[Any]:
+    """The distinct keys; all of them if one is not hashable, so that the hash can name it."""
+    try:
+        return list(set(keys))
+    except TypeError:
+        return keys
+
+
+def _deal_by(
+    choices: list[int], targets: int, values: list[Any], timestamps: Timestamps | None, keys: list[Any] | None
+) -> Dealt:
+    picked: list[list[int]] = [[] for _ in range(targets)]
+    for at, choice in enumerate(choices):
+        picked[choice].append(at)
+    return [
+        (
+            target,
+            Batch(
+                [values[at] for at in places],
+                None if timestamps is None else [timestamps[at] for at in places],
+                None if keys is None else [keys[at] for at in places],
+            ),
+        )
+        for target, places in enumerate(picked)
+        if places
+    ]
+
+
+def build_dealer(partitioner: p.StreamPartitioner, targets: int, max_parallelism: int) -> Dealer:
+    """`targets` counts the connected subtasks; `max_parallelism` is that of the receiving vertex."""
+    match partitioner:
+        case p.KeyGroupStreamPartitioner():
+            return ByKeyGroup(targets, max_parallelism, partitioner.key_selector)
+        case p.CustomPartitioner():
+            return ByNumber(targets, _checked_custom(partitioner, targets))
+        case p.BroadcastPartitioner():
+            return ToAll(targets)
+        case p.GlobalPartitioner() | p.ForwardPartitioner():
+            return ToOne()
+        case p.ShufflePartitioner() if targets > 1:
+            return ByNumber(targets, lambda _: random.randrange(targets))
+    return RoundRobin(targets) if targets > 1 else ToOne()
+
+
+def _checked_custom(partitioner: p.CustomPartitioner, targets: int) -> Callable[[Any], int]:
+    select, partition = partitioner.key_selector, partitioner.partitioner
+
+    def choose(value: Any) -> int:
+        key = select(value)
+        target = partition(key, targets)
+        if not isinstance(target, int) or not 0 <= target < targets:
+            raise InvalidProgramError(
+                f"the custom partitioner returned {target!r} for key {key!r}; it must return a number from 0 to "
+                f"{targets - 1}"
+            )
+        return target
+
+    return choose

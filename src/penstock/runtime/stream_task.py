@@ -1,0 +1,241 @@
+"""One subtask of one vertex. It knows nothing of Spark: rows go in, rows come out."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.common.constants import MAX_LONG_VALUE
+from penstock.graph.job_graph import JobGraph
+from penstock.graph.partitioners import connected_upstream
+from penstock.runtime.batch import Batch
+from penstock.runtime.chunk import EndOfData, Event, Status, Watermark, encode, read_chunk
+from penstock.runtime.operator_chain import OperatorChain
+from penstock.runtime.operators.base import TaskInfo
+from penstock.runtime.rows import FROM_DRIVER, Row
+from penstock.runtime.sources import SourceAssignment, SourceOperator
+from penstock.runtime.watermarks import StatusWatermarkValve, ValveOutput
+
+
+@dataclass(frozen=True)
+class JobDeployment:
+    """What every subtask of a job is built from."""
+
+    job_id: str
+    job_graph: JobGraph
+    attempt: int = 0
+    job_parameters: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EpochOutcome:
+    """What a subtask reports at the end of an epoch, besides its rows and state."""
+
+    is_finished: bool
+    next_processing_time: int | None
+    records_in: int
+    records_out: int
+    watermark: int
+    lines: list[tuple[bool, str]]
+    collected: dict[str, list[Any]]
+    metrics: dict[str, dict[str, Any]]
+    accumulators: dict[str, Any]
+
+
+class StreamTask:
+    """Life: construct, `restore` any snapshots in order, `open`, `run_epoch` + `snapshot` again and again, `close`."""
+
+    def __init__(self, deployment: JobDeployment, vertex_id: int, subtask: int, clock: Callable[[], int]) -> None:
+        job_graph = deployment.job_graph
+        vertex = job_graph.vertices[vertex_id]
+        self.vertex = vertex
+        self.info = TaskInfo(
+            deployment.job_id,
+            job_graph.job_name,
+            vertex.name,
+            subtask,
+            vertex.parallelism,
+            vertex.max_parallelism,
+            deployment.attempt,
+            deployment.job_parameters,
+        )
+        self._clock = clock
+        self._ready: list[Row] = []
+        self._inputs = {edge.index: edge.input_index for edge in job_graph.in_edges(vertex_id)}
+        self._upstream_parallelism = {
+            edge.index: job_graph.vertices[edge.source_vertex].parallelism for edge in job_graph.in_edges(vertex_id)
+        }
+        self._channels: dict[tuple[int, int], int] = {}
+        for edge in job_graph.in_edges(vertex_id):
+            senders = connected_upstream(
+                edge.partitioner, subtask, self._upstream_parallelism[edge.index], vertex.parallelism
+            )
+            for sender in senders:
+                self._channels[(edge.index, sender)] = len(self._channels)
+        self._valve = StatusWatermarkValve(len(self._channels))
+        self._ended: set[int] = set()
+        self._current = (0, 1)
+        self.is_finished = False
+        self.chain = OperatorChain(job_graph, vertex, self.info, clock, lambda: self._current, self._ready)
+        self._records_in = 0
+        self._was_touched = False
+        self._has_restored = False
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    def restore(self, snapshot: bytes) -> None:
+        """Apply a full snapshot or a delta, before `open`."""
+        keyed, operator_state, memory = pickle.loads(snapshot)
+        for operator_id, saved in keyed.items():
+            self.chain.contexts[operator_id].keyed_state.restore(saved)
+        for operator_id, saved in operator_state.items():
+            self.chain.contexts[operator_id].operator_state.restore(saved)
+        self._valve, self._ended, self.is_finished, chain_memory = memory
+        self.chain.restore_memory(chain_memory)
+        self._has_restored = True
+
+    def open(self) -> None:
+        self.chain.open()
+        self.chain.restore_watermarks()
+
+    def close(self) -> None:
+        self.chain.close()
+
+    # --- an epoch --------------------------------------------------------------------------------------------------
+
+    def run_epoch(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Handle the epoch's rows and give the rows that follow from them."""
+        if self.is_finished:
+            return
+        self._advance_processing_time()
+        yield from self._drain()
+        for row in sorted(rows, key=lambda row: (row.seq, row.edge, row.channel)):
+            self._was_touched = True
+            for _ in self._assigned(row) if row.edge == FROM_DRIVER else self._received(row):
+                yield from self._drain()
+        if not self.is_finished:
+            self._advance_processing_time()
+            self.chain.each(lambda operator: operator.end_epoch())
+        for edge in self.chain.edges:
+            edge.end_epoch()
+        yield from self._drain()
+
+    def _assigned(self, row: Row) -> Iterator[None]:
+        """A source's part of the epoch."""
+        assignment = SourceAssignment.decode(row.chunk)
+        source = self.chain.head
+        assert isinstance(source, SourceOperator)
+        for batch in source.read(assignment.payload):
+            self._records_in += len(batch.values)
+            source.output.collect_batch(batch.values, batch.timestamps)
+            self._advance_processing_time()
+            yield
+        if assignment.is_last:
+            source.output.emit_watermark(MAX_LONG_VALUE)
+            self._finish()
+            yield
+
+    def _received(self, row: Row) -> Iterator[None]:
+        channel = self._channels[(row.edge, row.channel)]
+        self._current = (row.channel, self._upstream_parallelism[row.edge])
+        for event in read_chunk(row.chunk):
+            self._handle(event, channel, self._inputs[row.edge])
+            self._advance_processing_time()
+            yield
+
+    def _handle(self, event: Event, channel: int, input_index: int) -> None:
+        match event:
+            case Batch():
+                head = self.chain.head
+                self._records_in += len(event.values)
+                head.process_batch(event, input_index)
+                head.output.flush()
+            case Watermark():
+                self._apply(self._valve.on_watermark(channel, event.timestamp))
+            case Status():
+                self._apply(self._valve.on_status(channel, event.is_idle))
+            case EndOfData():
+                self._ended.add(channel)
+                if len(self._ended) == len(self._channels):
+                    self._finish()
+
+    def _apply(self, output: ValveOutput) -> None:
+        if output.is_idle is False:
+            self.chain.head.process_status(False)
+        if output.watermark is not None:
+            self.chain.head.process_watermark(output.watermark)
+        if output.is_idle:
+            self.chain.head.process_status(True)
+
+    def _finish(self) -> None:
+        self.chain.each(lambda operator: operator.finish())
+        for edge in self.chain.edges:
+            edge.push_end_of_data()
+        self.is_finished = True
+
+    def _advance_processing_time(self) -> None:
+        if not self.is_finished:
+            now_ms = self._clock()
+            self.chain.each(lambda operator: operator.advance_processing_time(now_ms))
+
+    def _drain(self) -> Iterator[Row]:
+        if self._ready:
+            rows = self._ready.copy()
+            self._ready.clear()
+            yield from rows
+
+    # --- the end of an epoch ---------------------------------------------------------------------------------------
+
+    def snapshot(self, checkpoint_id: int, full: bool) -> bytes | None:
+        """The state after this epoch: all of it, or what changed; None if nothing did."""
+        if not full and not self._was_touched and not self._has_changed_state():
+            return None
+        for operator in self.chain.operators:
+            operator.snapshot_state(checkpoint_id)
+        contexts = self.chain.contexts.items()
+        keyed = {operator_id: context.keyed_state.snapshot(full) for operator_id, context in contexts}
+        operator_state = {operator_id: context.operator_state.snapshot() for operator_id, context in contexts}
+        self._was_touched = False
+        return encode(
+            (
+                {operator_id: saved for operator_id, saved in keyed.items() if saved},
+                {operator_id: saved for operator_id, saved in operator_state.items() if saved},
+                (self._valve, self._ended, self.is_finished, self.chain.memory()),
+            )
+        )
+
+    def _has_changed_state(self) -> bool:
+        return any(
+            table.changed for context in self.chain.contexts.values() for table in context.keyed_state.tables.values()
+        )
+
+    def outcome(self) -> EpochOutcome:
+        """The report on the epoch; what it lists is forgotten here."""
+        report = self.chain.report
+        lines, report.lines = report.lines, []
+        collected, report.collected = report.collected, {}
+        records_in, self._records_in = self._records_in, 0
+        wake_up = [] if self.is_finished else [operator.next_processing_time() for operator in self.chain.operators]
+        return EpochOutcome(
+            is_finished=self.is_finished,
+            next_processing_time=min((time for time in wake_up if time is not None), default=None),
+            records_in=records_in,
+            records_out=self._records_out(),
+            watermark=self._valve.watermark,
+            lines=lines,
+            collected=collected,
+            metrics={operator_id: dict(context.metrics) for operator_id, context in self.chain.contexts.items()},
+            accumulators={
+                name: accumulator
+                for context in self.chain.contexts.values()
+                for name, accumulator in context.accumulators.items()
+            },
+        )
+
+    def _records_out(self) -> int:
+        total = 0
+        for operator in self.chain.operators:
+            total += getattr(operator.output, "records_out", 0)
+        return total

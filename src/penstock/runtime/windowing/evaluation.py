@@ -1,0 +1,65 @@
+"""Calls the user's window function: with or without a key, with or without a context, or none at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from penstock.datastream.functions import (
+    AllWindowFunction,
+    Function,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+    RuntimeContext,
+    WindowFunction,
+    open_function,
+)
+from penstock.datastream.window import Window
+from penstock.graph.descriptions import WindowDescription
+from penstock.runtime.windowing.contexts import ProcessContext
+
+Evaluate = Callable[[Any, Window, Iterable[Any]], Iterable[Any] | None]
+"""Key, window, elements -> results."""
+
+
+class WindowEvaluation:
+    """One way to call whatever window function the user gave; `evaluate` returns its results."""
+
+    def __init__(self, description: WindowDescription) -> None:
+        self.function = description.window_function
+        self._is_all = description.is_all
+
+    def open(self, runtime_context: RuntimeContext, context: ProcessContext) -> None:
+        self._context = context
+        self.evaluate: Evaluate = self._evaluation()
+        if isinstance(self.function, Function):
+            open_function(self.function, runtime_context)
+
+    def close(self) -> None:
+        if isinstance(self.function, Function):
+            self.function.close()
+
+    def clear(self, window: Window) -> None:
+        """Tell the function that the window is gone for good."""
+        if isinstance(self.function, ProcessWindowFunction | ProcessAllWindowFunction):
+            self.function.clear(self._context.at(window))
+
+    def _evaluation(self) -> Evaluate:
+        function, at = self.function, self._context.at
+        if function is None:
+            return lambda key, window, elements: elements
+        if isinstance(function, ProcessWindowFunction):
+            return lambda key, window, elements: function.process(key, at(window), elements)
+        if isinstance(function, ProcessAllWindowFunction):
+            return lambda key, window, elements: function.process(at(window), elements)
+        is_object = isinstance(function, WindowFunction | AllWindowFunction)
+        apply: Callable[..., Any] = function.apply if is_object else function
+        if self._is_all:
+            return lambda key, window, elements: apply(window, elements)
+        return lambda key, window, elements: apply(key, window, elements)
+
+
+def reduce_call(function: ReduceFunction | Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The plain function of two values behind a reduce function."""
+    return function.reduce if isinstance(function, ReduceFunction) else function

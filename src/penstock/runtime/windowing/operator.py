@@ -1,0 +1,220 @@
+"""The window operator: Flink's algorithm for every assigner, trigger and window function.
+
+An element is assigned to windows; each (key, window) is a pane with contents, trigger state and timers. The trigger
+decides when a pane fires. A pane is dropped for good at its cleanup time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, cast
+
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
+from penstock.datastream.functions import Function, open_function
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.window import MergingWindowAssigner, Trigger, TriggerResult, Window
+from penstock.graph.descriptions import WindowDescription
+from penstock.runtime.batch import Batch
+from penstock.runtime.operators.keyed import KeyedOperator
+from penstock.runtime.runtime_context import StreamingRuntimeContext
+from penstock.runtime.timers import InternalTimerService
+from penstock.runtime.windowing.contents import AggregatedContents, ListedContents, PaneContents, ReducedContents
+from penstock.runtime.windowing.contexts import AssignerContext, PaneContext, ProcessContext
+from penstock.runtime.windowing.evaluation import WindowEvaluation, reduce_call
+from penstock.runtime.windowing.merging import MergingWindows, PlainWindows
+
+TIMER_SERVICE = "window-timers"
+LATE_RECORDS_DROPPED = "numLateRecordsDropped"
+
+AskTrigger = Callable[[int, Window, Trigger.TriggerContext], TriggerResult]
+
+
+class WindowOperator(KeyedOperator):
+    """Runs a `WindowDescription` without evictor."""
+
+    def __init__(self, description: WindowDescription) -> None:
+        super().__init__(description)
+        self.description = description
+        self.assigner = description.assigner
+        self.trigger = description.trigger
+        self.is_event_time: bool = description.assigner.is_event_time()
+        self.lateness_ms = description.allowed_lateness_ms
+        self.evaluation = WindowEvaluation(description)
+        self._stagger_ms: int | None = None
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        is_merging = isinstance(self.assigner, MergingWindowAssigner)
+        self.backend = self.context.keyed_state
+        self.timers = self.open_timers()
+        self.timers.current_watermark = self.current_watermark
+        self.contents = self.open_contents()
+        self.windows = MergingWindows(self.assigner, self.backend, self.on_merge) if is_merging else PlainWindows()
+
+        runtime_context = StreamingRuntimeContext(self.context, has_keyed_state=True)
+        self.pane_context = PaneContext(self.timers, self.backend, runtime_context.get_metrics_group())
+        self.assigner_context = AssignerContext(self.context.clock, runtime_context)
+        self.evaluation.open(
+            runtime_context,
+            ProcessContext(self.timers, self.backend, runtime_context, is_merging, self.output.collect_side),
+        )
+        for function in self._incremental_functions():
+            open_function(function, runtime_context)
+        if self._stagger_ms is not None:
+            self.assigner = self.assigner.shifted(self._stagger_ms)
+
+    def open_timers(self) -> InternalTimerService:
+        return self.context.timer_service(TIMER_SERVICE, self.on_event_time, self.on_processing_time)
+
+    def open_contents(self) -> PaneContents:
+        if self.description.reduce_function is not None:
+            return ReducedContents(self.backend, reduce_call(self.description.reduce_function))
+        if self.description.aggregate_function is not None:
+            return AggregatedContents(self.backend, self.description.aggregate_function)
+        return ListedContents(self.backend)
+
+    def close(self) -> None:
+        self.evaluation.close()
+        for function in self._incremental_functions():
+            function.close()
+
+    def _incremental_functions(self) -> list[Function]:
+        functions = (self.description.reduce_function, self.description.aggregate_function)
+        return [function for function in functions if isinstance(function, Function)]
+
+    def task_memory(self) -> Any:
+        """The watermark, so that late elements stay late, and how far this subtask shifts its windows."""
+        return self.current_watermark, self._stagger_ms
+
+    def restore_task_memory(self, memory: Any) -> None:
+        self.current_watermark, self._stagger_ms = memory
+
+    # --- elements --------------------------------------------------------------------------------------------------
+
+    def process_batch(self, batch: Batch, input_index: int = 0) -> None:
+        if not batch.values:
+            return
+        if self._stagger_ms is None:
+            self._stagger_ms = self.assigner.stagger_offset_ms(self.context.clock())
+            self.assigner = self.assigner.shifted(self._stagger_ms)
+        self.process_elements(batch)
+
+    def process_elements(self, batch: Batch) -> None:
+        timestamps = batch.timestamps or [None] * len(batch.values)
+        for key, value, timestamp in zip(self.keys_of(batch), batch.values, timestamps, strict=True):
+            self.backend.current_key = key
+            self.process_element(value, timestamp)
+
+    def process_element(self, value: Any, timestamp: int | None) -> None:
+        """Add an element of the current key to its windows, and let the trigger decide about each."""
+        event_time = MIN_LONG_VALUE if timestamp is None else timestamp
+        is_skipped = True
+        for assigned in self.assigner.assign_windows(value, event_time, self.assigner_context):
+            window = self.windows.add(assigned)
+            if self.is_window_late(window):
+                self.windows.retire(window)
+                continue
+            is_skipped = False
+            state_window = cast(Window, self.windows.state_window(window))
+            self.contents.add(state_window, value, timestamp)
+            context = self.pane_context.at(window)
+            self.settle(window, state_window, self.trigger.on_element(value, event_time, window, context))
+            self.register_cleanup_timer(window)
+        if is_skipped and self.is_element_late(event_time):
+            self.skip_late(value, timestamp)
+
+    def skip_late(self, value: Any, timestamp: int | None) -> None:
+        if self.description.late_tag is not None:
+            self.output.collect_side(self.description.late_tag.tag_id, value, timestamp)
+        else:
+            self.context.increment(LATE_RECORDS_DROPPED)
+
+    def on_merge(
+        self, window: Window, merged_windows: list[Window], state_window: Window, merged_state_windows: list[Window]
+    ) -> None:
+        """Windows of the current key became `window`: bring trigger state, timers and contents together."""
+        self.trigger.on_merge(window, self.pane_context.at(window, merged_windows))
+        for merged in merged_windows:
+            self.trigger.clear(merged, self.pane_context.at(merged))
+            self.delete_cleanup_timer(merged)
+        self.contents.merge(state_window, merged_state_windows)
+
+    # --- time ------------------------------------------------------------------------------------------------------
+
+    def on_event_time(self, time: int, key: Any, window: Hashable) -> None:
+        self.on_timer(time, cast(Window, window), self.trigger.on_event_time, self.is_event_time)
+
+    def on_processing_time(self, time: int, key: Any, window: Hashable) -> None:
+        self.on_timer(time, cast(Window, window), self.trigger.on_processing_time, not self.is_event_time)
+
+    def on_timer(self, time: int, window: Window, ask: AskTrigger, can_clean_up: bool) -> None:
+        state_window = self.windows.state_window(window)
+        if state_window is None:
+            return  # A trigger left a timer behind when its window was merged away.
+        self.settle(window, state_window, ask(time, window, self.pane_context.at(window)))
+        if can_clean_up and time == self.cleanup_time(window):
+            self.drop(window, state_window)
+
+    # --- panes -----------------------------------------------------------------------------------------------------
+
+    def settle(self, window: Window, state_window: Window, result: TriggerResult) -> None:
+        """The only place where a trigger's answer becomes output or empties a pane."""
+        if result.is_fire():
+            self.fire(window, state_window)
+        if result.is_purge():
+            self.contents.clear(state_window)
+
+    def fire(self, window: Window, state_window: Window) -> None:
+        elements = self.contents.get(state_window)
+        if elements is not None:
+            self.emit(window, elements)
+
+    def emit(self, window: Window, elements: Iterable[Any]) -> None:
+        """Call the window function and emit its results with the window's last timestamp."""
+        results = self.evaluation.evaluate(self.backend.current_key, window, elements)
+        if results is None:
+            return
+        timestamp = window.max_timestamp()
+        for result in results:
+            if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
+                self.output.collect_side(result[0].tag_id, result[1], timestamp)
+            else:
+                self.output.collect(result, timestamp)
+
+    def drop(self, window: Window, state_window: Window) -> None:
+        """The window is gone for good: nothing of it stays."""
+        self.contents.clear(state_window)
+        self.trigger.clear(window, self.pane_context.at(window))
+        self.evaluation.clear(window)
+        self.windows.retire(window)
+
+    # --- lateness --------------------------------------------------------------------------------------------------
+
+    def cleanup_time(self, window: Window) -> int:
+        if not self.is_event_time:
+            return window.max_timestamp()
+        return min(window.max_timestamp() + self.lateness_ms, MAX_LONG_VALUE)
+
+    def is_window_late(self, window: Window) -> bool:
+        """True if the window has been dropped already."""
+        return self.is_event_time and self.cleanup_time(window) <= self.timers.current_watermark
+
+    def is_element_late(self, event_time: int) -> bool:
+        return self.is_event_time and event_time + self.lateness_ms <= self.timers.current_watermark
+
+    def register_cleanup_timer(self, window: Window) -> None:
+        time = self.cleanup_time(window)
+        if time == MAX_LONG_VALUE:
+            return  # No timer for the end of time.
+        if self.is_event_time:
+            self.timers.register_event_time_timer(window, time)
+        else:
+            self.timers.register_processing_time_timer(window, time)
+
+    def delete_cleanup_timer(self, window: Window) -> None:
+        time = self.cleanup_time(window)
+        if self.is_event_time:
+            self.timers.delete_event_time_timer(window, time)
+        else:
+            self.timers.delete_processing_time_timer(window, time)
