@@ -60,8 +60,14 @@ java:
 	found="$$(major "$$java" 2>/dev/null)"; \
 	if [ "$${found:-0}" -ge 17 ]; then exit 0; fi; \
 	if [ -z "$${JAVA_HOME:-}" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
-	  echo "Installing Java 17 (openjdk-17-jre-headless)"; \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq openjdk-17-jre-headless >/dev/null && exit 0; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  apt-get update -qq; \
+	  for package in openjdk-17-jre-headless default-jre-headless; do \
+	    echo "Installing Java ($$package)"; \
+	    apt-get install -y -qq $$package >/dev/null || continue; \
+	    found="$$(major java 2>/dev/null)"; \
+	    if [ "$${found:-0}" -ge 17 ]; then exit 0; fi; \
+	  done; \
 	fi; \
 	echo "Penstock needs Java 17 or newer ($${found:+found version $$found at }$${found:+$$java; }install openjdk-17-jre-headless and set JAVA_HOME or the PATH)." >&2; \
 	exit 1

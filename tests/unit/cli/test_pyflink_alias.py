@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
 import sys
 from types import ModuleType
 
@@ -63,3 +65,11 @@ def test_name_that_penstock_lacks_is_named_with_the_package_that_lacks_it(packag
     message = rf"cannot import name 'Nonsense' from '{package.replace('pyflink', 'penstock')}'"
     with pyflink_as_penstock(), pytest.raises(ImportError, match=message):
         exec(f"from {package} import Nonsense")
+
+
+def test_processes_started_inside_see_the_alias_too():
+    ask = "import pyflink.common.exceptions as e, penstock.common.exceptions as p; assert e is p"
+    before = os.environ.get("PYTHONPATH")
+    with pyflink_as_penstock():
+        subprocess.run([sys.executable, "-c", ask], check=True)
+    assert os.environ.get("PYTHONPATH") == before
