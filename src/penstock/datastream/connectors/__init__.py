@@ -1,0 +1,95 @@
+"""Where streams come from and go to."""
+
+from __future__ import annotations
+
+from penstock.datastream.connectors.base import (
+    DeliveryGuarantee,
+    Sink,
+    Source,
+)
+from penstock.datastream.connectors.dynamic_kafka import (
+    DynamicKafkaSource,
+    DynamicKafkaSourceBuilder,
+    KafkaMetadataService,
+    KafkaRecordDeserializationSchema,
+    KafkaStreamSetSubscriber,
+    KafkaStreamSubscriber,
+    SingleClusterTopicMetadataService,
+    StreamPatternSubscriber,
+)
+from penstock.datastream.connectors.file_system import (
+    BucketAssigner,
+    FileEnumeratorProvider,
+    FileSink,
+    FileSource,
+    FileSourceBuilder,
+    FileSplitAssignerProvider,
+    OutputFileConfig,
+    RollingPolicy,
+    StreamFormat,
+    StreamingFileSink,
+)
+from penstock.datastream.connectors.jdbc import (
+    JdbcConnectionOptions,
+    JdbcExecutionOptions,
+    JdbcSink,
+)
+from penstock.datastream.connectors.kafka import (
+    FlinkKafkaConsumer,
+    FlinkKafkaProducer,
+    KafkaSource,
+    Semantic,
+)
+from penstock.datastream.connectors.number_seq import (
+    NumberSequenceSource,
+)
+from penstock.datastream.connectors.pulsar import (
+    PulsarSource,
+    PulsarSourceBuilder,
+    StartCursor,
+    StopCursor,
+)
+from penstock.datastream.connectors.rabbitmq import (
+    RMQConnectionConfig,
+    RMQSink,
+    RMQSource,
+)
+
+__all__ = [
+    "BucketAssigner",
+    "DeliveryGuarantee",
+    "DynamicKafkaSource",
+    "DynamicKafkaSourceBuilder",
+    "FileEnumeratorProvider",
+    "FileSink",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplitAssignerProvider",
+    "FlinkKafkaConsumer",
+    "FlinkKafkaProducer",
+    "JdbcConnectionOptions",
+    "JdbcExecutionOptions",
+    "JdbcSink",
+    "KafkaMetadataService",
+    "KafkaRecordDeserializationSchema",
+    "KafkaSource",
+    "KafkaStreamSetSubscriber",
+    "KafkaStreamSubscriber",
+    "NumberSequenceSource",
+    "OutputFileConfig",
+    "PulsarSource",
+    "PulsarSourceBuilder",
+    "RMQConnectionConfig",
+    "RMQSink",
+    "RMQSource",
+    "RollingPolicy",
+    "Semantic",
+    "SingleClusterTopicMetadataService",
+    "Sink",
+    "Source",
+    "StartCursor",
+    "StopCursor",
+    "StreamFormat",
+    "StreamPatternSubscriber",
+    "StreamingFileSink",
+]

@@ -1,0 +1,118 @@
+"""What all connectors share."""
+
+from __future__ import annotations
+
+from abc import ABC, ABCMeta, abstractmethod
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.datastream.functions.sinks import SinkFunction
+from penstock.datastream.functions.sources import SourceContext, SourceFunction
+
+if TYPE_CHECKING:
+    from penstock.datastream.data_stream import DataStream
+
+__all__ = ["DeliveryGuarantee", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"]
+
+
+class Source:
+    """Describes where a stream comes from; given to `env.from_source(...)`."""
+
+    def __init__(self, source: object = None) -> None:
+        _refuse_java("Source", source, "env.from_source(...) with a connector of penstock.datastream.connectors")
+
+    @property
+    def is_bounded(self) -> bool:
+        """True if the source ends by itself."""
+        return False
+
+
+class Sink:
+    """Describes where a stream goes; given to `stream.sink_to(...)`."""
+
+    def __init__(self, sink: object = None) -> None:
+        _refuse_java("Sink", sink, "stream.sink_to(...) with a connector of penstock.datastream.connectors")
+
+
+class DeliveryGuarantee(Enum):
+    """How often a sink may deliver a record."""
+
+    EXACTLY_ONCE = 0
+    """Once, also after a failure; records show up when their checkpoint is complete."""
+
+    AT_LEAST_ONCE = 1
+    """Once or, after a failure, more often."""
+
+    NONE = 2
+    """Records may get lost or come twice after a failure."""
+
+
+class StreamTransformer(ABC):
+    """Changes a stream before it reaches a sink."""
+
+    @abstractmethod
+    def apply(self, ds: DataStream) -> DataStream:
+        """The stream as the sink takes it."""
+
+
+class SupportsPreprocessing(ABC):
+    """A sink that may want its stream changed first."""
+
+    @abstractmethod
+    def get_transformer(self) -> StreamTransformer | None:
+        """What to apply to the stream before the sink; None for nothing."""
+
+
+class DescribedSourceFunction(SourceFunction):
+    """A source that goes by the old name of a source function but is read as a Source."""
+
+    @abstractmethod
+    def to_source(self) -> Source:
+        """The source that is read."""
+
+    def run(self, ctx: SourceContext) -> NoReturn:
+        raise UnsupportedFeatureError(
+            f"{type(self).__name__} has no loop of its own; give it to env.add_source(...), which reads it as a Source"
+        )
+
+    def cancel(self) -> None:
+        """Nothing to cancel: it never runs as a function."""
+
+
+class DescribedSinkFunction(SinkFunction):
+    """A sink that goes by the old name of a sink function but is written as a Sink."""
+
+    @abstractmethod
+    def to_sink(self) -> Sink:
+        """The sink that is written."""
+
+    def invoke(self, value: Any, context: SinkFunction.Context) -> NoReturn:
+        raise UnsupportedFeatureError(
+            f"{type(self).__name__} writes no single element; give it to stream.add_sink(...), which uses it as a Sink"
+        )
+
+
+class UnavailableConnector(ABCMeta):
+    """Makes every use of a class that has nothing to run on say what to use instead.
+
+    The class names its replacement in `instead`; making an instance and reading any public name fail.
+    """
+
+    instead: str
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        cls._refuse()
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_") or name == "instead":
+            raise AttributeError(f"type object {cls.__qualname__!r} has no attribute {name!r}")
+        cls._refuse()
+
+    def _refuse(cls) -> NoReturn:
+        raise UnsupportedFeatureError(f"{cls.__qualname__} is not available on Spark; {cls.instead}")
+
+
+def _refuse_java(kind: str, given: object, instead: str) -> None:
+    if given is not None:
+        raise UnsupportedFeatureError(f"{kind}({given!r}): a Java {kind.lower()} cannot run here; use {instead}")

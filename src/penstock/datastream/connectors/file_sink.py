@@ -1,0 +1,197 @@
+"""Writing files."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from penstock.common.serialization import BulkWriterFactory, Encoder
+from penstock.datastream.connectors.base import DescribedSinkFunction, Sink, StreamTransformer, SupportsPreprocessing
+from penstock.datastream.connectors.file_parts import (
+    BucketAssigner,
+    FileCompactor,
+    FileCompactStrategy,
+    OnCheckpointRollingPolicy,
+    OutputFileConfig,
+    RollingPolicy,
+)
+
+B = TypeVar("B", bound="_FileBuilder")
+
+
+@dataclass(frozen=True)
+class FileSinkOptions:
+    """Everything a file sink was told. Exactly one of `encoder` and `writer_factory` is set."""
+
+    base_path: str
+    encoder: Encoder | None = None
+    writer_factory: BulkWriterFactory | None = None
+    rolling_policy: RollingPolicy = field(default_factory=RollingPolicy.default_rolling_policy)
+    bucket_assigner: BucketAssigner = field(default_factory=BucketAssigner.date_time_bucket_assigner)
+    bucket_check_interval_ms: int = 60_000
+    output_file_config: OutputFileConfig = field(default_factory=lambda: OutputFileConfig("part", ""))
+    compact_strategy: FileCompactStrategy | None = None
+    compactor: FileCompactor | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base_path, str) or not self.base_path:
+            raise ValueError(f"FileSink: base_path must be a folder or a URI, got {self.base_path!r}")
+
+    @staticmethod
+    def for_rows(base_path: str, encoder: Encoder) -> FileSinkOptions:
+        if not isinstance(encoder, Encoder):
+            raise TypeError(
+                f"for_row_format: encoder must be an Encoder such as Encoder.simple_string_encoder(), got {encoder!r}"
+            )
+        return FileSinkOptions(base_path, encoder=encoder)
+
+    @staticmethod
+    def for_bulk(base_path: str, writer_factory: BulkWriterFactory) -> FileSinkOptions:
+        if not isinstance(writer_factory, BulkWriterFactory):
+            raise TypeError(f"for_bulk_format: writer_factory must be a BulkWriterFactory, got {writer_factory!r}")
+        # A bulk file has a footer, so it cannot be left open over a checkpoint.
+        policy = RollingPolicy.on_checkpoint_rolling_policy()
+        return FileSinkOptions(base_path, writer_factory=writer_factory, rolling_policy=policy)
+
+
+class _FileBuilder:
+    """The settings that both file sinks have."""
+
+    def __init__(self, options: FileSinkOptions) -> None:
+        self._options = options
+
+    def with_bucket_check_interval(self: B, interval: int) -> B:
+        """Look for files that are old enough every `interval` milliseconds."""
+        if interval <= 0:
+            raise ValueError(f"FileSink: bucket check interval must be positive, got {interval} ms")
+        return self._with(bucket_check_interval_ms=interval)
+
+    def with_bucket_assigner(self: B, bucket_assigner: BucketAssigner) -> B:
+        """Choose the folders; one per hour of writing, unless set."""
+        return self._with(bucket_assigner=bucket_assigner)
+
+    def with_output_file_config(self: B, output_file_config: OutputFileConfig) -> B:
+        """Choose what files are called."""
+        return self._with(output_file_config=output_file_config)
+
+    def _with(self: B, **changes: object) -> B:
+        self._options = replace(self._options, **changes)  # type: ignore[arg-type]  # checked by each caller
+        return self
+
+    def _roll_by(self: B, policy: RollingPolicy) -> B:
+        if self._options.writer_factory is not None and not isinstance(policy, OnCheckpointRollingPolicy):
+            raise ValueError(
+                f"FileSink: a bulk format can only roll on checkpoints, got {policy!r}; "
+                "use RollingPolicy.on_checkpoint_rolling_policy()"
+            )
+        return self._with(rolling_policy=policy)
+
+
+class FileSinkBuilder(_FileBuilder, ABC):
+    """Collects how a FileSink writes."""
+
+    def enable_compact(self: C, strategy: FileCompactStrategy, compactor: FileCompactor) -> C:
+        """Put small files together before they are shown."""
+        return self._with(compact_strategy=strategy, compactor=compactor)
+
+    def disable_compact(self: C) -> C:
+        return self._with(compact_strategy=None, compactor=None)
+
+    @abstractmethod
+    def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSinkBuilder:
+        """Choose when a file is finished."""
+
+    def build(self) -> FileSink:
+        return FileSink(self._options)
+
+
+C = TypeVar("C", bound=FileSinkBuilder)
+
+
+class FileRowSinkBuilder(FileSinkBuilder):
+    """Collects how a FileSink writes element by element."""
+
+    def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileRowSinkBuilder:
+        return self._roll_by(rolling_policy)
+
+
+class FileBulkSinkBuilder(FileSinkBuilder):
+    """Collects how a FileSink writes whole files."""
+
+    def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileBulkSinkBuilder:
+        return self._roll_by(rolling_policy)
+
+
+@dataclass(frozen=True)
+class FileSink(Sink, SupportsPreprocessing):
+    """Writes elements to files exactly once: a file shows up when its checkpoint is complete."""
+
+    BaseBuilder = FileSinkBuilder
+    RowFormatBuilder = FileRowSinkBuilder
+    BulkFormatBuilder = FileBulkSinkBuilder
+
+    options: FileSinkOptions
+
+    @staticmethod
+    def for_row_format(base_path: str, encoder: Encoder) -> FileRowSinkBuilder:
+        """Write element by element, for instance as lines of text."""
+        return FileRowSinkBuilder(FileSinkOptions.for_rows(base_path, encoder))
+
+    @staticmethod
+    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> FileBulkSinkBuilder:
+        """Write whole files, for instance as Parquet."""
+        return FileBulkSinkBuilder(FileSinkOptions.for_bulk(base_path, writer_factory))
+
+    def get_transformer(self) -> StreamTransformer | None:
+        """Always None: elements are written as they come."""
+        return None
+
+
+class StreamingFileSinkBuilder(_FileBuilder, ABC):
+    """Collects how a StreamingFileSink writes."""
+
+    @abstractmethod
+    def with_rolling_policy(self, policy: RollingPolicy) -> StreamingFileSinkBuilder:
+        """Choose when a file is finished."""
+
+    def build(self) -> StreamingFileSink:
+        return StreamingFileSink(self._options)
+
+
+class StreamingRowSinkBuilder(StreamingFileSinkBuilder):
+    """Collects how a StreamingFileSink writes element by element."""
+
+    def with_rolling_policy(self, policy: RollingPolicy) -> StreamingRowSinkBuilder:
+        return self._roll_by(policy)
+
+
+class StreamingBulkSinkBuilder(StreamingFileSinkBuilder):
+    """Collects how a StreamingFileSink writes whole files."""
+
+    def with_rolling_policy(self, policy: RollingPolicy) -> StreamingBulkSinkBuilder:
+        return self._roll_by(policy)
+
+
+class StreamingFileSink(DescribedSinkFunction):
+    """The old name of FileSink, for `add_sink`."""
+
+    BaseBuilder = StreamingFileSinkBuilder
+    DefaultRowFormatBuilder = StreamingRowSinkBuilder
+    DefaultBulkFormatBuilder = StreamingBulkSinkBuilder
+
+    def __init__(self, options: FileSinkOptions) -> None:
+        warnings.warn("StreamingFileSink is deprecated; use FileSink", DeprecationWarning, stacklevel=3)
+        self.options = options
+
+    @staticmethod
+    def for_row_format(base_path: str, encoder: Encoder) -> StreamingRowSinkBuilder:
+        return StreamingRowSinkBuilder(FileSinkOptions.for_rows(base_path, encoder))
+
+    @staticmethod
+    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> StreamingBulkSinkBuilder:
+        return StreamingBulkSinkBuilder(FileSinkOptions.for_bulk(base_path, writer_factory))
+
+    def to_sink(self) -> Sink:
+        return FileSink(self.options)

@@ -1,0 +1,40 @@
+"""Files as source and sink."""
+
+from __future__ import annotations
+
+from penstock.datastream.connectors.file_parts import (
+    BucketAssigner,
+    DefaultRollingPolicy,
+    FileCompactor,
+    FileCompactStrategy,
+    OnCheckpointRollingPolicy,
+    OutputFileConfig,
+    RollingPolicy,
+)
+from penstock.datastream.connectors.file_sink import FileSink, StreamingFileSink
+from penstock.datastream.connectors.file_source import (
+    BulkFormat,
+    FileEnumeratorProvider,
+    FileSource,
+    FileSourceBuilder,
+    FileSplitAssignerProvider,
+    StreamFormat,
+)
+
+__all__ = [
+    "BucketAssigner",
+    "BulkFormat",
+    "DefaultRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
+    "FileEnumeratorProvider",
+    "FileSink",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplitAssignerProvider",
+    "OnCheckpointRollingPolicy",
+    "OutputFileConfig",
+    "RollingPolicy",
+    "StreamFormat",
+    "StreamingFileSink",
+]

@@ -1,0 +1,43 @@
+"""Kafka as source and sink."""
+
+from __future__ import annotations
+
+from penstock.datastream.connectors.kafka_sink import (
+    FlinkKafkaProducer,
+    FlinkKafkaProducerBase,
+    KafkaRecord,
+    KafkaRecordSerializationSchema,
+    KafkaRecordSerializationSchemaBuilder,
+    KafkaSink,
+    KafkaSinkBuilder,
+    KafkaTopicSelector,
+    Semantic,
+)
+from penstock.datastream.connectors.kafka_source import (
+    FlinkKafkaConsumer,
+    FlinkKafkaConsumerBase,
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaSource,
+    KafkaSourceBuilder,
+    KafkaTopicPartition,
+)
+
+__all__ = [
+    "FlinkKafkaConsumer",
+    "FlinkKafkaConsumerBase",
+    "FlinkKafkaProducer",
+    "FlinkKafkaProducerBase",
+    "KafkaOffsetResetStrategy",
+    "KafkaOffsetsInitializer",
+    "KafkaRecord",
+    "KafkaRecordSerializationSchema",
+    "KafkaRecordSerializationSchemaBuilder",
+    "KafkaSink",
+    "KafkaSinkBuilder",
+    "KafkaSource",
+    "KafkaSourceBuilder",
+    "KafkaTopicPartition",
+    "KafkaTopicSelector",
+    "Semantic",
+]

@@ -1,0 +1,260 @@
+"""Reading from Kafka."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal
+
+from penstock.common.serialization import DeserializationSchema
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.connectors.base import DescribedSourceFunction, Source
+
+BOOTSTRAP_SERVERS = "bootstrap.servers"
+GROUP_ID = "group.id"
+CLIENT_ID_PREFIX = "client.id.prefix"
+COMMIT_ON_CHECKPOINT = "commit.offsets.on.checkpoint"
+
+
+@dataclass(frozen=True)
+class KafkaTopicPartition:
+    """One partition of a topic."""
+
+    topic: str
+    partition: int
+
+
+class KafkaOffsetResetStrategy(Enum):
+    """Where to begin if the wanted offset does not exist."""
+
+    LATEST = 0
+    EARLIEST = 1
+    NONE = 2
+    """Fail."""
+
+
+@dataclass(frozen=True)
+class KafkaOffsetsInitializer:
+    """From where, or up to where, partitions are read."""
+
+    kind: Literal["earliest", "latest", "committed", "timestamp", "offsets"]
+    timestamp_ms: int | None = None
+    partition_offsets: Mapping[KafkaTopicPartition, int] = field(default_factory=dict, hash=False)
+    reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE
+
+    @staticmethod
+    def committed_offsets(
+        offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
+    ) -> KafkaOffsetsInitializer:
+        """The consumer group's committed offsets."""
+        return KafkaOffsetsInitializer("committed", reset_strategy=offset_reset_strategy)
+
+    @staticmethod
+    def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
+        """The first record at or after `timestamp` (milliseconds), the end if there is none."""
+        if timestamp < 0:
+            raise ValueError(f"KafkaOffsetsInitializer.timestamp: must not be negative, got {timestamp}")
+        return KafkaOffsetsInitializer("timestamp", timestamp, reset_strategy=KafkaOffsetResetStrategy.LATEST)
+
+    @staticmethod
+    def earliest() -> KafkaOffsetsInitializer:
+        """The beginning of each partition."""
+        return KafkaOffsetsInitializer("earliest", reset_strategy=KafkaOffsetResetStrategy.EARLIEST)
+
+    @staticmethod
+    def latest() -> KafkaOffsetsInitializer:
+        """The end of each partition at the job's start."""
+        return KafkaOffsetsInitializer("latest", reset_strategy=KafkaOffsetResetStrategy.LATEST)
+
+    @staticmethod
+    def offsets(
+        offsets: Mapping[KafkaTopicPartition, int],
+        offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
+    ) -> KafkaOffsetsInitializer:
+        """An offset for each partition; partitions not named begin where the strategy says."""
+        return KafkaOffsetsInitializer("offsets", partition_offsets=dict(offsets), reset_strategy=offset_reset_strategy)
+
+
+class KafkaSourceBuilder:
+    """Collects what to read from Kafka. Servers, topics and a deserializer are needed."""
+
+    def __init__(self) -> None:
+        self._properties: dict[str, str] = {}
+        self._subscription: tuple[str, frozenset[str] | str | frozenset[KafkaTopicPartition]] | None = None
+        self._starting_offsets = KafkaOffsetsInitializer.earliest()
+        self._stopping_offsets: KafkaOffsetsInitializer | None = None
+        self._is_bounded = False
+        self._deserializer: DeserializationSchema | None = None
+
+    def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
+        return self.set_property(BOOTSTRAP_SERVERS, bootstrap_servers)
+
+    def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
+        return self.set_property(GROUP_ID, group_id)
+
+    def set_topics(self, *topics: str) -> KafkaSourceBuilder:
+        if not topics or not all(isinstance(topic, str) and topic for topic in topics):
+            raise ValueError(f"KafkaSource: set_topics takes one or more topic names, got {topics!r}")
+        return self._subscribe("topics", frozenset(topics))
+
+    def set_topic_pattern(self, topic_pattern: str) -> KafkaSourceBuilder:
+        """Read all topics whose names match the regular expression."""
+        try:
+            re.compile(topic_pattern)
+        except re.error as exc:
+            raise ValueError(f"KafkaSource: {topic_pattern!r} is not a regular expression: {exc}") from exc
+        return self._subscribe("topic pattern", topic_pattern)
+
+    def set_partitions(self, partitions: Iterable[KafkaTopicPartition]) -> KafkaSourceBuilder:
+        return self._subscribe("partitions", frozenset(partitions))
+
+    def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+        """Begin here unless the job starts from a checkpoint; the earliest offsets, unless set."""
+        self._starting_offsets = starting_offsets_initializer
+        return self
+
+    def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+        """Stop at these offsets but still run as a stream."""
+        self._stopping_offsets, self._is_bounded = stopping_offsets_initializer, False
+        return self
+
+    def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
+        """Stop at these offsets and count as a bounded source."""
+        self._stopping_offsets, self._is_bounded = stopping_offsets_initializer, True
+        return self
+
+    def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> KafkaSourceBuilder:
+        """Turn the values of Kafka's records into elements; keys are dropped."""
+        self._deserializer = deserialization_schema
+        return self
+
+    def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
+        return self.set_property(CLIENT_ID_PREFIX, prefix)
+
+    def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
+        """Pass a setting on to the Kafka consumer."""
+        self._properties[key] = value
+        return self
+
+    def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
+        self._properties.update(props)
+        return self
+
+    def build(self) -> KafkaSource:
+        if not self._properties.get(BOOTSTRAP_SERVERS):
+            raise ValueError("KafkaSource: Kafka's servers are missing; call set_bootstrap_servers('host:9092')")
+        if self._subscription is None:
+            raise ValueError(
+                "KafkaSource: nothing to read; call set_topics(...), set_topic_pattern(...) or set_partitions(...)"
+            )
+        if self._deserializer is None:
+            raise ValueError(
+                "KafkaSource: no deserializer; call set_value_only_deserializer(SimpleStringSchema()) or another schema"
+            )
+        self._check_group()
+        _, what = self._subscription
+        return KafkaSource(
+            what, self._deserializer, self._starting_offsets, self._stopping_offsets, self._is_bounded, self._properties
+        )
+
+    def _check_group(self) -> None:
+        commits = self._properties.get(COMMIT_ON_CHECKPOINT, "").lower() == "true"
+        if GROUP_ID not in self._properties and (commits or self._starting_offsets.kind == "committed"):
+            raise ValueError("KafkaSource: committed offsets belong to a consumer group; call set_group_id(...)")
+
+    def _subscribe(self, how: str, what: frozenset[str] | str | frozenset[KafkaTopicPartition]) -> KafkaSourceBuilder:
+        if self._subscription is not None:
+            raise ValueError(
+                f"KafkaSource: {how} cannot be set because {self._subscription[0]} {self._subscription[1]!r} are set "
+                "already; choose one of set_topics, set_topic_pattern and set_partitions"
+            )
+        self._subscription = (how, what)
+        return self
+
+
+@dataclass(frozen=True)
+class KafkaSource(Source):
+    """Records of Kafka topics; made by `KafkaSource.builder()`.
+
+    `subscription` is a set of topics, a regular expression, or a set of partitions.
+    """
+
+    subscription: frozenset[str] | str | frozenset[KafkaTopicPartition]
+    deserialization_schema: DeserializationSchema
+    starting_offsets: KafkaOffsetsInitializer
+    stopping_offsets: KafkaOffsetsInitializer | None
+    has_end: bool
+    properties: Mapping[str, str] = field(hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "properties", dict(self.properties))
+
+    @staticmethod
+    def builder() -> KafkaSourceBuilder:
+        return KafkaSourceBuilder()
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.has_end
+
+
+class FlinkKafkaConsumerBase(DescribedSourceFunction):
+    """The old Kafka source's settings."""
+
+    def __init__(
+        self, topics: str | list[str], deserialization_schema: DeserializationSchema, properties: Mapping[str, str]
+    ) -> None:
+        self._topics = [topics] if isinstance(topics, str) else list(topics)
+        self._deserialization_schema = deserialization_schema
+        self._properties = dict(properties)
+        self._start = KafkaOffsetsInitializer.committed_offsets(self._reset_strategy())
+
+    def set_commit_offsets_on_checkpoints(self, commit_on_checkpoints: bool) -> FlinkKafkaConsumerBase:
+        """Write offsets back to Kafka when a checkpoint completes; recovery does not need them."""
+        self._properties[COMMIT_ON_CHECKPOINT] = str(commit_on_checkpoints).lower()
+        return self
+
+    def set_start_from_earliest(self) -> FlinkKafkaConsumerBase:
+        return self._start_from(KafkaOffsetsInitializer.earliest())
+
+    def set_start_from_latest(self) -> FlinkKafkaConsumerBase:
+        return self._start_from(KafkaOffsetsInitializer.latest())
+
+    def set_start_from_timestamp(self, startup_offsets_timestamp: int) -> FlinkKafkaConsumerBase:
+        return self._start_from(KafkaOffsetsInitializer.timestamp(startup_offsets_timestamp))
+
+    def set_start_from_group_offsets(self) -> FlinkKafkaConsumerBase:
+        return self._start_from(KafkaOffsetsInitializer.committed_offsets(self._reset_strategy()))
+
+    def disable_filter_restored_partitions_with_subscribed_topics(self) -> FlinkKafkaConsumerBase:
+        """Accepted as in Flink; offsets are kept by topic, so partitions no longer subscribed are left out anyway."""
+        return self
+
+    def get_produced_type(self) -> TypeInformation:
+        return self._deserialization_schema.get_produced_type()
+
+    def to_source(self) -> Source:
+        builder = KafkaSource.builder().set_properties(self._properties).set_topics(*self._topics)
+        return (
+            builder.set_starting_offsets(self._start).set_value_only_deserializer(self._deserialization_schema).build()
+        )
+
+    def _start_from(self, start: KafkaOffsetsInitializer) -> FlinkKafkaConsumerBase:
+        self._start = start
+        return self
+
+    def _reset_strategy(self) -> KafkaOffsetResetStrategy:
+        return KafkaOffsetResetStrategy[self._properties.get("auto.offset.reset", "latest").upper()]
+
+
+class FlinkKafkaConsumer(FlinkKafkaConsumerBase):
+    """The old name of KafkaSource. Starts from the group's offsets unless told otherwise."""
+
+    def __init__(
+        self, topics: str | list[str], deserialization_schema: DeserializationSchema, properties: Mapping[str, str]
+    ) -> None:
+        warnings.warn("FlinkKafkaConsumer is deprecated; use KafkaSource", DeprecationWarning, stacklevel=2)
+        super().__init__(topics, deserialization_schema, properties)
