@@ -6,6 +6,7 @@ Lists and maps use Flink's forms: `a;b;c` and `k1:v1,k2:v2`, with parts in quote
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -124,7 +125,7 @@ PARSERS: dict[str, Callable[[object], Any]] = {
 
 
 def _quoted(text: str, separator: str) -> str:
-    needs_quotes = separator in text or text != text.strip() or text[:1] in ("'", '"') or not text
+    needs_quotes = not text or separator in text or text != text.strip() or text[0] in "'\"["
     return "'" + text.replace("'", "''") + "'" if needs_quotes else text
 
 
@@ -135,16 +136,12 @@ def _unquoted(text: str) -> str:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Parts between separators, stripped; a part that begins with a quote reaches to its closing quote."""
-    parts, part, quote = [], "", ""
-    for char in text:
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"" and (not part.strip() or part.strip()[-1:] == char):
-            quote = char
-        elif char == separator:
-            parts.append(part.strip())
-            part = ""
-            continue
-        part += char
-    return [*parts, part.strip()]
+    """Parts between separators, stripped; a part that begins with a quote reaches to the quote that closes it."""
+    part = re.compile(rf"""\s*(?:'(?:[^']|\'\')*'|"(?:[^"]|"")*")?[^{separator}]*""")
+    parts, position = [], 0
+    while position <= len(text):
+        match = part.match(text, position)
+        assert match is not None  # the pattern matches the empty text
+        parts.append(match[0].strip())
+        position = match.end() + 1
+    return parts

@@ -10,7 +10,6 @@ import datetime
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 from penstock.common.time import Instant
@@ -58,7 +57,6 @@ def format_untyped(value: Any) -> str:
     return str(value)
 
 
-@lru_cache(maxsize=256)
 def _formatter(type_info: TypeInformation) -> Formatter:
     match type_info:
         case PickledBytesTypeInfo():
