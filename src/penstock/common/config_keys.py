@@ -100,7 +100,10 @@ CHECKPOINT_RETENTION = (
     .default_value("NO_EXTERNALIZED_CHECKPOINTS")
 )
 CHECKPOINT_DIR = (
-    _key("execution.checkpointing.dir").string_type().no_default_value().with_deprecated_keys("state.checkpoints.dir")
+    _key("execution.checkpointing.dir")
+    .string_type()
+    .no_default_value()
+    .with_deprecated_keys("state.checkpoints.dir", "state.backend.fs.checkpointdir")
 )
 SAVEPOINT_DIR = (
     _key("execution.checkpointing.savepoint-dir")
@@ -127,16 +130,16 @@ UNALIGNED_CHECKPOINTS = (
     .with_deprecated_keys("execution.checkpointing.unaligned")
 )
 FORCE_UNALIGNED = _key("execution.checkpointing.unaligned.forced").boolean_type().default_value(False)
-ALIGNED_CHECKPOINT_TIMEOUT = _key("execution.checkpointing.aligned-checkpoint-timeout").duration_type().default_value(0)
+ALIGNED_CHECKPOINT_TIMEOUT = (
+    _key("execution.checkpointing.aligned-checkpoint-timeout")
+    .duration_type()
+    .default_value(0)
+    .with_deprecated_keys("execution.checkpointing.alignment-timeout")
+)
 CHECKPOINTS_AFTER_TASKS_FINISH = (
     _key("execution.checkpointing.checkpoints-after-tasks-finish").boolean_type().default_value(True)
 )
-SNAPSHOT_COMPRESSION = (
-    _key("execution.checkpointing.snapshot-compression")
-    .boolean_type()
-    .default_value(False)
-    .with_deprecated_keys("execution.checkpointing.snapshot-compression.enabled")
-)
+SNAPSHOT_COMPRESSION = _key("execution.checkpointing.snapshot-compression").boolean_type().default_value(False)
 FILE_MERGING = _key("execution.checkpointing.file-merging.enabled").boolean_type().default_value(False)
 LOCAL_BACKUP = _key("execution.checkpointing.local-backup.enabled").boolean_type().default_value(False)
 SAVEPOINT_PATH = (
@@ -187,7 +190,12 @@ FAILURE_RATE_INTERVAL = (
 )
 FAILURE_RATE_DELAY = _key("restart-strategy.failure-rate.delay").duration_type().default_value(1000)
 FAILOVER_STRATEGY = _key("jobmanager.execution.failover-strategy").string_type().default_value("region")
-TASK_CANCELLATION_INTERVAL = _key("task.cancellation.interval").duration_type().default_value(30_000)
+TASK_CANCELLATION_INTERVAL = (
+    _key("task.cancellation.interval")
+    .duration_type()
+    .default_value(30_000)
+    .with_deprecated_keys("task.cancellation-interval")
+)
 TASK_CANCELLATION_TIMEOUT = _key("task.cancellation.timeout").duration_type().default_value(180_000)
 
 # Cluster, REST, metrics
@@ -195,8 +203,10 @@ SCHEDULER = _key("jobmanager.scheduler").string_type().default_value("Default")
 SCHEDULER_MODE = _key("scheduler-mode").string_type().no_default_value()
 TASK_SLOTS = _key("taskmanager.numberOfTaskSlots").int_type().default_value(1)
 ARCHIVE_DIR = _key("jobmanager.archive.fs.dir").string_type().no_default_value()
-HIGH_AVAILABILITY = _key("high-availability.type").string_type().default_value("NONE")
-REST_PORT = _key("rest.port").int_type().default_value(8081)
+HIGH_AVAILABILITY = (
+    _key("high-availability.type").string_type().default_value("NONE").with_deprecated_keys("high-availability")
+)
+REST_PORT = _key("rest.port").int_type().default_value(8081).with_deprecated_keys("web.port")
 REST_BIND_PORT = _key("rest.bind-port").string_type().default_value("8081")
 REST_ADDRESS = _key("rest.address").string_type().no_default_value()
 REST_BIND_ADDRESS = _key("rest.bind-address").string_type().no_default_value()
@@ -233,12 +243,16 @@ _OLD_KEYS = {old: option.key for option in KNOWN_OPTIONS.values() for old in opt
 #: Passed on as they are.
 _PASSED_THROUGH = ("spark.", "penstock.sink.", "penstock.source.")
 #: Families of Flink keys that set up its Java processes: a Flink config.yaml has them, and they mean nothing here.
+# fmt: off
 _FLINK_ONLY = (
-    "blob.", "classloader.", "cluster.", "env.", "fs.", "heartbeat.", "high-availability", "historyserver.", "io.tmp.",
-    "jobmanager.", "jobstore.", "kubernetes.", "metrics.", "parallelism.", "pekko.", "resourcemanager.", "rest.", "s3.",
-    "security.", "slot.", "slotmanager.", "state.backend.", "table.", "taskmanager.", "traces.", "web.", "yarn.",
-    "zookeeper.",
-)  # fmt: skip
+    "blob.", "classloader.", "cluster.", "completed-application-store.", "env.", "execution.async-state.",
+    "execution.batch-", "execution.program-config.", "execution.sort", "fs.", "heartbeat.",
+    "high-availability.", "historyserver.", "io.tmp.", "jobmanager.", "jobstore.", "kubernetes.", "metrics.",
+    "minicluster.", "pekko.", "pipeline.watermark-alignment.", "plugin.", "python.internal.", "python.logging.",
+    "resourcemanager.", "rest.", "s3.", "security.", "slot.", "slotmanager.", "state.backend.",
+    "state.changelog.", "table.", "taskmanager.", "traces.", "web.", "yarn.", "zookeeper.",
+)
+# fmt: on
 
 _log = logging.getLogger(__name__)
 
@@ -259,10 +273,8 @@ def check_keys(config: Configuration) -> None:
             _rename(config, key, _OLD_KEYS[key])
         elif key in KNOWN_OPTIONS:
             config.get(KNOWN_OPTIONS[key])
-        elif key.startswith(_FLINK_ONLY):
-            _log.info("configuration key %s sets up Flink's own processes and has no effect here", key)
         elif not key.startswith(_PASSED_THROUGH):
-            warnings.warn(f"unknown configuration key {key!r}{_did_you_mean(key)}; it has no effect", stacklevel=2)
+            _report_unknown(key)
 
 
 def _rename(config: Configuration, old: str, new: str) -> None:
@@ -274,6 +286,12 @@ def _rename(config: Configuration, old: str, new: str) -> None:
         config.get(KNOWN_OPTIONS[new])
 
 
-def _did_you_mean(key: str) -> str:
-    nearest = difflib.get_close_matches(key, KNOWN_OPTIONS, n=1, cutoff=0.7)
-    return f", did you mean {nearest[0]!r}?" if nearest else ""
+def _report_unknown(key: str) -> None:
+    is_flinks = key.startswith(_FLINK_ONLY)
+    # A key of Flink's families is most likely one of Flink's, unless it is next to one that works here.
+    nearest = difflib.get_close_matches(key, KNOWN_OPTIONS, n=1, cutoff=0.85 if is_flinks else 0.7)
+    if is_flinks and not nearest:
+        _log.info("configuration key %s sets up Flink's own processes and has no effect here", key)
+        return
+    hint = f", did you mean {nearest[0]!r}?" if nearest else ""
+    warnings.warn(f"unknown configuration key {key!r}{hint}; it has no effect", stacklevel=3)

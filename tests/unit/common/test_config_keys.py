@@ -43,6 +43,11 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one():
         check_keys(Configuration.from_dict({"zzz": "2"}))
 
 
+def test_a_key_next_to_a_known_one_is_reported_also_in_flinks_families():
+    with pytest.warns(UserWarning, match=r"'rest.prot', did you mean 'rest.port'\?"):
+        check_keys(Configuration.from_dict({"rest.prot": "8082"}))
+
+
 def test_an_unknown_key_warns_once():
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("default")
