@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from typing import Generic, TypeVar
 
 __all__ = ["CompletableFuture"]
@@ -52,16 +52,18 @@ class CompletableFuture(Generic[T]):
 
     def complete(self, value: T) -> bool:
         """Set the result; False if the future was done before."""
-        if self._future.done():
+        try:
+            self._future.set_result(value)
+        except InvalidStateError:
             return False
-        self._future.set_result(value)
         return True
 
     def complete_exceptionally(self, error: BaseException) -> bool:
         """Set the error; False if the future was done before."""
-        if self._future.done():
+        try:
+            self._future.set_exception(error)
+        except InvalidStateError:
             return False
-        self._future.set_exception(error)
         return True
 
     def __str__(self) -> str:

@@ -240,8 +240,8 @@ KNOWN_OPTIONS: dict[str, ConfigOption[Any]] = {
 }
 _OLD_KEYS = {old: option.key for option in KNOWN_OPTIONS.values() for old in option.old_keys}
 
-#: Passed on as they are.
-_PASSED_THROUGH = ("spark.", "penstock.sink.", "penstock.source.")
+#: Passed on to the Spark session as they are.
+_PASSED_THROUGH = "spark."
 #: Families of Flink keys that set up its Java processes: a Flink config.yaml has them, and they mean nothing here.
 # fmt: off
 _FLINK_ONLY = (
