@@ -1,0 +1,3 @@
+"""Formats of files and messages."""
+
+from __future__ import annotations

@@ -1,0 +1,93 @@
+"""Parquet files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.common.configuration import Configuration
+from penstock.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
+from penstock.common.typeinfo import RowTypeInfo
+from penstock.datastream.connectors.file_source import BulkFormat, StreamFormat
+from penstock.datastream.formats.avro import AvroSchema
+from penstock.datastream.formats.row_types import check_row_type
+
+__all__ = ["AvroParquetReaders", "AvroParquetWriters", "ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
+
+
+@dataclass(frozen=True)
+class AvroParquetFormat(StreamFormat):
+    """Reads Parquet files as the dicts of an Avro schema."""
+
+    schema: AvroSchema
+
+
+class AvroParquetReaders:
+    """Makes formats for `FileSource.for_record_stream_format`."""
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema) -> StreamFormat:
+        return AvroParquetFormat(schema)
+
+
+@dataclass(frozen=True)
+class AvroParquetWriterFactory(BulkWriterFactory):
+    """Writes the dicts of an Avro schema as Parquet files."""
+
+    schema: AvroSchema
+
+
+class AvroParquetWriters:
+    """Makes writers for `FileSink.for_bulk_format`."""
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
+        return AvroParquetWriterFactory(schema)
+
+
+class ParquetColumnarRowInputFormat(BulkFormat):
+    """Reads Parquet files as rows, only the columns that the row type names.
+
+    :param batch_size: Rows read at a time.
+    :param is_utc_timestamp: Whether timestamps are in UTC or in the machine's time zone.
+    :param is_case_sensitive: Whether column names must match exactly.
+    """
+
+    def __init__(
+        self,
+        row_type: RowTypeInfo,
+        hadoop_config: Configuration | None = None,
+        batch_size: int = 2048,
+        is_utc_timestamp: bool = False,
+        is_case_sensitive: bool = True,
+    ) -> None:
+        if batch_size <= 0:
+            raise ValueError(f"ParquetColumnarRowInputFormat: batch_size must be positive, got {batch_size}")
+        self.row_type = check_row_type("ParquetColumnarRowInputFormat", row_type)
+        self.hadoop_config = hadoop_config.to_dict() if hadoop_config is not None else {}
+        self.batch_size = batch_size
+        self.is_utc_timestamp = is_utc_timestamp
+        self.is_case_sensitive = is_case_sensitive
+
+
+class ParquetWriterFactory(RowDataBulkWriterFactory):
+    """Writes rows as Parquet files."""
+
+    def __init__(self, row_type: RowTypeInfo, hadoop_config: dict[str, str], is_utc_timestamp: bool) -> None:
+        super().__init__(row_type)
+        self.hadoop_config = hadoop_config
+        self.is_utc_timestamp = is_utc_timestamp
+
+
+class ParquetBulkWriters:
+    """Makes writers for `FileSink.for_bulk_format`."""
+
+    @staticmethod
+    def for_row_type(
+        row_type: RowTypeInfo, hadoop_config: Configuration | None = None, utc_timestamp: bool = False
+    ) -> BulkWriterFactory:
+        """Rows of a type such as `Types.ROW_NAMED([...], [...])`."""
+        return ParquetWriterFactory(
+            check_row_type("ParquetBulkWriters.for_row_type", row_type),
+            hadoop_config.to_dict() if hadoop_config is not None else {},
+            utc_timestamp,
+        )
