@@ -26,22 +26,34 @@ class OperatorDescription:
         return False
 
 
+@dataclass(frozen=True, eq=False)
+class ElementDescription(OperatorDescription):
+    """An operator around a function of one element. With a `key_selector` the function may use keyed state."""
+
+    function: Any
+    key_selector: KeySelectorFunction | None = None
+
+    @property
+    def is_keyed(self) -> bool:
+        return self.key_selector is not None
+
+
 # --- one input, no state -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class MapDescription(OperatorDescription):
-    function: Any
+class MapDescription(ElementDescription):
+    pass
 
 
 @dataclass(frozen=True, eq=False)
-class FlatMapDescription(OperatorDescription):
-    function: Any
+class FlatMapDescription(ElementDescription):
+    pass
 
 
 @dataclass(frozen=True, eq=False)
-class FilterDescription(OperatorDescription):
-    function: Any
+class FilterDescription(ElementDescription):
+    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +67,15 @@ class WatermarksDescription(OperatorDescription):
 @dataclass(frozen=True, eq=False)
 class ProcessDescription(OperatorDescription):
     function: Any
+
+
+@dataclass(frozen=True, eq=False)
+class AsyncDescription(OperatorDescription):
+    function: Any
+    timeout_ms: int
+    capacity: int
+    is_ordered: bool
+    retry_strategy: Any
 
 
 # --- keyed ---------------------------------------------------------------------------------------------------------
@@ -139,6 +160,18 @@ class BroadcastProcessDescription(TwoInputDescription):
     """The second input is the broadcast one; `state_descriptors` name its broadcast state."""
 
     state_descriptors: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalJoinDescription(TwoInputDescription):
+    """Pairs of both inputs with left + lower <= right <= left + upper; `function` is a ProcessJoinFunction."""
+
+    lower_bound_ms: int = 0
+    upper_bound_ms: int = 0
+    is_lower_inclusive: bool = True
+    is_upper_inclusive: bool = True
+    late_left_tag: Any = None
+    late_right_tag: Any = None
 
 
 # --- sources -------------------------------------------------------------------------------------------------------

@@ -58,9 +58,11 @@ class EdgeTarget:
         self._targets = connected_downstream(edge.partitioner, subtask, parallelism, target_parallelism)
         self._writers = [ChunkWriter() for _ in self._targets]
         self._sent = [0] * len(self._targets)
+        self.records_out = 0
         self.dealer = build_dealer(edge.partitioner, len(self._targets), target_max_parallelism)
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
+        self.records_out += len(values)
         for target, batch in self.dealer.deal(values, timestamps):
             writer = self._writers[target]
             writer.add_batch(*_columns(batch))
@@ -110,7 +112,6 @@ class OperatorOutput:
         self._timestamps: list[int | None] = []
         self._side_buffers: dict[str, tuple[list[Any], list[int | None]]] = {tag: ([], []) for tag in side}
         self._has_side_records = False
-        self.records_out = 0
 
     def collect(self, value: Any, timestamp: int | None) -> None:
         self._values.append(value)
@@ -120,7 +121,6 @@ class OperatorOutput:
         if self._values:
             self._flush_main()
         if values:
-            self.records_out += len(values)
             for target in self._main:
                 target.push_batch(values, timestamps)
 
@@ -150,7 +150,6 @@ class OperatorOutput:
     def _flush_main(self) -> None:
         values, timestamps = self._values, self._timestamps
         self._values, self._timestamps = [], []
-        self.records_out += len(values)
         for target in self._main:
             target.push_batch(values, timestamps)
 
@@ -159,6 +158,5 @@ class OperatorOutput:
         for tag, (values, timestamps) in list(self._side_buffers.items()):
             if values:
                 self._side_buffers[tag] = ([], [])
-                self.records_out += len(values)
                 for target in self._side[tag]:
                     target.push_batch(values, timestamps)

@@ -81,7 +81,6 @@ class StreamTask:
         self.chain = OperatorChain(job_graph, vertex, self.info, clock, lambda: self._current, self._ready)
         self._records_in = 0
         self._was_touched = False
-        self._has_restored = False
 
     # --- life ------------------------------------------------------------------------------------------------------
 
@@ -94,7 +93,6 @@ class StreamTask:
             self.chain.contexts[operator_id].operator_state.restore(saved)
         self._valve, self._ended, self.is_finished, chain_memory = memory
         self.chain.restore_memory(chain_memory)
-        self._has_restored = True
 
     def open(self) -> None:
         self.chain.open()
@@ -226,16 +224,28 @@ class StreamTask:
             watermark=self._valve.watermark,
             lines=lines,
             collected=collected,
-            metrics={operator_id: dict(context.metrics) for operator_id, context in self.chain.contexts.items()},
-            accumulators={
-                name: accumulator
-                for context in self.chain.contexts.values()
-                for name, accumulator in context.accumulators.items()
-            },
+            metrics=self._taken_metrics(),
+            accumulators=self._taken_accumulators(),
         )
 
+    # Counts go to the driver epoch by epoch and start anew: another process may run the next epoch.
+
+    def _taken_metrics(self) -> dict[str, dict[str, Any]]:
+        taken = {operator_id: dict(context.metrics) for operator_id, context in self.chain.contexts.items()}
+        for context in self.chain.contexts.values():
+            context.metrics.clear()
+        return {operator_id: metrics for operator_id, metrics in taken.items() if metrics}
+
+    def _taken_accumulators(self) -> dict[str, Any]:
+        taken: dict[str, Any] = {}
+        for context in self.chain.contexts.values():
+            for name, accumulator in context.accumulators.items():
+                taken[name] = accumulator.clone()
+                accumulator.reset_local()
+        return taken
+
     def _records_out(self) -> int:
-        total = 0
-        for operator in self.chain.operators:
-            total += getattr(operator.output, "records_out", 0)
-        return total
+        sent = sum(edge.records_out for edge in self.chain.edges)
+        for edge in self.chain.edges:
+            edge.records_out = 0
+        return sent

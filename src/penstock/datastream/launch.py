@@ -1,0 +1,54 @@
+"""How a script that builds and executes jobs was started: plainly by Python, or by the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from penstock.graph.job_graph import JobGraph
+from penstock.graph.stream_graph import StreamGraph
+
+
+class PlanOnlyExit(BaseException):
+    """Ends a script at execute() when only its plan is wanted."""
+
+
+@dataclass(frozen=True)
+class SubmittedJob:
+    """A job as it was handed over for execution."""
+
+    job_name: str
+    stream_graph: StreamGraph
+    job_graph: JobGraph
+    plan_json: str
+
+
+@dataclass
+class Launch:
+    """What the starter of a script says and learns."""
+
+    configuration: dict[str, str] = field(default_factory=dict)
+    plan_only: bool = False
+    announce: Callable[[str], None] | None = None
+    """Told what a person at a terminal wants to know: the job's id when it is submitted, and its cancellation."""
+    submitted: list[SubmittedJob] = field(default_factory=list)
+
+
+_current: ContextVar[Launch | None] = ContextVar("penstock_launch", default=None)
+
+
+@contextmanager
+def launching(launch: Launch) -> Iterator[None]:
+    """Within, environments start from `launch` and report to it."""
+    token = _current.set(launch)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_launch() -> Launch:
+    """The launch of this script; an empty one if Python was started with it directly."""
+    return _current.get() or Launch()

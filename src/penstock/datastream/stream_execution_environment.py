@@ -1,0 +1,391 @@
+"""StreamExecutionEnvironment: where a program begins and where it is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from penstock.common import config_keys as keys
+from penstock.common.configuration import Configuration
+from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
+from penstock.common.execution_config import ExecutionConfig
+from penstock.common.job_client import JobClient
+from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.restart_strategy import RestartStrategyConfiguration
+from penstock.common.time import to_milliseconds
+from penstock.common.typeinfo import TypeInformation
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream import submission
+from penstock.datastream.checkpoint_config import CheckpointConfig
+from penstock.datastream.checkpointing_mode import CheckpointingMode
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.datastream.dependencies import JobDependencies
+from penstock.datastream.declared_types import as_declared
+from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.launch import current_launch
+from penstock.datastream.slot_sharing_group import SlotSharingGroup
+from penstock.datastream.state_backend import StateBackend
+from penstock.datastream.streams.data_stream import DataStream, check_parallelism
+from penstock.datastream.time_characteristic import TimeCharacteristic
+from penstock.graph import descriptions as d
+from penstock.graph.stream_graph import StreamGraph, StreamGraphGenerator
+from penstock.graph.transformations import ChainingStrategy, PhysicalTransformation, Transformation
+
+DEFAULT_JOB_NAME = "Penstock Streaming Job"
+
+
+class StreamExecutionEnvironment:
+    """Sources come from here, and `execute` runs what was built from them."""
+
+    _default_local_parallelism = 1
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self._configuration = Configuration.from_dict(current_launch().configuration)
+        if configuration is not None:
+            self._configuration.add_all(configuration)
+        keys.check_keys(self._configuration)
+        self._transformations: list[PhysicalTransformation] = []
+        self._last_id = 0
+        self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
+        self._dependencies = JobDependencies()
+        self._spark: Any = None
+
+    @staticmethod
+    def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
+        """An environment with the settings that the program was started with, and `configuration` on top."""
+        return StreamExecutionEnvironment(configuration)
+
+    @staticmethod
+    def create_local_environment(
+        parallelism: int | None = None, configuration: Configuration | None = None
+    ) -> StreamExecutionEnvironment:
+        """An environment on this machine, with a parallelism of its own."""
+        environment = StreamExecutionEnvironment(configuration)
+        environment.set_parallelism(parallelism or StreamExecutionEnvironment._default_local_parallelism)
+        return environment
+
+    # --- settings ----------------------------------------------------------------------------------------------------
+
+    def get_configuration(self) -> Configuration:
+        """The live configuration: what is changed in it holds for this environment."""
+        return self._configuration
+
+    def get_config(self) -> ExecutionConfig:
+        return ExecutionConfig(self._configuration)
+
+    def configure(self, configuration: Configuration) -> None:
+        self._configuration.add_all(configuration)
+        keys.check_keys(self._configuration)
+
+    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
+        self._configuration.set(keys.PARALLELISM, check_parallelism(parallelism, "set_parallelism"))
+        return self
+
+    def get_parallelism(self) -> int:
+        return check_parallelism(self._configuration.get(keys.PARALLELISM), keys.PARALLELISM.key)
+
+    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
+        self.get_config().set_max_parallelism(max_parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        return self.get_config().get_max_parallelism()
+
+    def set_default_local_parallelism(self, parallelism: int) -> None:
+        StreamExecutionEnvironment._default_local_parallelism = check_parallelism(
+            parallelism, "set_default_local_parallelism"
+        )
+
+    def get_default_local_parallelism(self) -> int:
+        return StreamExecutionEnvironment._default_local_parallelism
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        self._configuration.set(keys.RUNTIME_MODE, execution_mode.name)
+        return self
+
+    def runtime_mode(self) -> RuntimeExecutionMode:
+        name = self._configuration.get(keys.RUNTIME_MODE).upper()
+        try:
+            return RuntimeExecutionMode[name]
+        except KeyError:
+            known = ", ".join(mode.name for mode in RuntimeExecutionMode)
+            raise InvalidProgramError(f"{keys.RUNTIME_MODE.key}: {name!r} is not one of {known}") from None
+
+    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> StreamExecutionEnvironment:
+        """Which time `time_window` means; everything else says it by its own name."""
+        self._configuration.set(keys.TIME_CHARACTERISTIC, characteristic.value)
+        return self
+
+    def get_stream_time_characteristic(self) -> TimeCharacteristic:
+        return TimeCharacteristic(self._configuration.get(keys.TIME_CHARACTERISTIC))
+
+    def uses_event_time_windows(self) -> bool:
+        """True if `time_window` makes event-time windows: only when event time was asked for by name."""
+        asked = self._configuration.get_optional(keys.TIME_CHARACTERISTIC)
+        return asked is not None and TimeCharacteristic(asked) is not TimeCharacteristic.PROCESSING_TIME
+
+    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
+        """Accepted for compatibility: records leave an operator at the latest when the epoch ends."""
+        if timeout_millis < -1:
+            raise ValueError(f"the buffer timeout must be -1 or more, got {timeout_millis}")
+        self._configuration.set_integer(_BUFFER_TIMEOUT_KEY, timeout_millis)
+        return self
+
+    def get_buffer_timeout(self) -> int:
+        if _BUFFER_TIMEOUT_KEY in self._configuration:
+            return self._configuration.get_integer(_BUFFER_TIMEOUT_KEY, 100)
+        return self._configuration.get(keys.BUFFER_TIMEOUT)
+
+    def disable_operator_chaining(self) -> StreamExecutionEnvironment:
+        self._configuration.set(keys.OPERATOR_CHAINING, False)
+        return self
+
+    def is_chaining_enabled(self) -> bool:
+        return self._configuration.get(keys.OPERATOR_CHAINING)
+
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        return self._configuration.get(keys.CHAIN_DIFFERENT_MAX_PARALLELISM)
+
+    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
+        self._slot_sharing_groups[slot_sharing_group.get_name()] = slot_sharing_group
+        return self
+
+    # --- checkpoints, state, restarts --------------------------------------------------------------------------------
+
+    def enable_checkpointing(
+        self, interval: int | None = None, mode: CheckpointingMode | None = None
+    ) -> StreamExecutionEnvironment:
+        """Keep a checkpoint at least every `interval` milliseconds."""
+        if interval is not None:
+            self._configuration.set(keys.CHECKPOINT_INTERVAL, to_milliseconds(interval))
+        if mode is not None:
+            self.get_checkpoint_config().set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        return CheckpointConfig(self._configuration)
+
+    def get_checkpoint_interval(self) -> int:
+        """Milliseconds; -1 if checkpointing is off."""
+        interval_ms = self._configuration.get_optional(keys.CHECKPOINT_INTERVAL)
+        return -1 if interval_ms is None else interval_ms
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        return self.get_checkpoint_config().get_checkpointing_mode()
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        return self.get_checkpoint_config().get_checkpointing_mode()
+
+    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        self._configuration.set(keys.SAVEPOINT_DIR, directory)
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        return self._configuration.get_optional(keys.SAVEPOINT_DIR)
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        return self.get_checkpoint_config().is_force_unaligned_checkpoints()
+
+    def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
+        """Accepted for compatibility: every epoch writes only what changed, which is what the changelog is for."""
+        self._configuration.set_boolean(_CHANGELOG_KEY, enabled)
+        return self
+
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        return self._configuration.get_boolean(_CHANGELOG_KEY, False) if _CHANGELOG_KEY in self._configuration else None
+
+    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
+        self._configuration.set(keys.STATE_BACKEND, state_backend.config_name)
+        return self
+
+    def set_restart_strategy(
+        self, restart_strategy_configuration: RestartStrategyConfiguration
+    ) -> StreamExecutionEnvironment:
+        self._configuration.add_all(restart_strategy_configuration.to_configuration())
+        return self
+
+    # --- what a job needs --------------------------------------------------------------------------------------------
+
+    def add_python_file(self, file_path: str) -> None:
+        """A file or folder that user functions can import from."""
+        self._dependencies.add_python_file(file_path)
+
+    def set_python_requirements(
+        self, requirements_file_path: str, requirements_cache_dir: str | None = None
+    ) -> None:
+        self._dependencies.set_python_requirements(requirements_file_path, requirements_cache_dir)
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        self._dependencies.add_python_archive(archive_path, target_dir)
+
+    def set_python_executable(self, python_exec: str) -> None:
+        self._configuration.set(keys.PYTHON_EXECUTABLE, python_exec)
+
+    def add_jars(self, *jars_path: str) -> None:
+        self._dependencies.add_jars(*jars_path)
+
+    def add_classpaths(self, *classpaths: str) -> None:
+        self._dependencies.add_jars(*classpaths)
+
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
+        """A file that functions find by `runtime_context.get_distributed_cache().get_file(name)`."""
+        self._dependencies.register_cached_file(file_path, name, executable)
+
+    def use_spark_session(self, spark: Any) -> StreamExecutionEnvironment:
+        """Run on this SparkSession instead of one made on demand."""
+        self._spark = spark
+        return self
+
+    # --- sources -----------------------------------------------------------------------------------------------------
+
+    def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
+        """The elements of a collection, in one subtask and in order."""
+        if isinstance(collection, (str, bytes)):
+            raise TypeError(f"from_collection needs a collection of elements, got {collection!r}; put it into a list")
+        values = [as_declared(value, type_info) for value in collection]
+        return self._add_source("Collection Source", d.CollectionSourceDescription(values), type_info)
+
+    def from_elements(self, *elements: Any) -> DataStream:
+        return self.from_collection(elements)
+
+    def from_sequence(self, start: int, end: int) -> DataStream:
+        """The numbers from `start` to `end`, both included, split among the subtasks."""
+        if start > end:
+            raise InvalidProgramError(f"from_sequence: the start {start} must not be larger than the end {end}")
+        return self._add_source("Sequence Source", d.SequenceSourceDescription(start, end), None)
+
+    def generate_sequence(self, start: int, end: int) -> DataStream:
+        return self.from_sequence(start, end)
+
+    def socket_text_stream(
+        self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0, retry_delay: Any = 500
+    ) -> DataStream:
+        r"""Text from a server, cut at `delimiter`; for "\n" a "\r" before it is dropped too.
+
+        The end of the connection ends the stream, unless `max_retry` attempts to connect again are allowed (negative:
+        for ever), `retry_delay` milliseconds apart. What was received is on disk before it counts as received.
+        """
+        if not isinstance(port, int) or not 0 < port < 65536:
+            raise InvalidProgramError(f"socket_text_stream: the port must be between 1 and 65535, got {port!r}")
+        if not delimiter:
+            raise InvalidProgramError("socket_text_stream: the delimiter must not be empty")
+        description = d.SocketSourceDescription(hostname, port, delimiter, max_retry, to_milliseconds(retry_delay))
+        return self._add_source("Socket Stream", description, None)
+
+    def from_source(
+        self,
+        source: Any,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeInformation | None = None,
+    ) -> DataStream:
+        """The elements of a source, with timestamps and watermarks by the strategy."""
+        if not isinstance(source, NumberSequenceSource):
+            raise UnsupportedFeatureError(
+                f"from_source({type(source).__name__}): only NumberSequenceSource can be read yet; use "
+                f"from_collection, from_sequence or socket_text_stream"
+            )
+        watermarks = d.WatermarksDescription(watermark_strategy, self.get_config().get_auto_watermark_interval())
+        description = d.SequenceSourceDescription(source.start, source.end, watermarks=watermarks)
+        return self._add_source(source_name, description, type_info)
+
+    def add_source(
+        self, source_func: Any, source_name: str = "Custom Source", type_info: TypeInformation | None = None
+    ) -> DataStream:
+        raise UnsupportedFeatureError(
+            f"add_source({type(source_func).__name__}): source functions cannot run yet; use from_collection, "
+            f"from_sequence or socket_text_stream"
+        )
+
+    def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> DataStream:
+        raise UnsupportedFeatureError(
+            f"create_input({type(input_format).__name__}): Flink's input formats are Java classes; use from_source"
+        )
+
+    # --- execution ---------------------------------------------------------------------------------------------------
+
+    def get_execution_plan(self) -> str:
+        """The plan as JSON, as Flink's plan visualizer reads it."""
+        return self.get_stream_graph(clear_transformations=False).get_streaming_plan_as_json()
+
+    def get_stream_graph(self, clear_transformations: bool = False, job_name: str | None = None) -> StreamGraph:
+        max_parallelism = self.get_max_parallelism()
+        generator = StreamGraphGenerator(
+            job_name or self._configuration.get_optional(keys.JOB_NAME) or DEFAULT_JOB_NAME,
+            default_max_parallelism=max_parallelism if max_parallelism > 0 else None,
+            is_chaining_enabled=self.is_chaining_enabled(),
+        )
+        graph = generator.generate(self._transformations)
+        if clear_transformations:
+            self._transformations.clear()
+        return graph
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Run the job to its end. Ctrl-C cancels it."""
+        return self._submit(job_name).wait()
+
+    def execute_async(self, job_name: str | None = None) -> JobClient:
+        """Start the job and return at once."""
+        return self._submit(job_name).client
+
+    def submit_and_collect(self, job_name: str | None, collect_id: str) -> tuple[Iterator[Any], Callable[[], None]]:
+        """Start the job; the values of one collect sink, and a function that ends the job."""
+        return self._submit(job_name).collect(collect_id)
+
+    def _submit(self, job_name: str | None) -> submission.Submission:
+        graph = self.get_stream_graph(clear_transformations=True, job_name=job_name)
+        return submission.submit(graph, self._configuration, self._dependencies, self._spark)
+
+    def close(self) -> None:
+        """Nothing is held open: the Spark session lives until the program ends."""
+
+    # --- building ----------------------------------------------------------------------------------------------------
+
+    def next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def add_operator(
+        self,
+        name: str,
+        operator: d.OperatorDescription,
+        inputs: Sequence[Transformation],
+        output_type: TypeInformation | None,
+        **settings: Any,
+    ) -> DataStream:
+        """Add an operator behind `inputs`; used by the streams."""
+        transformation = PhysicalTransformation(
+            self.next_id(),
+            name,
+            self.get_parallelism(),
+            inputs,
+            output_type=output_type,
+            operator=operator,
+            **settings,
+        )
+        self._transformations.append(transformation)
+        return DataStream(self, transformation)
+
+    def _add_source(
+        self, name: str, description: d.SourceDescription, type_info: TypeInformation | None
+    ) -> DataStream:
+        """Sources alone make no job, so they are not in the list: an operator behind them brings them in."""
+        fixed = description.max_source_parallelism
+        transformation = PhysicalTransformation(
+            self.next_id(),
+            f"Source: {name}",
+            fixed or self.get_parallelism(),
+            (),
+            output_type=type_info,
+            operator=description,
+            chaining=ChainingStrategy.ALWAYS,
+            is_parallelism_fixed=fixed is not None,
+        )
+        return DataStream(self, transformation)
+
+
+_BUFFER_TIMEOUT_KEY = "execution.buffer-timeout.interval"
+_CHANGELOG_KEY = "state.changelog.enabled"

@@ -1,0 +1,114 @@
+"""Two streams for one function: ConnectedStreams, BroadcastStream, BroadcastConnectedStream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.common.exceptions import InvalidProgramError
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.functions import (
+    BroadcastProcessFunction,
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+)
+from penstock.datastream.state import MapStateDescriptor
+from penstock.datastream.streams.data_stream import DataStream
+from penstock.datastream.streams.keyed_stream import KeyedStream
+from penstock.graph import descriptions as d
+
+
+class ConnectedStreams:
+    """Two streams of possibly different types. If both are keyed, the function has state by their common key."""
+
+    def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
+        self.stream1 = stream1
+        self.stream2 = stream2
+
+    def key_by(
+        self, key_selector1: Any, key_selector2: Any, key_type: TypeInformation | None = None
+    ) -> ConnectedStreams:
+        return ConnectedStreams(
+            self.stream1.key_by(key_selector1, key_type), self.stream2.key_by(key_selector2, key_type)
+        )
+
+    def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        _check(func, CoMapFunction, "map on connected streams")
+        return self._then("Co-Map", d.CoMapDescription(func, self._key_selectors()), output_type)
+
+    def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        _check(func, CoFlatMapFunction, "flat_map on connected streams")
+        return self._then("Co-Flat Map", d.CoFlatMapDescription(func, self._key_selectors()), output_type)
+
+    def process(
+        self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        selectors = self._key_selectors()
+        if isinstance(func, KeyedCoProcessFunction) and selectors[0] is None:
+            raise InvalidProgramError(
+                "a KeyedCoProcessFunction needs keys: call key_by on both streams before connect, or "
+                "connect(...).key_by(selector1, selector2)"
+            )
+        _check(func, (CoProcessFunction, KeyedCoProcessFunction), "process on connected streams")
+        name = "Co-Process" if selectors[0] is None else "Co-Keyed-Process"
+        return self._then(name, d.CoProcessDescription(func, selectors), output_type)
+
+    def _key_selectors(self) -> tuple[Any, Any]:
+        keyed = [stream for stream in (self.stream1, self.stream2) if isinstance(stream, KeyedStream)]
+        if len(keyed) == 1:
+            raise InvalidProgramError(
+                "connect: one of the two streams is keyed and the other is not; key both, or neither"
+            )
+        return (keyed[0].key_selector, keyed[1].key_selector) if keyed else (None, None)
+
+    def _then(self, name: str, operator: d.OperatorDescription, output_type: TypeInformation | None) -> DataStream:
+        inputs = [self.stream1.transformation, self.stream2.transformation]
+        return self.stream1.get_execution_environment().add_operator(name, operator, inputs, output_type)
+
+
+class BroadcastStream:
+    """A stream whose elements every subtask gets, to be kept in broadcast state."""
+
+    def __init__(self, input_stream: DataStream, descriptors: tuple[MapStateDescriptor, ...]) -> None:
+        for descriptor in descriptors:
+            if not isinstance(descriptor, MapStateDescriptor):
+                raise TypeError(f"broadcast needs MapStateDescriptors, got {type(descriptor).__name__}")
+        self.input_stream = input_stream
+        self.broadcast_state_descriptors = descriptors
+
+
+class BroadcastConnectedStream:
+    """A stream and a broadcast stream for one function."""
+
+    def __init__(self, non_broadcast_stream: DataStream, broadcast_stream: BroadcastStream) -> None:
+        self.non_broadcast_stream = non_broadcast_stream
+        self.broadcast_stream = broadcast_stream
+
+    def process(
+        self,
+        func: BroadcastProcessFunction | KeyedBroadcastProcessFunction,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        stream = self.non_broadcast_stream
+        is_keyed = isinstance(stream, KeyedStream)
+        wanted = KeyedBroadcastProcessFunction if is_keyed else BroadcastProcessFunction
+        if not isinstance(func, wanted):
+            kind = "keyed" if is_keyed else "not keyed"
+            raise InvalidProgramError(
+                f"process: the stream is {kind} and needs a {wanted.__name__}, got {type(func).__name__}"
+            )
+        selector = stream.key_selector if isinstance(stream, KeyedStream) else None
+        description = d.BroadcastProcessDescription(
+            func, (selector, None), self.broadcast_stream.broadcast_state_descriptors
+        )
+        name = "Co-Process-Broadcast-Keyed" if is_keyed else "Co-Process-Broadcast"
+        inputs = [stream.transformation, self.broadcast_stream.input_stream.transformation]
+        return stream.get_execution_environment().add_operator(name, description, inputs, output_type)
+
+
+def _check(function: Any, kind: Any, method: str) -> None:
+    if not isinstance(function, kind):
+        names = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
+        raise TypeError(f"{method} needs a {names}, got {type(function).__name__}")

@@ -1,0 +1,528 @@
+"""DataStream: a stream of elements, and what can be done to it. Every method only adds a node to the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
+from penstock.common.execution_config import ExecutionConfig
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream.fields import Field, as_key_selector, get_field
+from penstock.datastream.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    MapFunction,
+    Partitioner,
+    ProcessFunction,
+    SinkFunction,
+)
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.slot_sharing_group import SlotSharingGroup
+from penstock.datastream.state import MapStateDescriptor
+from penstock.graph import descriptions as d
+from penstock.graph import partitioners as p
+from penstock.graph.transformations import (
+    ChainingStrategy,
+    PartitionTransformation,
+    PhysicalTransformation,
+    SideOutputTransformation,
+    Transformation,
+    UnionTransformation,
+)
+
+if TYPE_CHECKING:
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.streams.connected_streams import (
+        BroadcastConnectedStream,
+        BroadcastStream,
+        ConnectedStreams,
+    )
+    from penstock.datastream.streams.joined_streams import CoGroupedStreams, JoinedStreams
+    from penstock.datastream.streams.keyed_stream import KeyedStream
+    from penstock.datastream.streams.windowed_stream import AllWindowedStream
+    from penstock.datastream.window import WindowAssigner
+
+UPPER_BOUND_MAX_PARALLELISM = 1 << 15
+
+
+def check_parallelism(parallelism: int, what: str) -> int:
+    if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
+        raise InvalidProgramError(f"{what}: the parallelism must be a whole number of at least 1, got {parallelism!r}")
+    return parallelism
+
+
+def check_function(function: Any, kind: type[Function] | tuple[type[Function], ...], method: str) -> Any:
+    """A function object of the right kind or a plain callable; anything else is a mistake found here."""
+    if isinstance(function, kind) or (callable(function) and not isinstance(function, (Function, type))):
+        return function
+    kinds = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
+    if isinstance(function, type):
+        raise TypeError(f"{method} needs an instance, got the class {function.__name__}; write {function.__name__}()")
+    raise TypeError(f"{method} needs a function or a {kinds}, got {function!r} of type {type(function).__name__}")
+
+
+class _Named:
+    """What streams and sinks share: settings of the operator behind them."""
+
+    transformation: Transformation
+
+    def _operator(self, setting: str) -> PhysicalTransformation:
+        if not isinstance(self.transformation, PhysicalTransformation):
+            raise InvalidProgramError(
+                f"{setting} applies to an operator, but here it follows a {self.transformation.name}, which is none; "
+                f"call it right after the operator it is meant for"
+            )
+        return self.transformation
+
+
+class DataStreamSink(_Named):
+    """The end of a stream. Every method changes the sink and returns it."""
+
+    def __init__(self, transformation: PhysicalTransformation) -> None:
+        self.transformation = transformation
+
+    def name(self, name: str) -> DataStreamSink:
+        self._operator("name()").name = name if name.startswith("Sink: ") else f"Sink: {name}"
+        return self
+
+    def uid(self, uid: str) -> DataStreamSink:
+        """A name for the sink's state that survives changes of the program."""
+        self._operator("uid()").uid = uid
+        return self
+
+    def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
+        self._operator("set_uid_hash()").uid_hash = uid_hash
+        return self
+
+    def set_parallelism(self, parallelism: int) -> DataStreamSink:
+        operator = self._operator("set_parallelism()")
+        operator.parallelism = check_parallelism(parallelism, operator.name)
+        return self
+
+    def set_description(self, description: str) -> DataStreamSink:
+        self._operator("set_description()").description = description
+        return self
+
+    def disable_chaining(self) -> DataStreamSink:
+        self._operator("disable_chaining()").chaining = ChainingStrategy.NEVER
+        return self
+
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> DataStreamSink:
+        self._operator("slot_sharing_group()").slot_sharing_group = _group_name(slot_sharing_group)
+        return self
+
+
+class CloseableIterator:
+    """The values of execute_and_collect, as they come; closing it cancels the job."""
+
+    def __init__(self, values: Iterator[Any], close: Callable[[], None]) -> None:
+        self._values = values
+        self._close = close
+
+    def __iter__(self) -> CloseableIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return self.next()
+
+    def next(self) -> Any:
+        return next(self._values)
+
+    def __enter__(self) -> CloseableIterator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._close()
+
+
+class DataStream(_Named):
+    """A stream of elements.
+
+    >>> from penstock.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> lengths = env.from_collection(["a", "bb"]).map(len)
+    >>> lengths.get_name()
+    'Map'
+    """
+
+    def __init__(self, environment: StreamExecutionEnvironment, transformation: Transformation) -> None:
+        self._environment = environment
+        self.transformation = transformation
+
+    # --- about the stream --------------------------------------------------------------------------------------------
+
+    def get_name(self) -> str:
+        return self.transformation.name
+
+    def get_type(self) -> TypeInformation:
+        return self.transformation.output_type or Types.PICKLED_BYTE_ARRAY()
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        return self._environment
+
+    def get_execution_config(self) -> ExecutionConfig:
+        return self._environment.get_config()
+
+    # --- settings of the operator ------------------------------------------------------------------------------------
+
+    def name(self, name: str) -> DataStream:
+        operator = self._operator("name()")
+        is_source = isinstance(operator.operator, d.SourceDescription) and not name.startswith("Source: ")
+        operator.name = f"Source: {name}" if is_source else name
+        return self
+
+    def uid(self, uid: str) -> DataStream:
+        """A name for the operator's state that survives changes of the program; unique within the job."""
+        self._operator("uid()").uid = uid
+        return self
+
+    def set_uid_hash(self, uid_hash: str) -> DataStream:
+        self._operator("set_uid_hash()").uid_hash = uid_hash
+        return self
+
+    def set_description(self, description: str) -> DataStream:
+        self._operator("set_description()").description = description
+        return self
+
+    def set_parallelism(self, parallelism: int) -> DataStream:
+        operator = self._operator("set_parallelism()")
+        check_parallelism(parallelism, operator.name)
+        if operator.is_parallelism_fixed and parallelism != operator.parallelism:
+            raise InvalidProgramError(
+                f"operator '{operator.name}' cannot run in parallel; its parallelism is {operator.parallelism}, got "
+                f"{parallelism}"
+            )
+        operator.parallelism = parallelism
+        return self
+
+    def set_max_parallelism(self, max_parallelism: int) -> DataStream:
+        """The number of key groups: the largest parallelism that the operator's state can ever be spread over."""
+        operator = self._operator("set_max_parallelism()")
+        if not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
+            raise InvalidProgramError(
+                f"operator '{operator.name}': max parallelism must be between 1 and {UPPER_BOUND_MAX_PARALLELISM}, got "
+                f"{max_parallelism}"
+            )
+        operator.max_parallelism = max_parallelism
+        return self
+
+    def force_non_parallel(self) -> DataStream:
+        operator = self._operator("force_non_parallel()")
+        operator.parallelism = operator.max_parallelism = 1
+        operator.is_parallelism_fixed = True
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
+        """Accepted for compatibility: records leave an operator at the latest when the epoch ends."""
+        self._operator("set_buffer_timeout()").buffer_timeout_ms = timeout_millis
+        return self
+
+    def start_new_chain(self) -> DataStream:
+        self._operator("start_new_chain()").chaining = ChainingStrategy.HEAD
+        return self
+
+    def disable_chaining(self) -> DataStream:
+        self._operator("disable_chaining()").chaining = ChainingStrategy.NEVER
+        return self
+
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> DataStream:
+        if isinstance(slot_sharing_group, SlotSharingGroup):
+            self._environment.register_slot_sharing_group(slot_sharing_group)
+        self._operator("slot_sharing_group()").slot_sharing_group = _group_name(slot_sharing_group)
+        return self
+
+    # --- element by element ------------------------------------------------------------------------------------------
+
+    def map(
+        self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """One element for each element."""
+        function = check_function(func, MapFunction, "map")
+        return self._then("Map", d.MapDescription(function, self._key_selector_for(function)), output_type)
+
+    def flat_map(
+        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """Any number of elements for each element: `func` returns an iterable, yields, or returns None for nothing."""
+        function = check_function(func, FlatMapFunction, "flat_map")
+        return self._then("Flat Map", d.FlatMapDescription(function, self._key_selector_for(function)), output_type)
+
+    def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
+        """The elements for which `func` is true."""
+        function = check_function(func, FilterFunction, "filter")
+        description = d.FilterDescription(function, self._key_selector_for(function))
+        return self._then("Filter", description, self.transformation.output_type)
+
+    def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """Any number of elements for each element, with access to its timestamp, to side outputs and the clock."""
+        if not isinstance(func, ProcessFunction):
+            raise TypeError(
+                f"process needs a ProcessFunction on a stream without keys, got {type(func).__name__}; a "
+                f"KeyedProcessFunction needs key_by(...) before it"
+            )
+        return self._then("PROCESS", d.ProcessDescription(func), output_type)
+
+    def project(self, *field_indexes: int) -> DataStream:
+        """The chosen fields of each element, as a tuple."""
+        if not field_indexes or any(not isinstance(each, int) for each in field_indexes):
+            raise TypeError(f"project needs the positions of fields, got {field_indexes!r}")
+        return self._then("Projection", d.MapDescription(_Projection(field_indexes)), None)
+
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+        """Event time for the elements, and watermarks as the strategy makes them."""
+        if not isinstance(watermark_strategy, WatermarkStrategy):
+            raise TypeError(
+                f"assign_timestamps_and_watermarks needs a WatermarkStrategy, got {type(watermark_strategy).__name__}"
+            )
+        description = d.WatermarksDescription(
+            watermark_strategy, self._environment.get_config().get_auto_watermark_interval()
+        )
+        return self._then("Timestamps/Watermarks", description, self.transformation.output_type)
+
+    # --- exchange ----------------------------------------------------------------------------------------------------
+
+    def key_by(
+        self, key_selector: Any, key_type: TypeInformation | Field | None = None, *more_fields: Field
+    ) -> KeyedStream:
+        """Elements with the same key go to the same subtask.
+
+        `key_selector` is a function, a KeySelector, or a field by position or name; further fields may follow.
+        """
+        from penstock.datastream.streams.keyed_stream import KeyedStream
+
+        fields = more_fields if key_type is None or isinstance(key_type, TypeInformation) else (key_type, *more_fields)
+        selector = as_key_selector(key_selector, *fields)
+        partition = self._partition("key_by", p.KeyGroupStreamPartitioner(selector))
+        return KeyedStream(
+            self._environment, partition, selector, key_type if isinstance(key_type, TypeInformation) else None
+        )
+
+    def partition_custom(
+        self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Any
+    ) -> DataStream:
+        """`partitioner(key, number of subtasks)` says which subtask an element goes to."""
+        function = check_function(partitioner, Partitioner, "partition_custom")
+        choose = function.partition if isinstance(function, Partitioner) else function
+        return self._partitioned("partition_custom", p.CustomPartitioner(choose, as_key_selector(key_selector)))
+
+    def shuffle(self) -> DataStream:
+        """Elements go to random subtasks."""
+        return self._partitioned("shuffle", p.ShufflePartitioner())
+
+    def rebalance(self) -> DataStream:
+        """Elements go to all subtasks in turn."""
+        return self._partitioned("rebalance", p.RebalancePartitioner())
+
+    def rescale(self) -> DataStream:
+        """Elements go in turn to a subset of the subtasks near their own."""
+        return self._partitioned("rescale", p.RescalePartitioner())
+
+    def forward(self) -> DataStream:
+        """Elements stay in the subtask of the same number; needs the same parallelism on both sides."""
+        return self._partitioned("forward", p.ForwardPartitioner())
+
+    def global_(self) -> DataStream:
+        """All elements go to the first subtask."""
+        return self._partitioned("global", p.GlobalPartitioner())
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> Any:
+        """Every element goes to every subtask; with state descriptors, a BroadcastStream to connect with."""
+        from penstock.datastream.streams.connected_streams import BroadcastStream
+
+        stream = self._partitioned("broadcast", p.BroadcastPartitioner())
+        if broadcast_state_descriptor is None:
+            return stream
+        return BroadcastStream(stream, (broadcast_state_descriptor, *other_broadcast_state_descriptors))
+
+    # --- several streams ---------------------------------------------------------------------------------------------
+
+    def union(self, *streams: DataStream) -> DataStream:
+        """The elements of all these streams."""
+        for stream in streams:
+            self._check_same_environment(stream, "union")
+        transformation = UnionTransformation(
+            self._environment.next_id(),
+            "union",
+            self.transformation.parallelism,
+            [stream._values().transformation for stream in (self, *streams)],
+            output_type=self.transformation.output_type,
+        )
+        return DataStream(self._environment, transformation)
+
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+        """Two streams of different types, to be handled by one function."""
+        from penstock.datastream.streams.connected_streams import (
+            BroadcastConnectedStream,
+            BroadcastStream,
+            ConnectedStreams,
+        )
+
+        if isinstance(ds, BroadcastStream):
+            self._check_same_environment(ds.input_stream, "connect")
+            return BroadcastConnectedStream(self, ds)
+        self._check_same_environment(ds, "connect")
+        return ConnectedStreams(self, ds)
+
+    def join(self, other: DataStream) -> JoinedStreams:
+        """Pairs of elements with the same key in the same window: join(b).where(...).equal_to(...).window(...)."""
+        from penstock.datastream.streams.joined_streams import JoinedStreams
+
+        self._check_same_environment(other, "join")
+        return JoinedStreams(self, other)
+
+    def co_group(self, other: DataStream) -> CoGroupedStreams:
+        """The elements of both streams with the same key in the same window, as two lists."""
+        from penstock.datastream.streams.joined_streams import CoGroupedStreams
+
+        self._check_same_environment(other, "co_group")
+        return CoGroupedStreams(self, other)
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream:
+        """What the operator before emitted to `output_tag`."""
+        operator = self._operator("get_side_output()")
+        transformation = SideOutputTransformation(
+            self._environment.next_id(),
+            "side output",
+            operator.parallelism,
+            [operator],
+            output_type=output_tag.type_info,
+            tag_id=output_tag.tag_id,
+        )
+        return DataStream(self._environment, transformation)
+
+    def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream:
+        """Windows over all elements, in one subtask."""
+        from penstock.datastream.streams.windowed_stream import AllWindowedStream
+
+        return AllWindowedStream(self, window_assigner)
+
+    def time_window_all(self, size: Any, slide: Any = None) -> AllWindowedStream:
+        """Tumbling windows of `size`, or sliding ones; processing time unless the environment says event time."""
+        from penstock.datastream.streams.windowed_stream import AllWindowedStream, time_windows
+
+        return AllWindowedStream(self, time_windows(self._environment, size, slide))
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of `size` elements, a new one every `slide` elements."""
+        from penstock.datastream.streams.windowed_stream import AllWindowedStream, count_windows
+
+        return AllWindowedStream(self, count_windows(size, slide))
+
+    # --- sinks -------------------------------------------------------------------------------------------------------
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Print every element, as `identifier:subtask> element`."""
+        return self._print("stdout", sink_identifier)
+
+    def print_to_err(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Print every element to standard error."""
+        return self._print("stderr", sink_identifier)
+
+    def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
+        """Hand every element to `sink_func.invoke(value, context)`."""
+        if not isinstance(sink_func, SinkFunction):
+            raise TypeError(
+                f"add_sink needs a SinkFunction with invoke(value, context), got {type(sink_func).__name__}"
+            )
+        return self._sink("Unnamed", d.SinkFunctionDescription(sink_func))
+
+    def sink_to(self, sink: Any) -> DataStreamSink:
+        """Write every element with a connector's sink."""
+        raise UnsupportedFeatureError(
+            f"sink_to({type(sink).__name__}): connectors' sinks cannot run yet; use add_sink with a SinkFunction, or "
+            f"print()"
+        )
+
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
+        """Run the job now and get the elements of this stream: an iterator, or a list of at most `limit` elements."""
+        collect_id = f"collect-{self._environment.next_id()}"
+        self._sink("Data stream collect sink", d.CollectSinkDescription(collect_id))
+        values, close = self._environment.submit_and_collect(job_execution_name, collect_id)
+        iterator = CloseableIterator(values, close)
+        if limit is None:
+            return iterator
+        if limit <= 0:
+            raise ValueError(f"limit must be positive, got {limit}")
+        with iterator:
+            return [value for value, _ in zip(iterator, range(limit), strict=False)]
+
+    def cache(self) -> CachedDataStream:
+        raise UnsupportedFeatureError(
+            "cache() keeps a batch result on Flink's TaskManagers and has no counterpart here; use "
+            "execute_and_collect() and from_collection(), or write to a file"
+        )
+
+    # --- building ----------------------------------------------------------------------------------------------------
+
+    def _values(self) -> DataStream:
+        """This stream as one without keys."""
+        return self
+
+    def _key_selector_for(self, function: Any) -> Any:
+        """A keyed stream gives its functions a key, see there."""
+        return None
+
+    def _then(
+        self, name: str, operator: d.OperatorDescription, output_type: TypeInformation | None, **settings: Any
+    ) -> DataStream:
+        """This stream, followed by one operator."""
+        return self._environment.add_operator(name, operator, [self.transformation], output_type, **settings)
+
+    def _sink(self, name: str, operator: d.SinkDescription) -> DataStreamSink:
+        stream = self._values()._then(f"Sink: {name}", operator, None)
+        return DataStreamSink(cast(PhysicalTransformation, stream.transformation))
+
+    def _print(self, stream: Any, identifier: str | None) -> DataStreamSink:
+        name = "Print to Std. Err" if stream == "stderr" else "Print to Std. Out"
+        return self._sink(name, d.PrintSinkDescription(identifier or "", stream, self.transformation.output_type))
+
+    def _partition(self, name: str, partitioner: p.StreamPartitioner) -> PartitionTransformation:
+        return PartitionTransformation(
+            self._environment.next_id(),
+            name,
+            self.transformation.parallelism,
+            [self.transformation],
+            output_type=self.transformation.output_type,
+            partitioner=partitioner,
+        )
+
+    def _partitioned(self, name: str, partitioner: p.StreamPartitioner) -> DataStream:
+        return DataStream(self._environment, self._values()._partition(name, partitioner))
+
+    def _check_same_environment(self, other: DataStream, method: str) -> None:
+        if not isinstance(other, DataStream):
+            raise TypeError(f"{method} needs a DataStream, got {type(other).__name__}")
+        if other._environment is not self._environment:
+            raise InvalidProgramError(
+                f"{method}: the streams belong to different environments; build both with the same "
+                f"StreamExecutionEnvironment"
+            )
+
+
+class CachedDataStream(DataStream):
+    """Exists for its name: see `DataStream.cache`."""
+
+    def invalidate(self) -> None:
+        """Nothing is ever cached."""
+
+
+class _Projection:
+    def __init__(self, fields: tuple[int, ...]) -> None:
+        self._fields = fields
+
+    def __call__(self, element: Any) -> tuple[Any, ...]:
+        return tuple(get_field(element, field) for field in self._fields)
+
+
+def _group_name(group: str | SlotSharingGroup) -> str:
+    return group if isinstance(group, str) else group.get_name()

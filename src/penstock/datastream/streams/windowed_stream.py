@@ -1,0 +1,226 @@
+"""WindowedStream and AllWindowedStream: elements grouped by window, waiting for a function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.exceptions import InvalidProgramError
+from penstock.common.time import to_milliseconds
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.fields import AggregationKind, Field, FieldAggregation
+from penstock.datastream.functions import (
+    AggregateFunction,
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+    WindowFunction,
+)
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.streams.data_stream import DataStream, check_function
+from penstock.datastream.window import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    Evictor,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    Trigger,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    WindowAssigner,
+)
+from penstock.graph.descriptions import WindowDescription
+
+if TYPE_CHECKING:
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.streams.keyed_stream import KeyedStream
+
+
+def time_windows(environment: StreamExecutionEnvironment, size: Any, slide: Any) -> WindowAssigner[Any, Any]:
+    """What `time_window` means: the environment's time characteristic chooses the kind of time."""
+    if environment.uses_event_time_windows():
+        return TumblingEventTimeWindows.of(size) if slide is None else SlidingEventTimeWindows.of(size, slide)
+    return TumblingProcessingTimeWindows.of(size) if slide is None else SlidingProcessingTimeWindows.of(size, slide)
+
+
+def count_windows(size: int, slide: int) -> WindowAssigner[Any, Any]:
+    return CountTumblingWindowAssigner.of(size) if slide == 0 else CountSlidingWindowAssigner.of(size, slide)
+
+
+class _Windowed:
+    """What windows with and without keys share. Each setting changes this object and returns it, as in Flink."""
+
+    _is_all: bool
+
+    def __init__(self, stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        if not isinstance(window_assigner, WindowAssigner):
+            raise TypeError(f"window needs a WindowAssigner, got {type(window_assigner).__name__}")
+        self._stream = stream
+        self._assigner = window_assigner
+        self._trigger: Trigger[Any, Any] | None = None
+        self._evictor: Evictor[Any, Any] | None = None
+        self._allowed_lateness_ms = 0
+        self._late_tag: OutputTag | None = None
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        return self._stream.get_execution_environment()
+
+    def get_input_type(self) -> TypeInformation:
+        return self._stream.get_type()
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> Any:
+        """Decides when a window's function is called, instead of the assigner's default."""
+        if not isinstance(trigger, Trigger):
+            raise TypeError(f"trigger needs a Trigger, got {type(trigger).__name__}")
+        self._trigger = trigger
+        return self
+
+    def evictor(self, evictor: Evictor[Any, Any]) -> Any:
+        """Removes elements from a window before or after its function; all elements are kept until then."""
+        if not isinstance(evictor, Evictor):
+            raise TypeError(f"evictor needs an Evictor, got {type(evictor).__name__}")
+        self._evictor = evictor
+        return self
+
+    def allowed_lateness(self, time_ms: Any) -> Any:
+        """How long after its end a window still takes late elements; event time only."""
+        lateness_ms = to_milliseconds(time_ms)
+        if lateness_ms < 0:
+            raise InvalidProgramError(f"allowed_lateness cannot be negative, got {lateness_ms} ms")
+        self._allowed_lateness_ms = lateness_ms
+        return self
+
+    def side_output_late_data(self, output_tag: OutputTag) -> Any:
+        """Where elements go that come too late for all their windows."""
+        self._late_tag = output_tag
+        return self
+
+    def reduce(
+        self, reduce_function: Any, window_function: Any = None, output_type: TypeInformation | None = None
+    ) -> DataStream:
+        """One value per window, built as elements come; with a window function, that function gets it."""
+        function = check_function(reduce_function, ReduceFunction, "reduce")
+        type_info = output_type or (self._stream.transformation.output_type if window_function is None else None)
+        return self._windowed(window_function, type_info, reduce_function=function)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: Any = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """One result per window, from an accumulator that is updated as elements come."""
+        if not isinstance(aggregate_function, AggregateFunction):
+            raise TypeError(f"aggregate needs an AggregateFunction, got {type(aggregate_function).__name__}")
+        return self._windowed(window_function, output_type, aggregate_function=aggregate_function)
+
+    def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """Calls the function with all elements of the window."""
+        self._check_window_function(window_function, "apply")
+        return self._windowed(window_function, output_type)
+
+    def process(self, process_window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
+        """Calls the function with all elements of the window and a context."""
+        self._check_window_function(process_window_function, "process")
+        return self._windowed(process_window_function, output_type)
+
+    def sum(self, position_to_sum: Field = 0) -> DataStream:
+        return self._aggregated("sum", position_to_sum)
+
+    def min(self, position_to_min: Field = 0) -> DataStream:
+        return self._aggregated("min", position_to_min)
+
+    def max(self, position_to_max: Field = 0) -> DataStream:
+        return self._aggregated("max", position_to_max)
+
+    def min_by(self, position_to_min_by: Field = 0) -> DataStream:
+        return self._aggregated("min_by", position_to_min_by)
+
+    def max_by(self, position_to_max_by: Field = 0) -> DataStream:
+        return self._aggregated("max_by", position_to_max_by)
+
+    def _aggregated(self, kind: AggregationKind, field: Field) -> DataStream:
+        return self.reduce(FieldAggregation(kind, field))
+
+    def _check_window_function(self, function: Any, method: str) -> None:
+        kinds = (AllWindowFunction, ProcessAllWindowFunction) if self._is_all else (WindowFunction, ProcessWindowFunction)
+        if not isinstance(function, kinds):
+            names = " or ".join(kind.__name__ for kind in kinds)
+            raise TypeError(f"{method} needs a {names}, got {type(function).__name__}")
+
+    def _key_selector(self) -> Any:
+        raise NotImplementedError
+
+    def _windowed(self, window_function: Any, output_type: TypeInformation | None, **contents: Any) -> DataStream:
+        if window_function is not None:
+            self._check_window_function(window_function, next(iter(contents), "window").removesuffix("_function"))
+        environment = self._stream.get_execution_environment()
+        trigger = self._trigger if self._trigger is not None else self._assigner.get_default_trigger(environment)
+        description = WindowDescription(
+            self._key_selector(),
+            self._assigner,
+            trigger,
+            evictor=self._evictor,
+            allowed_lateness_ms=self._allowed_lateness_ms,
+            late_tag=self._late_tag,
+            window_function=window_function,
+            is_all=self._is_all,
+            **contents,
+        )
+        return self._add(description, output_type, self._text(description))
+
+    def _add(self, description: WindowDescription, output_type: TypeInformation | None, text: str) -> DataStream:
+        raise NotImplementedError
+
+    def _text(self, description: WindowDescription) -> str:
+        """Flink's form: Window(assigner, trigger, contents, function)."""
+        function = description.window_function
+        parts = [str(description.assigner), type(description.trigger).__name__]
+        if description.evictor is not None:
+            parts.append(type(description.evictor).__name__)
+        contents = description.reduce_function or description.aggregate_function
+        if contents is not None:
+            parts.append(str(contents) if isinstance(contents, FieldAggregation) else _name_of(contents))
+        parts.append("PassThroughWindowFunction" if function is None else _name_of(function))
+        return f"Window({', '.join(parts)})"
+
+
+def _name_of(function: Any) -> str:
+    name = getattr(function, "__name__", type(function).__name__)
+    return "lambda" if name == "<lambda>" else str(name)
+
+
+class WindowedStream(_Windowed):
+    """Windows of a keyed stream: each key has its own."""
+
+    _is_all = False
+
+    def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(keyed_stream, window_assigner)
+        self._keyed_stream = keyed_stream
+
+    def _key_selector(self) -> Any:
+        return self._keyed_stream.key_selector
+
+    def _add(self, description: WindowDescription, output_type: TypeInformation | None, text: str) -> DataStream:
+        return self._stream._then(type(self._assigner).__name__, description, output_type).set_description(text)
+
+
+class AllWindowedStream(_Windowed):
+    """Windows over all elements, in one subtask."""
+
+    _is_all = True
+
+    def _key_selector(self) -> Any:
+        return _the_only_key
+
+    def _add(self, description: WindowDescription, output_type: TypeInformation | None, text: str) -> DataStream:
+        everything = self._stream._values()
+        stream = everything._then(type(self._assigner).__name__, description, output_type, is_parallelism_fixed=True)
+        stream.force_non_parallel()
+        return stream.set_description(text)
+
+
+def _the_only_key(_: Any) -> int:
+    return 0

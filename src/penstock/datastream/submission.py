@@ -1,0 +1,91 @@
+"""From a stream graph to a running job: the one place where the API meets what executes it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped]
+
+from penstock.common import config_keys as keys
+from penstock.common.configuration import Configuration
+from penstock.common.exceptions import InvalidProgramError
+from penstock.common.job_client import JobClient
+from penstock.common.job_execution_result import JobExecutionResult
+from penstock.datastream.dependencies import JobDependencies
+from penstock.datastream.launch import Launch, PlanOnlyExit, SubmittedJob, current_launch
+from penstock.graph.descriptions import CollectionSourceDescription
+from penstock.graph.job_graph import JobGraph, build_job_graph
+from penstock.graph.stream_graph import StreamGraph
+
+# Looked up by name: the API does not know what runs its jobs.
+_STARTER = "penstock.jobmaster.start"
+
+
+@dataclass
+class Submission:
+    """A job that was started, and who wants to know about it."""
+
+    client: Any
+    launch: Launch
+
+    def wait(self) -> JobExecutionResult:
+        """Wait for the end; Ctrl-C cancels the job and nothing of it stays behind."""
+        try:
+            result: JobExecutionResult = self.client.wait()
+        except KeyboardInterrupt:
+            self.client.cancel().result()
+            announce = self.launch.announce or _to_stderr
+            announce(f"Cancelled job {self.client.get_job_id()}.")
+            raise
+        return result
+
+    def collect(self, collect_id: str) -> tuple[Iterator[Any], Callable[[], None]]:
+        return iter(self.client.master.output.collected[collect_id]), self._end
+
+    def _end(self) -> None:
+        self.client.cancel().result()
+
+
+def submit(
+    stream_graph: StreamGraph, configuration: Configuration, dependencies: JobDependencies, spark: Any
+) -> Submission:
+    """Check the job and start it; with a plan-only launch, record it and end the script."""
+    launch = current_launch()
+    job_graph = build_job_graph(stream_graph)
+    launch.submitted.append(
+        SubmittedJob(
+            stream_graph.job_name, stream_graph, job_graph, plan_json=stream_graph.get_streaming_plan_as_json()
+        )
+    )
+    if launch.plan_only:
+        raise PlanOnlyExit
+    keys.check_keys(configuration)
+    check_picklable(job_graph)
+    start = importlib.import_module(_STARTER).start_job
+    client: JobClient = start(job_graph, configuration, dependencies, spark)
+    if launch.announce is not None:
+        launch.announce(f"Job has been submitted with JobID {client.get_job_id()}")
+    return Submission(client, launch)
+
+
+def check_picklable(job_graph: JobGraph) -> None:
+    """Functions travel to other processes: name the operator whose function cannot."""
+    for vertex in job_graph.vertices:
+        for node in vertex.nodes:
+            if isinstance(node.operator, CollectionSourceDescription):
+                continue
+            try:
+                cloudpickle.dumps(node.operator)
+            except Exception as error:
+                raise InvalidProgramError(
+                    f"operator '{node.name}': its function cannot be sent to other processes ({error}); do not let it "
+                    f"refer to open files, locks, connections or a SparkSession: make those in open()"
+                ) from error
+
+
+def _to_stderr(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -1,0 +1,104 @@
+"""Records that were received from a system that cannot give them twice, on disk until a checkpoint covers them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+_LENGTH = struct.Struct("<I")
+SEGMENT_RECORDS = 50_000
+
+
+class Spool:
+    """A numbered log of records in segment files.
+
+    A record counts as received when `append` returns: it is then in the operating system's hands and survives the end
+    of this process. What a crash left half-written at the end is not a record and is cut off.
+    """
+
+    def __init__(self, folder: Path, segment_records: int = SEGMENT_RECORDS) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._segment_records = segment_records
+        self._segments = sorted(int(path.name.partition("-")[2]) for path in folder.glob("segment-*"))
+        self._file: BinaryIO | None = None
+        self._cursor = (0, 0, 0)
+        """Where the last read ended: record number, its segment, the place in that file."""
+        self.end = self._recover()
+        """The number of the next record."""
+
+    def append(self, records: list[bytes]) -> None:
+        for start in range(0, len(records), self._segment_records):
+            part = records[start : start + self._segment_records]
+            if not self._segments or self.end - self._segments[-1] >= self._segment_records:
+                self._roll()
+            file = self._open()
+            file.write(b"".join(_LENGTH.pack(len(record)) + record for record in part))
+            file.flush()
+            self.end += len(part)
+
+    def read(self, start: int, limit: int) -> list[bytes]:
+        """At most `limit` records from number `start` on."""
+        records: list[bytes] = []
+        end = min(self.end, start + limit)
+        for at, segment in enumerate(list(self._segments)):
+            following = self._segments[at + 1 : at + 2]
+            if following and following[0] <= start:
+                continue
+            number, offset = (start, self._cursor[2]) if self._cursor[:2] == (start, segment) else (segment, 0)
+            for record, offset in _records_of(self._path(segment), offset):
+                if number >= end:
+                    break
+                if number >= start:
+                    records.append(record)
+                number += 1
+                self._cursor = (number, segment, offset)
+        return records
+
+    def forget_before(self, number: int) -> None:
+        """Remove the segments that hold only records before `number`."""
+        while len(self._segments) > 1 and self._segments[1] <= number:
+            self._path(self._segments.pop(0)).unlink()
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _recover(self) -> int:
+        if not self._segments:
+            return 0
+        path = self._path(self._segments[-1])
+        whole, count = 0, 0
+        for _, whole in _records_of(path, 0):
+            count += 1
+        with path.open("r+b") as file:
+            file.truncate(whole)
+        return self._segments[-1] + count
+
+    def _roll(self) -> None:
+        self.close()
+        self._segments.append(self.end)
+
+    def _open(self) -> BinaryIO:
+        if self._file is None:
+            self._file = self._path(self._segments[-1]).open("ab")
+        return self._file
+
+    def _path(self, segment: int) -> Path:
+        return self._folder / f"segment-{segment:020d}"
+
+
+def _records_of(path: Path, offset: int) -> Iterator[tuple[bytes, int]]:
+    """The whole records from a place in a file on, each with the place behind it."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        while len(head := file.read(_LENGTH.size)) == _LENGTH.size:
+            (length,) = _LENGTH.unpack(head)
+            record = file.read(length)
+            if len(record) < length:
+                return
+            offset += _LENGTH.size + length
+            yield record, offset

@@ -1,0 +1,103 @@
+"""The seam between the job master and what runs its stages: Spark, or this process."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from penstock.graph.job_graph import DRIVER_STAGE
+from penstock.runtime.failure import TaskFailure
+from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, Row
+from penstock.runtime.stream_task import JobDeployment
+from penstock.runtime.task_host import EpochCommand, StateStorage, TaskAck, TaskHost, forget_run
+
+
+class StageExecutor(Protocol):
+    """Runs all stages of an epoch that do not run in the driver."""
+
+    def deploy(self, deployment: JobDeployment, storage: StateStorage) -> None:
+        """Make the job known; called again after a restart."""
+
+    def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
+        """Run the stages; returns the rows for the driver: its vertices' input, acknowledgements, failures."""
+
+    def cancel(self) -> None:
+        """Stop a running epoch, from another thread; `run_epoch` then raises."""
+
+    def close(self) -> None:
+        """Let go of the job."""
+
+
+@dataclass
+class EpochResult:
+    acks: list[TaskAck] = field(default_factory=list)
+    failures: list[TaskFailure] = field(default_factory=list)
+
+
+def run_whole_epoch(
+    executor: StageExecutor, host: TaskHost, deployment: JobDeployment, command: EpochCommand, source_rows: list[Row]
+) -> EpochResult:
+    """The executor's stages, then the driver's own vertices on what came out."""
+    result = EpochResult()
+    waiting = sort_out(executor.run_epoch(command, source_rows), result)
+    for vertex in deployment.job_graph.vertices:
+        if vertex.stage != DRIVER_STAGE or result.failures:
+            continue
+        for subtask in range(vertex.parallelism):
+            rows = [row for row in waiting if (row.vertex, row.subtask) == (vertex.id, subtask)]
+            sort_out(host.run_task(vertex.id, subtask, rows), result)
+    return result
+
+
+def sort_out(rows: Iterable[Row], result: EpochResult) -> list[Row]:
+    """Put acknowledgements and failures into `result`; returns the other rows."""
+    others = []
+    for row in rows:
+        if row.vertex == ACKNOWLEDGEMENT:
+            result.acks.append(pickle.loads(row.chunk))
+        elif row.vertex == FAILURE:
+            result.failures.append(pickle.loads(row.chunk))
+        else:
+            others.append(row)
+    return others
+
+
+class InlineExecutor:
+    """All stages in this process, one subtask after the other: a debugger stops in user code."""
+
+    def __init__(self) -> None:
+        self._deployment: JobDeployment | None = None
+        self._storage: StateStorage | None = None
+        self._run_id: str | None = None
+        self._is_cancelled = False
+
+    def deploy(self, deployment: JobDeployment, storage: StateStorage) -> None:
+        self._deployment, self._storage = deployment, storage
+
+    def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
+        assert self._deployment is not None and self._storage is not None
+        self._run_id = command.run_id
+        host = TaskHost(self._deployment, self._storage, command)
+        rows = source_rows
+        for stage, vertices in enumerate(self._deployment.job_graph.stages()):
+            width = max(vertex.parallelism for vertex in vertices)
+            by_slot: list[list[Row]] = [[] for _ in range(width)]
+            for row in rows:
+                by_slot[row.subtask % width].append(row)
+            rows = [row for slot in range(width) for row in host.run(stage, slot, by_slot[slot])]
+            if self._is_cancelled:
+                raise EpochCancelledError
+        return rows
+
+    def cancel(self) -> None:
+        self._is_cancelled = True
+
+    def close(self) -> None:
+        if self._run_id is not None:
+            forget_run(self._run_id)
+
+
+class EpochCancelledError(Exception):
+    """An epoch was stopped because its job was cancelled."""

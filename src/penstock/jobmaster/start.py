@@ -1,0 +1,50 @@
+"""Starts a job on what its configuration names."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from penstock.common import config_keys as keys
+from penstock.common.configuration import Configuration
+from penstock.common.exceptions import ConfigurationError
+from penstock.common.job_id import JobID
+from penstock.datastream.dependencies import JobDependencies
+from penstock.graph.descriptions import CollectSinkDescription
+from penstock.graph.job_graph import JobGraph
+from penstock.jobmaster.job_master import JobMaster
+from penstock.jobmaster.job_output import CollectedValues
+from penstock.jobmaster.local_job_client import LocalJobClient
+from penstock.jobmaster.stage_executor import InlineExecutor, StageExecutor
+
+# Looked up by name, so that nothing but the Spark target needs PySpark.
+_SPARK_EXECUTOR = "penstock.spark.spark_executor"
+
+
+def start_job(
+    job_graph: JobGraph, config: Configuration, dependencies: JobDependencies, spark: Any = None
+) -> LocalJobClient:
+    """Start the job in a thread of this process."""
+    job_id = JobID.generate()
+    executor = build_executor(job_id, job_graph, config, dependencies, spark)
+    master = JobMaster(job_id, job_graph, Configuration(config), executor)
+    for vertex in job_graph.vertices:
+        for node in vertex.nodes:
+            if isinstance(node.operator, CollectSinkDescription):
+                master.output.collected[node.operator.collect_id] = CollectedValues()
+    return LocalJobClient(master)
+
+
+def build_executor(
+    job_id: JobID, job_graph: JobGraph, config: Configuration, dependencies: JobDependencies, spark: Any
+) -> StageExecutor:
+    match config.get(keys.TARGET).lower():
+        case "inline":
+            return InlineExecutor()
+        case "spark" | "local" | "remote":
+            module = importlib.import_module(_SPARK_EXECUTOR)
+            executor: StageExecutor = module.SparkExecutor(str(job_id), job_graph.job_name, config, dependencies, spark)
+            return executor
+    raise ConfigurationError(
+        f"{keys.TARGET.key}: {config.get(keys.TARGET)!r} is not known; use spark (or local) or inline"
+    )
