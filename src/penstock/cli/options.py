@@ -16,6 +16,8 @@ from penstock.common.exceptions import UnsupportedFeatureError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+TARGETS = ("local", "spark", "inline")
+
 _NO_CLUSTER = "needs a session cluster, and Penstock runs the job inside this process for now"
 
 # Flags of Flink's that scripts pass and that cannot be honoured: (spellings, takes a value, what to do instead).
@@ -92,7 +94,7 @@ def program_options(command: F) -> F:
         click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism of the job."),
         click.option("-D", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated."),
         click.option("--conf", type=click.Path(path_type=Path), help="A config.yaml or its folder (weaker than -D)."),
-        click.option("-t", "--target", default="local", show_default=True, help="Where to run: local."),
+        click.option("-t", "--target", help="local or spark: on Spark (default); inline: without Spark, to try a job."),
         click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077."),
         click.option("--pyflink", is_flag=True, help="Run a PyFlink job as it is: pyflink imports give Penstock."),
         click.option("--debug", is_flag=True, envvar="PENSTOCK_DEBUG", help="On failure show the whole stack."),
@@ -111,14 +113,17 @@ def read_request(given: dict[str, Any]) -> Request:
     for number, (names, _, reason) in enumerate(_REFUSED):
         if given[f"refused_{number}"]:
             raise UnsupportedFeatureError(f"{'/'.join(names)} {reason}")
-    if given["target"] != "local":
+    target = given["target"]
+    if target is not None and target not in TARGETS:
         raise UnsupportedFeatureError(
-            f"-t/--target {given['target']} is not supported yet, only local is; "
+            f"-t/--target {target} is not supported, only {', '.join(TARGETS)} are; "
             "to run on a Spark cluster name it with --master, for example --master spark://host:7077"
         )
     configuration = {**read_config(given["conf"]), **dict(_setting(word) for word in given["settings"])}
     if given["parallelism"] is not None:
         configuration["parallelism.default"] = str(given["parallelism"])
+    if target is not None:
+        configuration["execution.target"] = target
     if given["master"] is not None:
         configuration["spark.master"] = given["master"]
     return Request(_program(given), configuration, given["pyflink"], given["debug"])

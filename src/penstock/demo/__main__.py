@@ -24,7 +24,7 @@ That was the program of examples/socket_window_word_count.py, on a text that nev
 
 def main() -> int:
     print(f"Counting the words of an endless text in windows of 5 seconds, for about {SECONDS} seconds.")
-    print("Each line is 'subtask> (word, count)' and appears when its window closes. Starting Spark ...", flush=True)
+    print("Each line is (word,count) and appears when its window closes. Starting Spark ...", flush=True)
     try:
         with TextServer() as server:
             _count_words(server.port)

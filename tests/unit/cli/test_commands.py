@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -58,6 +59,21 @@ def test_info_svg_writes_a_picture():
 def test_info_of_a_pyflink_program_as_it_is():
     Path("job.py").write_text(JOB.replace("penstock", "pyflink"))
     assert penstock("info", "--pyflink", "job.py").exit_code == 0
+
+
+def test_run_announces_the_job_and_prints_its_results():
+    result = penstock("run", "-t", "inline", "job.py", "x")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"^Job has been submitted with JobID [0-9a-f]{32}$", result.stdout, re.MULTILINE)
+    assert "arguments ['x']" in result.stdout
+
+
+def test_failing_function_is_told_with_operator_and_record_and_without_the_runtimes_frames():
+    Path("job.py").write_text(JOB.replace("lambda x: x + 1", "lambda x: x / 0"))
+    result = penstock("run", "-t", "inline", "job.py")
+    assert result.exit_code == 1
+    told = result.stderr
+    assert "ZeroDivisionError: division by zero" in told and "Map" in told and "penstock/runtime" not in told
 
 
 @pytest.mark.parametrize("verb", ["run", "info"])

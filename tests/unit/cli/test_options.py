@@ -65,6 +65,10 @@ def test_config_file_is_weaker_than_D_and_D_weaker_than_a_flag():
     }  # fmt: skip
 
 
+def test_target_is_a_setting_like_any_other():
+    assert request("-t", "inline", "job.py").configuration == {"execution.target": "inline"}
+
+
 def test_python_files_are_split_at_commas():
     Path("lib").mkdir()
     assert request("-pyfs", "lib,job.py", "job.py").program.python_files == ("lib", "job.py")
@@ -97,7 +101,7 @@ def test_wrong_command_lines_are_refused(words, message):
         (("-d",), "-d/--detached needs a session cluster"),
         (("-s", "savepoints/1"), "-s/--fromSavepoint cannot start from a savepoint yet"),
         (("-m", "host:8081"), "-m/--jobmanager needs a session cluster.*--master"),
-        (("-t", "remote"), "-t/--target remote is not supported yet.*--master"),
+        (("-t", "remote"), "-t/--target remote is not supported, only local, spark, inline are.*--master"),
         (("-py", "job.py", "-pyreq", "r.txt"), "-pyreq/--pyRequirements does not install packages"),
     ],
 )
