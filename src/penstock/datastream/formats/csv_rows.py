@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from dataclasses import replace
 from typing import Any
 
@@ -100,7 +101,7 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             raise ValueError("there is no row in it")
         dialect = self._dialect
         lines = csv.reader(
-            line.splitlines(keepends=True),
+            io.StringIO(line, newline=""),
             delimiter=dialect.field_delimiter,
             quotechar=dialect.quote_character,
             escapechar=dialect.escape_character,
