@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import doctest
 import pickle
 
 import pytest
@@ -68,3 +69,7 @@ def test_results():
 def test_different_kinds_do_not_merge():
     with pytest.raises(TypeError, match="cannot merge a LongCounter into a IntCounter"):
         IntCounter().merge(LongCounter())
+
+
+def test_the_example_in_the_documentation_works():
+    assert doctest.testmod(accumulators).failed == 0
