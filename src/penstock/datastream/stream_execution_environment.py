@@ -198,7 +198,7 @@ class StreamExecutionEnvironment:
         return self._configuration.get_boolean(_CHANGELOG_KEY, False) if _CHANGELOG_KEY in self._configuration else None
 
     def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
-        self._configuration.set(keys.STATE_BACKEND, state_backend.config_name)
+        self._configuration.add_all(Configuration.from_dict(state_backend.configuration()))
         return self
 
     def set_restart_strategy(

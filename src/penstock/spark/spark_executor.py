@@ -1,0 +1,105 @@
+"""Runs an epoch as one Spark job: a Spark stage for each stage of the job, with Spark's shuffle in between.
+
+Plain RDDs of chunks, not DataFrames: there is nothing in a chunk for Catalyst to see, and planning a DataFrame anew for
+every epoch costs more than running a small one (see docs/architecture.md for the figures).
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from pyspark import RDD
+
+from penstock.common.configuration import Configuration
+from penstock.common.exceptions import JobExecutionError
+from penstock.datastream.dependencies import JobDependencies
+from penstock.jobmaster.stage_executor import EpochCancelledError
+from penstock.runtime.chunk import encode_in_driver
+from penstock.runtime.rows import Row
+from penstock.runtime.stream_task import JobDeployment
+from penstock.runtime.task_host import EpochCommand, StateStorage
+from penstock.spark.session import check_working_folder_is_shared, get_session
+from penstock.spark.stage_function import StageFunction, by_subtask, flatten, same, without_key
+
+
+class SparkExecutor:
+    """The stages of one job on a Spark session."""
+
+    def __init__(
+        self, job_id: str, job_name: str, config: Configuration, dependencies: JobDependencies, spark: Any
+    ) -> None:
+        self._job_id = job_id
+        self._job_name = job_name
+        self._spark = spark if spark is not None else get_session(config)
+        check_working_folder_is_shared(self._spark, config)
+        self._context = self._spark.sparkContext
+        self._storage: StateStorage | None = None
+        self._deployment: Any = None
+        self._deployment_id = ""
+        self._widths: list[int] = []
+        self._is_cancelled = False
+        for path in dependencies.python_files:
+            self._context.addPyFile(path)
+
+    def deploy(self, deployment: JobDeployment, storage: StateStorage) -> None:
+        self._release()
+        self._storage = storage
+        self._deployment = self._context.broadcast(encode_in_driver(deployment))
+        self._deployment_id = secrets.token_hex(8)
+        self._widths = [max(vertex.parallelism for vertex in stage) for stage in deployment.job_graph.stages()]
+
+    def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
+        self._context.setJobGroup(self._job_id, self._job_name, interruptOnCancel=True)
+        self._context.setJobDescription(f"{self._job_name}: epoch {command.epoch}")
+        try:
+            rows: list[Row] = self._plan(command, source_rows).collect()
+        except Exception as error:
+            if self._is_cancelled:
+                raise EpochCancelledError from None
+            raise JobExecutionError(
+                f"epoch {command.epoch} of job '{self._job_name}' failed on Spark: {_reason(error)}",
+                self._job_id,
+                self._job_name,
+            ) from error
+        if self._is_cancelled:
+            raise EpochCancelledError
+        return rows
+
+    def _plan(self, command: EpochCommand, source_rows: list[Row]) -> RDD[Row]:
+        first_width = self._widths[0]
+        parts: list[list[Row]] = [[] for _ in range(first_width)]
+        for row in source_rows:
+            parts[row.subtask % first_width].append(row)
+        rows: RDD[Any] = self._context.parallelize(parts, first_width).mapPartitions(flatten)
+        width = first_width
+        for stage, next_width in enumerate(self._widths):
+            if stage > 0 and (width, next_width) != (1, 1):
+                # Between two stages of one slot there is nothing to exchange: Spark runs them as one.
+                rows = rows.mapPartitions(by_subtask).partitionBy(next_width, same).mapPartitions(without_key)
+            width = next_width
+            rows = rows.mapPartitionsWithIndex(self._function(command, stage))
+        return rows
+
+    def _function(self, command: EpochCommand, stage: int) -> StageFunction:
+        assert self._storage is not None
+        return StageFunction(self._deployment_id, self._deployment, self._storage, command, stage)
+
+    def cancel(self) -> None:
+        self._is_cancelled = True
+        self._context.cancelJobGroup(self._job_id)
+
+    def close(self) -> None:
+        self._release()
+
+    def _release(self) -> None:
+        if self._deployment is not None:
+            self._deployment.destroy()
+            self._deployment = None
+
+
+def _reason(error: Exception) -> str:
+    """The line of Spark's long message that tells what happened."""
+    java = getattr(error, "java_exception", None)
+    lines = str(java.getMessage() if java is not None else error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
