@@ -13,7 +13,7 @@ from typing import IO, Any
 import click
 
 import penstock
-from penstock.common.exceptions import JobExecutionError, PenstockError, UserFunctionError
+from penstock.common.exceptions import EnvironmentSetupError, JobExecutionError, PenstockError, UserFunctionError
 
 _OWN_FOLDER = str(Path(penstock.__path__[0]).resolve()) + os.sep
 
@@ -55,7 +55,9 @@ def _details(error: PenstockError) -> Iterator[str]:
             yield f"  record: {error.record}"
         if error.user_traceback and error.user_traceback.strip() not in message:
             yield from ("  " + line for line in error.user_traceback.rstrip().splitlines())
-    elif not isinstance(error, JobExecutionError) and (place := _place_in_user_code(error.__traceback__)):
+    elif not isinstance(error, JobExecutionError | EnvironmentSetupError) and (
+        place := _place_in_user_code(error.__traceback__)
+    ):
         yield place
 
 

@@ -13,7 +13,7 @@ from penstock.demo.text_server import TextServer
 SECONDS = 15
 
 NEXT = """
-That was the program of examples/socket_window_word_count.py, on a text that never ends. Now try:
+That was, in essence, examples/socket_window_word_count.py on a text that never ends. Now try:
 
   .venv/bin/penstock run examples/word_count.py                        a job that ends by itself
   .venv/bin/penstock info examples/socket_window_word_count.py         the drawing of its plan

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.cli.errors import report
 from penstock.cli.program import Program
-from penstock.common.exceptions import InvalidProgramError, JobExecutionError, UserFunctionError
+from penstock.common.exceptions import InvalidProgramError, UserFunctionError
 
 
 def failure_of(script: str, path: Path) -> BaseException:
@@ -77,6 +77,8 @@ def test_nothing_is_said_twice(capsys):
     assert capsys.readouterr().err == f"penstock: {message}\n"
 
 
-def test_failed_job_points_at_no_line_of_the_script(capsys):
-    report(JobExecutionError("job 'count' failed: no space left"), is_debug=False)
-    assert capsys.readouterr().err == "penstock: job 'count' failed: no space left\n"
+@pytest.mark.parametrize("kind", ["JobExecutionError", "EnvironmentSetupError"])
+def test_failure_that_is_not_the_scripts_points_at_none_of_its_lines(kind, tmp_path, capsys):
+    script = f"from penstock.common.exceptions import {kind}\nraise {kind}('no space left')\n"
+    report(failure_of(script, tmp_path / "job.py"), is_debug=False)
+    assert capsys.readouterr().err == "penstock: no space left\n"
