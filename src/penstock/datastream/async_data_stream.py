@@ -21,7 +21,7 @@ class AsyncDataStream:
     @staticmethod
     def unordered_wait(
         data_stream: DataStream,
-        async_function: AsyncFunction,
+        async_function: AsyncFunction[Any, Any],
         timeout: Any,
         capacity: int = 100,
         output_type: TypeInformation | None = None,
@@ -32,9 +32,9 @@ class AsyncDataStream:
     @staticmethod
     def unordered_wait_with_retry(
         data_stream: DataStream,
-        async_function: AsyncFunction,
+        async_function: AsyncFunction[Any, Any],
         timeout: Any,
-        async_retry_strategy: AsyncRetryStrategy,
+        async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
@@ -45,7 +45,7 @@ class AsyncDataStream:
     @staticmethod
     def ordered_wait(
         data_stream: DataStream,
-        async_function: AsyncFunction,
+        async_function: AsyncFunction[Any, Any],
         timeout: Any,
         capacity: int = 100,
         output_type: TypeInformation | None = None,
@@ -56,9 +56,9 @@ class AsyncDataStream:
     @staticmethod
     def ordered_wait_with_retry(
         data_stream: DataStream,
-        async_function: AsyncFunction,
+        async_function: AsyncFunction[Any, Any],
         timeout: Any,
-        async_retry_strategy: AsyncRetryStrategy,
+        async_retry_strategy: AsyncRetryStrategy[Any],
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
@@ -67,15 +67,15 @@ class AsyncDataStream:
 
 def _add(
     stream: DataStream,
-    function: AsyncFunction,
+    function: AsyncFunction[Any, Any],
     timeout: Any,
-    retry: AsyncRetryStrategy,
+    retry: AsyncRetryStrategy[Any],
     capacity: int,
     output_type: TypeInformation | None,
     is_ordered: bool,
 ) -> DataStream:
     if not isinstance(function, AsyncFunction):
-        raise TypeError(f"an async wait needs an AsyncFunction, got {type(function).__name__}")
+        raise TypeError(f"an async wait needs an AsyncFunction[Any, Any], got {type(function).__name__}")
     if capacity < 1:
         raise InvalidProgramError(f"the capacity of an async wait must be at least 1, got {capacity}")
     description = AsyncDescription(function, to_milliseconds(timeout), capacity, is_ordered, retry)

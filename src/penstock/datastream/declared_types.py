@@ -9,7 +9,7 @@ from penstock.common.types import Row
 
 
 def as_declared(value: Any, type_info: TypeInformation | None) -> Any:
-    """Tuples and lists become rows, with names if they are declared, where a row type is; and tuples where a tuple is."""
+    """Where a row type is declared, tuples and lists become rows with the declared names; lists become tuples alike."""
     if isinstance(type_info, RowTypeInfo) and isinstance(value, (tuple, list, Row)):
         row = Row(*(as_declared(item, each) for item, each in zip(value, type_info.get_field_types(), strict=True)))
         if isinstance(value, Row):

@@ -19,7 +19,7 @@ Field = int | str
 def get_field(element: Any, field: Field) -> Any:
     """A field of a tuple, list, row, dict, dataclass or object; position 0 of a single value is the value itself."""
     if isinstance(element, (tuple, list, Row, dict)):
-        return element[field]  # type: ignore[call-overload, index]
+        return element[field]  # type: ignore[index]
     if isinstance(field, str):
         return getattr(element, field)
     if dataclasses.is_dataclass(element):
@@ -36,11 +36,12 @@ def with_field(element: Any, field: Field, value: Any) -> Any:
     """A copy of `element` with one field replaced."""
     if isinstance(element, tuple):
         if hasattr(element, "_replace"):
-            return element._replace(**{element._fields[field] if isinstance(field, int) else field: value})
+            named: Any = element
+            return named._replace(**{named._fields[field] if isinstance(field, int) else field: value})
         return (*element[: int(field)], value, *element[int(field) + 1 :])
     if isinstance(element, (list, Row, dict)):
         copied = copy.copy(element)
-        copied[field] = value  # type: ignore[call-overload, index]
+        copied[field] = value  # type: ignore[index]
         return copied
     if dataclasses.is_dataclass(element) and not isinstance(element, type):
         name = dataclasses.fields(element)[field].name if isinstance(field, int) else field
@@ -53,7 +54,7 @@ AggregationKind = Literal["sum", "min", "max", "min_by", "max_by"]
 
 @dataclass(frozen=True)
 class FieldAggregation(ReduceFunction):
-    """sum, min, max: the first element with the field replaced. min_by, max_by: the whole element, the first of equals."""
+    """sum, min, max: the first element with the field replaced. min_by, max_by: the whole element, first of equals."""
 
     kind: AggregationKind
     field: Field

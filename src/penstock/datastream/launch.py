@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from penstock.common.job_client import JobClient
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.stream_graph import StreamGraph
 
@@ -34,6 +35,8 @@ class Launch:
     announce: Callable[[str], None] | None = None
     """Told what a person at a terminal wants to know: the job's id when it is submitted, and its cancellation."""
     submitted: list[SubmittedJob] = field(default_factory=list)
+    clients: list[JobClient] = field(default_factory=list)
+    """The jobs that run; a starter that outlives the script waits for them."""
 
 
 _current: ContextVar[Launch | None] = ContextVar("penstock_launch", default=None)

@@ -19,8 +19,8 @@ from penstock.datastream import submission
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
-from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.declared_types import as_declared
+from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.launch import current_launch
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
@@ -204,7 +204,7 @@ class StreamExecutionEnvironment:
     def set_restart_strategy(
         self, restart_strategy_configuration: RestartStrategyConfiguration
     ) -> StreamExecutionEnvironment:
-        self._configuration.add_all(restart_strategy_configuration.to_configuration())
+        self._configuration.add_all(Configuration.from_dict(restart_strategy_configuration.to_configuration()))
         return self
 
     # --- what a job needs --------------------------------------------------------------------------------------------
@@ -329,7 +329,8 @@ class StreamExecutionEnvironment:
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start the job and return at once."""
-        return self._submit(job_name).client
+        client: JobClient = self._submit(job_name).client
+        return client
 
     def submit_and_collect(self, job_name: str | None, collect_id: str) -> tuple[Iterator[Any], Callable[[], None]]:
         """Start the job; the values of one collect sink, and a function that ends the job."""

@@ -67,6 +67,7 @@ def submit(
     check_picklable(job_graph)
     start = importlib.import_module(_STARTER).start_job
     client: JobClient = start(job_graph, configuration, dependencies, spark)
+    launch.clients.append(client)
     if launch.announce is not None:
         launch.announce(f"Job has been submitted with JobID {client.get_job_id()}")
     return Submission(client, launch)

@@ -125,7 +125,7 @@ class JobMaster:
                 self._run_attempt()
             except EpochCancelledError:
                 pass
-            except Exception as failure:  # noqa: BLE001 - the restart strategy decides about every failure alike
+            except Exception as failure:  # The restart strategy decides about every failure alike
                 if not self._is_cancelled:
                     self._prepare_restart(failure)
                     continue
@@ -158,11 +158,9 @@ class JobMaster:
         if self._is_cancelled:
             return
         run_id = secrets.token_hex(8)
+        parameters = self._config.get(keys.GLOBAL_JOB_PARAMETERS)
         deployment = JobDeployment(
-            str(self.job_id),
-            _without_collections(self.job_graph),
-            self.restarts,
-            self._config.get_optional(keys.GLOBAL_JOB_PARAMETERS) or {},
+            str(self.job_id), _without_collections(self.job_graph), self.restarts, parameters or {}
         )
         self.execution_graph.transition_all(ExecutionState.SCHEDULED, ExecutionState.DEPLOYING)
         self._executor.deploy(deployment, self._storage)
@@ -191,12 +189,13 @@ class JobMaster:
 
     def _run_epoch(self, run_id: str, deployment: JobDeployment) -> bool:
         """True if the job ended with this epoch."""
-        self._policy.epoch_started(wall_clock_ms())
+        now_ms = wall_clock_ms()
+        self._policy.epoch_started(now_ms)
         source_rows = self._plan_sources()
         is_last = all(source.is_exhausted for source in self._sources.values())
         self._epoch += 1
         command = EpochCommand(
-            self._epoch, run_id, secrets.token_hex(4), self._book.orders(), keeps_state=not is_last
+            self._epoch, run_id, secrets.token_hex(4), self._book.orders(), now_ms, keeps_state=not is_last
         )
         host = TaskHost(deployment, self._storage, command)
         result = run_whole_epoch(self._executor, host, deployment, command, source_rows)

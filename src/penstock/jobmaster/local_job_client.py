@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
 from penstock.common.completable_future import CompletableFuture
@@ -34,7 +35,7 @@ class LocalJobClient(JobClient):
                     self.master.job_graph.job_name,
                 )
             self._result.set_result(result)
-        except BaseException as failure:  # noqa: BLE001 - handed to whoever waits for the result
+        except BaseException as failure:  # Handed to whoever waits for the result
             self._result.set_exception(failure)
 
     def get_job_id(self) -> JobID:
@@ -74,6 +75,6 @@ class LocalJobClient(JobClient):
         while True:
             try:
                 return self._result.result(timeout=0.2)
-            except TimeoutError:
+            except FutureTimeoutError:
                 if self._result.done():
                     raise

@@ -72,7 +72,7 @@ class SocketReceiver:
                 connection = self._connect(attempts_left=limit if limit < 0 else limit - attempts)
         except JobExecutionError as error:
             self.failure = error
-        except Exception as error:  # noqa: BLE001 - a receiver that dies silently would stall the job
+        except Exception as error:  # A receiver that dies silently would stall the job
             self.failure = JobExecutionError(f"{self._name()}: {type(error).__name__}: {error}")
         self.has_ended = True
         self._on_change()

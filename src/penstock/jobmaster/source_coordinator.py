@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -150,4 +151,4 @@ def split_sequence(first: int, last: int, parts: int) -> list[tuple[int, int]]:
     """Ranges of almost the same length, first and last included; a range may be empty (last < first)."""
     count = last - first + 1
     bounds = [first + count * part // parts for part in range(parts + 1)]
-    return [(start, end - 1) for start, end in zip(bounds, bounds[1:], strict=False)]
+    return [(start, end - 1) for start, end in itertools.pairwise(bounds)]

@@ -48,13 +48,13 @@ class Spool:
             if following and following[0] <= start:
                 continue
             number, offset = (start, self._cursor[2]) if self._cursor[:2] == (start, segment) else (segment, 0)
-            for record, offset in _records_of(self._path(segment), offset):
+            for record, behind in _records_of(self._path(segment), offset):
                 if number >= end:
                     break
                 if number >= start:
                     records.append(record)
                 number += 1
-                self._cursor = (number, segment, offset)
+                self._cursor = (number, segment, behind)
         return records
 
     def forget_before(self, number: int) -> None:
@@ -71,12 +71,10 @@ class Spool:
         if not self._segments:
             return 0
         path = self._path(self._segments[-1])
-        whole, count = 0, 0
-        for _, whole in _records_of(path, 0):
-            count += 1
+        ends = [behind for _, behind in _records_of(path, 0)]
         with path.open("r+b") as file:
-            file.truncate(whole)
-        return self._segments[-1] + count
+            file.truncate(ends[-1] if ends else 0)
+        return self._segments[-1] + len(ends)
 
     def _roll(self) -> None:
         self.close()

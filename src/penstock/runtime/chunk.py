@@ -51,7 +51,8 @@ class ChunkWriter:
         """Records gathered since the last `take`."""
 
     def add_batch(self, values: list[Any], timestamps: Timestamps | None, keys: list[Any] | None) -> None:
-        if self._values and ((self._timestamps is None) != (timestamps is None) or (self._keys is None) != (keys is None)):
+        has_same_columns = (self._timestamps is None, self._keys is None) == (timestamps is None, keys is None)
+        if self._values and not has_same_columns:
             self._seal()
         if not self._values:
             self._timestamps = None if timestamps is None else []
@@ -109,7 +110,7 @@ def encode(value: Any) -> bytes:
 
 
 def encode_in_driver(value: Any) -> bytes:
-    """Like `encode`, in the process where the user's script is `__main__`: plain pickle would write a reference to it."""
+    """Like `encode`, in the process where the user's script is `__main__`: plain pickle would only refer to it."""
     buffer = io.BytesIO()
     cloudpickle.CloudPickler(buffer, protocol=5).dump(value)
     return buffer.getvalue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import time
 from collections.abc import Iterable, Iterator
@@ -51,6 +52,8 @@ class EpochCommand:
     """Names the files of this attempt of the epoch."""
     orders: dict[tuple[int, int], SubtaskOrder]
     """By (vertex, subtask)."""
+    now_ms: int
+    """The driver's clock when the epoch began."""
     keeps_state: bool = True
     """False if the job ends with this epoch: no state is written."""
 
@@ -69,9 +72,30 @@ class TaskAck:
     ended_ms: int
 
 
+class EpochClock:
+    """Processing time in a subtask: the driver's clock when the epoch began, plus the time the subtask itself has run.
+
+    So all subtasks of an epoch agree on the time, however late Spark started some of them.
+    """
+
+    def __init__(self) -> None:
+        self._offset_ms = 0
+
+    def start(self, now_ms: int) -> None:
+        self._offset_ms = now_ms - _monotonic_ms()
+
+    def __call__(self) -> int:
+        return self._offset_ms + _monotonic_ms()
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
 @dataclass
 class _KeptTask:
     task: StreamTask
+    clock: EpochClock
     handles: tuple[StateHandle, ...]
 
 
@@ -117,7 +141,9 @@ class TaskHost:
             if kept is None or kept.handles != order.handles:
                 if kept is not None:
                     kept.task.close()
-                kept = _KeptTask(self._build(vertex, subtask, order), order.handles)
+                kept = self._build(vertex, subtask, order)
+            else:
+                kept.clock.start(self._command.now_ms)
             yield from kept.task.run_epoch(rows)
             handle = self._save(kept.task, vertex, subtask, order)
             outcome = kept.task.outcome()
@@ -128,16 +154,18 @@ class TaskHost:
                 _kept_tasks[key] = kept
             ack = TaskAck(vertex, subtask, self._command.epoch, handle, outcome, started_ms, wall_clock_ms())
             yield Row(ACKNOWLEDGEMENT, subtask, 0, 0, 0, encode(ack))
-        except Exception as exc:  # noqa: BLE001 - whatever a task raises is reported to the driver as its failure
+        except Exception as exc:  # Whatever a task raises is reported to the driver as its failure
             yield self._failure(exc, kept, vertex, subtask)
 
-    def _build(self, vertex: int, subtask: int, order: SubtaskOrder) -> StreamTask:
-        task = StreamTask(self._deployment, vertex, subtask, wall_clock_ms)
+    def _build(self, vertex: int, subtask: int, order: SubtaskOrder) -> _KeptTask:
+        clock = EpochClock()
+        clock.start(self._command.now_ms)
+        task = StreamTask(self._deployment, vertex, subtask, clock)
         for handle in order.handles:
             task.restore(self._storage.read(handle.name))
         if not task.is_finished:
             task.open()
-        return task
+        return _KeptTask(task, clock, order.handles)
 
     def _save(self, task: StreamTask, vertex: int, subtask: int, order: SubtaskOrder) -> StateHandle | None:
         if not self._command.keeps_state:
@@ -154,10 +182,8 @@ class TaskHost:
         described = self._deployment.job_graph.vertices[vertex]
         failure = describe_failure(exc, vertex, described.name, subtask, described.parallelism)
         if kept is not None:
-            try:
+            with contextlib.suppress(Exception):  # The first failure is the one that is told.
                 kept.task.close()
-            except Exception:  # noqa: BLE001, S110 - the first failure is the one that is told
-                pass
         return Row(FAILURE, subtask, 0, 0, 0, pickle.dumps(failure))
 
 

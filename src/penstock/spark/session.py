@@ -67,7 +67,7 @@ def _choose_worker_python(config: Configuration) -> None:
 
 def check_working_folder_is_shared(spark: SparkSession, config: Configuration) -> None:
     """On a cluster the executors must reach the folder where state is kept."""
-    master = spark.sparkContext.master
+    master = str(spark.sparkContext.master)
     is_one_machine = master.startswith(("local[", "local-cluster")) or master == "local"
     if not is_one_machine and config.get_optional(keys.WORKING_DIR) is None:
         raise ConfigurationError(

@@ -40,18 +40,18 @@ class StageFunction:
         return known
 
 
-def flatten(parts: Iterator[list[Row]]) -> Iterator[Row]:
+def flatten(parts: Iterable[list[Row]]) -> Iterator[Row]:
     """The rows of a slot, which the driver handed over as one list."""
     for part in parts:
         yield from part
 
 
-def by_subtask(rows: Iterator[Row]) -> Iterator[tuple[int, Row]]:
+def by_subtask(rows: Iterable[Row]) -> Iterator[tuple[int, Row]]:
     """Rows with the number that Spark's partitioner goes by."""
     return ((row.subtask, row) for row in rows)
 
 
-def without_key(pairs: Iterator[tuple[int, Row]]) -> Iterator[Row]:
+def without_key(pairs: Iterable[tuple[int, Row]]) -> Iterator[Row]:
     return (row for _, row in pairs)
 
 

@@ -88,7 +88,7 @@ class BroadcastConnectedStream:
 
     def process(
         self,
-        func: BroadcastProcessFunction | KeyedBroadcastProcessFunction,
+        func: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         stream = self.non_broadcast_stream

@@ -400,7 +400,7 @@ class DataStream(_Named):
         )
         return DataStream(self._environment, transformation)
 
-    def window_all(self, window_assigner: WindowAssigner) -> AllWindowedStream:
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
         """Windows over all elements, in one subtask."""
         from penstock.datastream.streams.windowed_stream import AllWindowedStream
 

@@ -70,7 +70,7 @@ class KeyedStream(DataStream):
         """The element with the largest field so far; the first of equals."""
         return self._aggregated("max_by", position_to_max_by)
 
-    def window(self, window_assigner: WindowAssigner) -> WindowedStream:
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         from penstock.datastream.streams.windowed_stream import WindowedStream
 
         return WindowedStream(self, window_assigner)

@@ -144,7 +144,8 @@ class _Windowed:
         return self.reduce(FieldAggregation(kind, field))
 
     def _check_window_function(self, function: Any, method: str) -> None:
-        kinds = (AllWindowFunction, ProcessAllWindowFunction) if self._is_all else (WindowFunction, ProcessWindowFunction)
+        keyed, unkeyed = (WindowFunction, ProcessWindowFunction), (AllWindowFunction, ProcessAllWindowFunction)
+        kinds = unkeyed if self._is_all else keyed
         if not isinstance(function, kinds):
             names = " or ".join(kind.__name__ for kind in kinds)
             raise TypeError(f"{method} needs a {names}, got {type(function).__name__}")

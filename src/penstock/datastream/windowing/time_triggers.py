@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.constants import MAX_LONG_VALUE
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ReducingState, ReducingStateDescriptor
 from penstock.datastream.windowing.spans import Span, check_positive, span_ms
@@ -137,6 +138,9 @@ class ContinuousEventTimeTrigger(Trigger[Any, Window]):
         self, time: int, window: Window, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
         next_fire = min(time + self.interval, window.max_timestamp())
+        if window.max_timestamp() == ctx.get_current_watermark() == MAX_LONG_VALUE:
+            # The input has ended, but a global window has not: there would be no end of multiples of the interval.
+            next_fire = MAX_LONG_VALUE
         fire_timestamp_state.add(next_fire)
         ctx.register_event_time_timer(next_fire)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from penstock.common.exceptions import StateAccessError
 from penstock.datastream.functions import AggregateFunction, ReduceFunction
@@ -16,7 +16,6 @@ from penstock.datastream.state import (
     MapStateDescriptor,
     ReducingState,
     ReducingStateDescriptor,
-    State,
     StateDescriptor,
     ValueState,
     ValueStateDescriptor,
@@ -140,21 +139,19 @@ class _MergeableView(_View):
         raise NotImplementedError
 
 
-class HeapValueState(_View, ValueState, Generic[V]):
-    def value(self) -> V | None:
+class HeapValueState(_View, ValueState[Any]):
+    def value(self) -> Any:
         found = self._get()
-        if found is None:
-            return cast("ValueStateDescriptor", self._descriptor).get_default_value()
-        return cast(V, found)
+        return cast("ValueStateDescriptor", self._descriptor).get_default_value() if found is None else found
 
-    def update(self, value: V) -> None:
+    def update(self, value: Any) -> None:
         if value is None:
             self.clear()
         else:
             self._put(value)
 
 
-class HeapListState(_MergeableView, ListState, Generic[V]):
+class HeapListState(_MergeableView, ListState[V]):
     def get(self) -> Iterator[V]:
         return iter(self._get() or ())
 
@@ -180,7 +177,7 @@ class HeapListState(_MergeableView, ListState, Generic[V]):
         return mine + theirs
 
 
-class HeapReducingState(_MergeableView, ReducingState, Generic[V]):
+class HeapReducingState(_MergeableView, ReducingState[V]):
     def get(self) -> V | None:
         return cast("V | None", self._get())
 
@@ -190,10 +187,11 @@ class HeapReducingState(_MergeableView, ReducingState, Generic[V]):
 
     def _merged(self, mine: V, theirs: V) -> V:
         function = cast("ReducingStateDescriptor", self._descriptor).get_reduce_function()
-        return cast(V, function.reduce(mine, theirs) if isinstance(function, ReduceFunction) else function(mine, theirs))
+        reduce: Any = function.reduce if isinstance(function, ReduceFunction) else function
+        return cast(V, reduce(mine, theirs))
 
 
-class HeapAggregatingState(_MergeableView, AggregatingState):
+class HeapAggregatingState(_MergeableView, AggregatingState[Any, Any]):
     def _function(self) -> AggregateFunction:
         return cast("AggregatingStateDescriptor", self._descriptor).get_agg_function()
 
@@ -210,7 +208,7 @@ class HeapAggregatingState(_MergeableView, AggregatingState):
         return self._function().merge(mine, theirs)
 
 
-class HeapMapState(_View, MapState, Generic[K, V]):
+class HeapMapState(_View, MapState[K, V]):
     def _map(self) -> dict[K, V]:
         return self._get() or {}
 
@@ -266,7 +264,7 @@ class HeapMapState(_View, MapState, Generic[K, V]):
         return iter(self.keys())
 
 
-_STATE_VIEWS: dict[type, type[State]] = {
+_STATE_VIEWS: dict[type, Callable[..., Any]] = {
     ValueStateDescriptor: HeapValueState,
     ListStateDescriptor: HeapListState,
     MapStateDescriptor: HeapMapState,

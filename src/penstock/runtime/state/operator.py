@@ -21,7 +21,7 @@ Saved = dict[str, tuple[Distribution, Any]]
 """State name -> how it is dealt out, and its items (a list, or the broadcast dictionary)."""
 
 
-class OperatorListState(ListState):
+class OperatorListState(ListState[Any]):
     """A list that belongs to the subtask, not to a key."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class OperatorListState(ListState):
         self.items.clear()
 
 
-class HeapBroadcastState(BroadcastState):
+class HeapBroadcastState(BroadcastState[Any, Any]):
     """A map that every subtask holds in full."""
 
     def __init__(self) -> None:
@@ -106,13 +106,13 @@ class OperatorStateBackend(OperatorStateStore):
         self._lists: dict[str, tuple[Distribution, OperatorListState]] = {}
         self._broadcast: dict[str, HeapBroadcastState] = {}
 
-    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState:
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         return self._list(state_descriptor, "split")
 
-    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState:
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         return self._list(state_descriptor, "union")
 
-    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState:
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         self._check_free(state_descriptor, self._lists)
         return self._broadcast.setdefault(state_descriptor.name, HeapBroadcastState())
 
@@ -122,7 +122,7 @@ class OperatorStateBackend(OperatorStateStore):
     def get_registered_broadcast_state_names(self) -> set[str]:
         return set(self._broadcast)
 
-    def _list(self, descriptor: ListStateDescriptor, distribution: Distribution) -> ListState:
+    def _list(self, descriptor: ListStateDescriptor, distribution: Distribution) -> ListState[Any]:
         self._check_free(descriptor, self._broadcast)
         known, state = self._lists.setdefault(descriptor.name, (distribution, OperatorListState()))
         if known != distribution:
