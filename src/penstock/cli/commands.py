@@ -19,6 +19,7 @@ from penstock.cli.options import ProgramCommand, Request, program_options, read_
 from penstock.common.exceptions import PenstockError
 from penstock.compat.pyflink_alias import pyflink_as_penstock
 from penstock.datastream.launch import Launch, PlanOnlyExit, launching
+from penstock.datastream.submission import Submission
 from penstock.graph.drawing import draw_svg, draw_text
 
 PLAN_HEADER = "----------------------- Execution Plan -----------------------"
@@ -106,6 +107,14 @@ def _launch(request: Request, launch: Launch) -> None:
     alias = pyflink_as_penstock() if request.is_pyflink else contextlib.nullcontext()
     with launching(launch), alias, contextlib.suppress(PlanOnlyExit):
         request.program.run()
+        _wait_for_running(launch)
+
+
+def _wait_for_running(launch: Launch) -> None:
+    """Jobs that the script started with execute_async and left running are its jobs still."""
+    for client in launch.clients:
+        if not client.get_job_execution_result().done():
+            Submission(client, launch).wait()
 
 
 def _guarded(request: Request, action: Callable[[], None]) -> None:
