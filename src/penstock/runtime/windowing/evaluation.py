@@ -10,7 +10,6 @@ from penstock.datastream.functions import (
     Function,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
-    ReduceFunction,
     RuntimeContext,
     WindowFunction,
     open_function,
@@ -58,8 +57,3 @@ class WindowEvaluation:
         if self._is_all:
             return lambda key, window, elements: apply(window, elements)
         return lambda key, window, elements: apply(key, window, elements)
-
-
-def reduce_call(function: ReduceFunction | Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The plain function of two values behind a reduce function."""
-    return function.reduce if isinstance(function, ReduceFunction) else function

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any, cast
+from typing import Any
 
 from penstock.datastream.window import Evictor, TimestampedValue, Window
 from penstock.graph.descriptions import WindowDescription
-from penstock.runtime.windowing.contents import PaneContents, TimestampedContents
-from penstock.runtime.windowing.evaluation import reduce_call
+from penstock.runtime.windowing.accumulation import Accumulation, TimestampedListing, accumulation_of
 from penstock.runtime.windowing.operator import WindowOperator
 
 
@@ -18,29 +16,30 @@ class EvictingWindowOperator(WindowOperator):
     def __init__(self, description: WindowDescription) -> None:
         super().__init__(description)
         self.evictor: Evictor[Any, Any] = description.evictor
+        self._fold = accumulation_of(description)
 
-    def open_contents(self) -> PaneContents:
-        return TimestampedContents(self.backend)
+    def build_accumulation(self) -> Accumulation:
+        return TimestampedListing()
 
-    def fire(self, window: Window, state_window: Window) -> None:
-        contents = cast(TimestampedContents, self.contents)
-        elements: list[TimestampedValue] | None = contents.get(state_window)
-        if elements is None:
+    def fire(self, window: Window) -> None:
+        held = self.panes.get(window)
+        if held is None:
             return
+        elements: list[TimestampedValue] = list(held)
         context = self.pane_context.at(window)
         self.evictor.evict_before(elements, len(elements), window, context)
-        self.emit(window, self._folded([element.value for element in elements]))
+        self.emit(window, self._folded(elements))
         self.evictor.evict_after(elements, len(elements), window, context)
-        contents.replace(state_window, elements)
+        if elements:
+            self.panes.put(window, elements)
+        else:
+            self.panes.clear(window)
 
-    def _folded(self, values: list[Any]) -> list[Any]:
+    def _folded(self, elements: list[TimestampedValue]) -> list[Any]:
         """The elements as the window function gets them: all of them, or the one they amount to."""
-        if self.description.reduce_function is not None:
-            return [functools.reduce(reduce_call(self.description.reduce_function), values)] if values else []
-        aggregate = self.description.aggregate_function
-        if aggregate is not None:
-            accumulator = aggregate.create_accumulator()
-            for value in values:
-                accumulator = aggregate.add(value, accumulator)
-            return [aggregate.get_result(accumulator)]
-        return values
+        if not elements:
+            return self._fold.elements_of_nothing()
+        held: Any = None
+        for value, timestamp in elements:
+            held = self._fold.added(held, value, timestamp)
+        return self._fold.last_elements(held) or []

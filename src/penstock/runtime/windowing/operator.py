@@ -18,10 +18,10 @@ from penstock.runtime.batch import Batch
 from penstock.runtime.operators.keyed import KeyedOperator
 from penstock.runtime.runtime_context import StreamingRuntimeContext
 from penstock.runtime.timers import InternalTimerService
-from penstock.runtime.windowing.contents import AggregatedContents, ListedContents, PaneContents, ReducedContents
+from penstock.runtime.windowing.accumulation import Accumulation, accumulation_of
 from penstock.runtime.windowing.contexts import AssignerContext, PaneContext, ProcessContext
-from penstock.runtime.windowing.evaluation import WindowEvaluation, reduce_call
-from penstock.runtime.windowing.merging import MergingWindows, PlainWindows
+from penstock.runtime.windowing.evaluation import WindowEvaluation
+from penstock.runtime.windowing.panes import MergingPanes, Panes, PlainPanes
 
 TIMER_SERVICE = "window-timers"
 LATE_RECORDS_DROPPED = "numLateRecordsDropped"
@@ -39,22 +39,25 @@ class WindowOperator(KeyedOperator):
         self.trigger = description.trigger
         self.is_event_time: bool = description.assigner.is_event_time()
         self.lateness_ms = description.allowed_lateness_ms
+        self.accumulation = self.build_accumulation()
         self.evaluation = WindowEvaluation(description)
         self._stagger_ms: int | None = None
+
+    def build_accumulation(self) -> Accumulation:
+        return accumulation_of(self.description)
 
     # --- life ------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        is_merging = isinstance(self.assigner, MergingWindowAssigner)
         self.backend = self.context.keyed_state
         self.timers = self.open_timers()
         self.timers.current_watermark = self.current_watermark
-        self.contents = self.open_contents()
-        self.windows = MergingWindows(self.assigner, self.backend, self.on_merge) if is_merging else PlainWindows()
+        self.panes = self.open_panes()
 
         runtime_context = StreamingRuntimeContext(self.context, has_keyed_state=True)
         self.pane_context = PaneContext(self.timers, self.backend, runtime_context.get_metrics_group())
         self.assigner_context = AssignerContext(self.context.clock, runtime_context)
+        is_merging = isinstance(self.panes, MergingPanes)
         self.evaluation.open(
             runtime_context,
             ProcessContext(self.timers, self.backend, runtime_context, is_merging, self.output.collect_side),
@@ -67,12 +70,10 @@ class WindowOperator(KeyedOperator):
     def open_timers(self) -> InternalTimerService:
         return self.context.timer_service(TIMER_SERVICE, self.on_event_time, self.on_processing_time)
 
-    def open_contents(self) -> PaneContents:
-        if self.description.reduce_function is not None:
-            return ReducedContents(self.backend, reduce_call(self.description.reduce_function))
-        if self.description.aggregate_function is not None:
-            return AggregatedContents(self.backend, self.description.aggregate_function)
-        return ListedContents(self.backend)
+    def open_panes(self) -> Panes:
+        if isinstance(self.assigner, MergingWindowAssigner):
+            return MergingPanes(self.backend, self.assigner, self.accumulation, self.on_merge)
+        return PlainPanes(self.backend)
 
     def close(self) -> None:
         self.evaluation.close()
@@ -111,18 +112,19 @@ class WindowOperator(KeyedOperator):
         event_time = MIN_LONG_VALUE if timestamp is None else timestamp
         is_skipped = True
         for assigned in self.assigner.assign_windows(value, event_time, self.assigner_context):
-            window = self.windows.add(assigned)
+            window = self.panes.add_window(assigned)
             if self.is_window_late(window):
-                self.windows.retire(window)
-                continue
-            is_skipped = False
-            state_window = cast(Window, self.windows.state_window(window))
-            self.contents.add(state_window, value, timestamp)
-            context = self.pane_context.at(window)
-            self.settle(window, state_window, self.trigger.on_element(value, event_time, window, context))
-            self.register_cleanup_timer(window)
+                self.panes.retire(window)
+            else:
+                is_skipped = False
+                self.add_to_pane(window, value, timestamp, event_time)
         if is_skipped and self.is_element_late(event_time):
             self.skip_late(value, timestamp)
+
+    def add_to_pane(self, window: Window, value: Any, timestamp: int | None, event_time: int) -> None:
+        self.panes.put(window, self.accumulation.added(self.panes.get(window), value, timestamp))
+        self.settle(window, self.trigger.on_element(value, event_time, window, self.pane_context.at(window)))
+        self.register_cleanup_timer(window)
 
     def skip_late(self, value: Any, timestamp: int | None) -> None:
         if self.description.late_tag is not None:
@@ -130,15 +132,12 @@ class WindowOperator(KeyedOperator):
         else:
             self.context.increment(LATE_RECORDS_DROPPED)
 
-    def on_merge(
-        self, window: Window, merged_windows: list[Window], state_window: Window, merged_state_windows: list[Window]
-    ) -> None:
-        """Windows of the current key became `window`: bring trigger state, timers and contents together."""
-        self.trigger.on_merge(window, self.pane_context.at(window, merged_windows))
-        for merged in merged_windows:
-            self.trigger.clear(merged, self.pane_context.at(merged))
-            self.delete_cleanup_timer(merged)
-        self.contents.merge(state_window, merged_state_windows)
+    def on_merge(self, window: Window, replaced: list[Window]) -> None:
+        """Windows of the current key became `window`: bring their trigger state and timers together."""
+        self.trigger.on_merge(window, self.pane_context.at(window, replaced))
+        for old in replaced:
+            self.trigger.clear(old, self.pane_context.at(old))
+            self.delete_cleanup_timer(old)
 
     # --- time ------------------------------------------------------------------------------------------------------
 
@@ -149,24 +148,24 @@ class WindowOperator(KeyedOperator):
         self.on_timer(time, cast(Window, window), self.trigger.on_processing_time, not self.is_event_time)
 
     def on_timer(self, time: int, window: Window, ask: AskTrigger, can_clean_up: bool) -> None:
-        state_window = self.windows.state_window(window)
-        if state_window is None:
+        if not self.panes.is_open(window):
             return  # A trigger left a timer behind when its window was merged away.
-        self.settle(window, state_window, ask(time, window, self.pane_context.at(window)))
+        self.settle(window, ask(time, window, self.pane_context.at(window)))
         if can_clean_up and time == self.cleanup_time(window):
-            self.drop(window, state_window)
+            self.drop(window)
 
     # --- panes -----------------------------------------------------------------------------------------------------
 
-    def settle(self, window: Window, state_window: Window, result: TriggerResult) -> None:
+    def settle(self, window: Window, result: TriggerResult) -> None:
         """The only place where a trigger's answer becomes output or empties a pane."""
         if result.is_fire():
-            self.fire(window, state_window)
+            self.fire(window)
         if result.is_purge():
-            self.contents.clear(state_window)
+            self.panes.clear(window)
 
-    def fire(self, window: Window, state_window: Window) -> None:
-        elements = self.contents.get(state_window)
+    def fire(self, window: Window) -> None:
+        held = self.panes.get(window)
+        elements = None if held is None else self.accumulation.elements(held)
         if elements is not None:
             self.emit(window, elements)
 
@@ -182,12 +181,11 @@ class WindowOperator(KeyedOperator):
             else:
                 self.output.collect(result, timestamp)
 
-    def drop(self, window: Window, state_window: Window) -> None:
+    def drop(self, window: Window) -> None:
         """The window is gone for good: nothing of it stays."""
-        self.contents.clear(state_window)
+        self.panes.retire(window)
         self.trigger.clear(window, self.pane_context.at(window))
         self.evaluation.clear(window)
-        self.windows.retire(window)
 
     # --- lateness --------------------------------------------------------------------------------------------------
 

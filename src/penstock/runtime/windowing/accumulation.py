@@ -1,0 +1,167 @@
+"""How the elements of a pane (one key in one window) add up: to one value, to an accumulator, or to a list.
+
+What a pane holds is a plain value; storing it is the business of `panes`. As in Flink, None is no value: a pane that
+reduces or aggregates to None is empty.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from penstock.datastream.functions import AggregateFunction, ReduceFunction
+from penstock.datastream.window import TimestampedValue
+from penstock.graph.descriptions import WindowDescription
+
+# Values that nobody can change in place.
+_IMMUTABLE = (int, float, str, bytes, bool, type(None))
+
+
+class Accumulation(ABC):
+    """One way to add up elements."""
+
+    @abstractmethod
+    def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
+        """What a pane holds after `value`; `held` is None for the first element."""
+
+    @abstractmethod
+    def merged(self, mine: Any, theirs: Any) -> Any:
+        """What is held after two panes became one."""
+
+    @abstractmethod
+    def elements(self, held: Any) -> list[Any] | None:
+        """What the window function gets, to keep or change as it likes; None if the pane counts as empty."""
+
+    def last_elements(self, held: Any) -> list[Any] | None:
+        """The same for a pane that is dropped right afterwards, so that nothing need be copied."""
+        return self.elements(held)
+
+    def elements_of_nothing(self) -> list[Any]:
+        """What the window function gets for a pane that an evictor has emptied."""
+        return []
+
+    def add_all(self, panes: dict[Any, Any], keys: list[Any], values: list[Any]) -> list[Any]:
+        """Add many elements to the panes of one window, by key; returns the keys whose panes were empty."""
+        opened = []
+        for key, value in zip(keys, values, strict=True):
+            held = panes.get(key)
+            if held is None:
+                opened.append(key)
+            panes[key] = self.added(held, value, None)
+        return opened
+
+
+class Reducing(Accumulation):
+    """One value."""
+
+    def __init__(self, function: ReduceFunction | Callable[[Any, Any], Any]) -> None:
+        self.reduce: Callable[[Any, Any], Any] = function.reduce if isinstance(function, ReduceFunction) else function
+
+    def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
+        return value if held is None else self.reduce(held, value)
+
+    def merged(self, mine: Any, theirs: Any) -> Any:
+        return self.reduce(mine, theirs)
+
+    def elements(self, held: Any) -> list[Any] | None:
+        return [held]
+
+    def add_all(self, panes: dict[Any, Any], keys: list[Any], values: list[Any]) -> list[Any]:
+        opened = []
+        reduce, get = self.reduce, panes.get
+        for key, value in zip(keys, values, strict=True):
+            held = get(key)
+            if held is None:
+                opened.append(key)
+                panes[key] = value
+            else:
+                panes[key] = reduce(held, value)
+        return opened
+
+
+class Aggregating(Accumulation):
+    """One accumulator."""
+
+    def __init__(self, function: AggregateFunction) -> None:
+        self.function = function
+
+    def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
+        return self.function.add(value, self.function.create_accumulator() if held is None else held)
+
+    def merged(self, mine: Any, theirs: Any) -> Any:
+        return self.function.merge(mine, theirs)
+
+    def elements(self, held: Any) -> list[Any] | None:
+        result = self.function.get_result(held)
+        if result is held and not isinstance(held, _IMMUTABLE):
+            # An accumulator that is its own result goes on changing while the pane stays open.
+            result = copy.deepcopy(result)
+        return None if result is None else [result]
+
+    def last_elements(self, held: Any) -> list[Any] | None:
+        result = self.function.get_result(held)
+        return None if result is None else [result]
+
+    def elements_of_nothing(self) -> list[Any]:
+        return [self.function.get_result(self.function.create_accumulator())]
+
+    def add_all(self, panes: dict[Any, Any], keys: list[Any], values: list[Any]) -> list[Any]:
+        opened = []
+        add, create, get = self.function.add, self.function.create_accumulator, panes.get
+        for key, value in zip(keys, values, strict=True):
+            held = get(key)
+            if held is None:
+                opened.append(key)
+                held = create()
+            panes[key] = add(value, held)
+        return opened
+
+
+class Listing(Accumulation):
+    """All elements, in order of arrival."""
+
+    def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
+        if held is None:
+            return [value]
+        held.append(value)
+        return held
+
+    def merged(self, mine: Any, theirs: Any) -> Any:
+        return mine + theirs
+
+    def elements(self, held: Any) -> list[Any] | None:
+        return list(held)
+
+    def last_elements(self, held: Any) -> list[Any] | None:
+        elements: list[Any] = held
+        return elements
+
+    def add_all(self, panes: dict[Any, Any], keys: list[Any], values: list[Any]) -> list[Any]:
+        opened = []
+        get = panes.get
+        for key, value in zip(keys, values, strict=True):
+            held = get(key)
+            if held is None:
+                opened.append(key)
+                panes[key] = [value]
+            else:
+                held.append(value)
+        return opened
+
+
+class TimestampedListing(Listing):
+    """All elements with their timestamps, for evictors."""
+
+    def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
+        return super().added(held, TimestampedValue(value, timestamp), timestamp)
+
+
+def accumulation_of(description: WindowDescription) -> Accumulation:
+    """How the panes of a window operator without evictor add up."""
+    if description.reduce_function is not None:
+        return Reducing(description.reduce_function)
+    if description.aggregate_function is not None:
+        return Aggregating(description.aggregate_function)
+    return Listing()
