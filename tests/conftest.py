@@ -1,0 +1,47 @@
+"""Fixtures that all tests share: one Spark session, and job environments on both targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+
+# Machines differ in speed: an example that takes long is no failure.
+settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("penstock")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """The one Spark session of the whole run; jobs find it as the active session."""
+    from penstock.spark.session import get_session
+
+    session = get_session(Configuration.from_dict({"spark.master": "local[2]"}))
+    yield session
+    session.stop()
+
+
+class EnvironmentFactory:
+    """Makes environments whose jobs run on one target."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+
+    def __call__(
+        self, parallelism: int = 1, settings: dict[str, str] | None = None
+    ) -> StreamExecutionEnvironment:
+        config = Configuration.from_dict({"execution.target": self.target, **(settings or {})})
+        return StreamExecutionEnvironment.get_execution_environment(config).set_parallelism(parallelism)
+
+
+@pytest.fixture(params=["inline", pytest.param("spark", marks=pytest.mark.spark)])
+def run_target(request: pytest.FixtureRequest) -> EnvironmentFactory:
+    """`run_target(parallelism, settings)` makes an environment; the test runs once on each target."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+    return EnvironmentFactory(request.param)

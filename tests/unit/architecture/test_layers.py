@@ -1,0 +1,79 @@
+"""Dependencies between the packages run one way."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import penstock
+
+ROOT = Path(penstock.__file__).parent
+MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
+
+# Package -> the packages it may import. `metrics` holds values that functions are handed, like `common`.
+_VALUES = {"common", "metrics"}
+_PROGRAM = _VALUES | {"graph", "datastream"}
+_RUNTIME = _PROGRAM | {"runtime"}
+_DRIVER = _RUNTIME | {"checkpoint", "jobmaster"}
+ALLOWED: dict[str, set[str]] = {
+    "common": set(),
+    "metrics": {"common"},
+    "graph": _VALUES,
+    "datastream": _VALUES | {"graph"},
+    "runtime": _PROGRAM,
+    "checkpoint": _VALUES | {"graph", "runtime"},
+    "jobmaster": _RUNTIME | {"checkpoint"},
+    "spark": _DRIVER,
+}
+
+
+def package_of(module: Path) -> str:
+    return module.parts[0] if len(module.parts) > 1 else ""
+
+
+def imports_of(module: Path) -> Iterator[tuple[str, int]]:
+    """Every dotted name that a module imports, anywhere in it; imports for annotations alone do not count."""
+    tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
+    for_types = {id(node) for guard in ast.walk(tree) if _is_type_checking(guard) for node in ast.walk(guard)}
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}:{node.lineno} imports relatively; write the whole name"
+            yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
+
+
+def _is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_module_imports_only_the_layers_below_it(module: Path):
+    package = package_of(module)
+    if package not in ALLOWED:
+        return  # testing, cli, demo and compat join everything.
+    allowed = ALLOWED[package] | {package}
+    wrong = [
+        f"{module}:{line} imports {name}"
+        for name, line in imports_of(module)
+        if name.startswith("penstock.") and name.split(".")[1] not in allowed
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_only_the_spark_package_imports_pyspark(module: Path):
+    if package_of(module) == "spark":
+        return
+    assert [name for name, _ in imports_of(module) if name.split(".")[0] in ("pyspark", "py4j")] == []
+
+
+def test_every_package_has_a_place_in_the_layers():
+    packages = {package_of(module) for module in MODULES} - {""}
+    on_top = {"testing", "cli", "demo", "compat", "rest", "web"}
+    assert packages - on_top == set(ALLOWED)
