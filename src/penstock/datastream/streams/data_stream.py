@@ -56,10 +56,11 @@ def check_parallelism(parallelism: int, what: str) -> int:
 
 def check_function(function: Any, kind: type[Function] | tuple[type[Function], ...], method: str) -> Any:
     """A function object of the right kind or a plain callable; anything else is a mistake found here."""
-    if isinstance(function, kind) or (callable(function) and not isinstance(function, (Function, type))):
+    is_function_class = isinstance(function, type) and issubclass(function, Function)
+    if isinstance(function, kind) or (callable(function) and not is_function_class and not isinstance(function, Function)):
         return function
     kinds = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
-    if isinstance(function, type):
+    if is_function_class:
         raise TypeError(f"{method} needs an instance, got the class {function.__name__}; write {function.__name__}()")
     raise TypeError(f"{method} needs a function or a {kinds}, got {function!r} of type {type(function).__name__}")
 
