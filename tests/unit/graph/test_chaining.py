@@ -117,7 +117,7 @@ def test_operator_behind_a_union_starts_a_chain(env):
     first.union(second).map(increment).name("a").map(increment).name("b")
     graph = job_graph(env)
     assert [vertex.name for vertex in graph.vertices] == ["Source: 1", "Source: 2", "a -> b"]
-    assert [(edge.source_vertex, edge.target_vertex, edge.input_index) for edge in graph.edges] == [(0, 2, 0), (1, 2, 0)]
+    assert [(e.source_vertex, e.target_vertex, e.input_index) for e in graph.edges] == [(0, 2, 0), (1, 2, 0)]
 
 
 def test_union_of_unions_is_one_union(env):

@@ -33,8 +33,8 @@ def test_forward_between_different_parallelisms_is_refused(env):
     env.from_sequence(1, 3).forward().map(str).name("text").set_parallelism(2)
     with pytest.raises(
         InvalidProgramError,
-        match=r"forward\(\) from 'Source: Sequence Source' \(parallelism 1\) to 'text' \(parallelism 2\): forward needs "
-        r"the same parallelism on both sides; use rebalance\(\) or rescale\(\)",
+        match=r"forward\(\) from 'Source: Sequence Source' \(parallelism 1\) to 'text' \(parallelism 2\): forward "
+        r"needs the same parallelism on both sides; use rebalance\(\) or rescale\(\)",
     ):
         env.get_stream_graph()
 
@@ -42,7 +42,7 @@ def test_forward_between_different_parallelisms_is_refused(env):
 def test_uid_of_two_operators_is_refused(env):
     env.from_sequence(1, 3).map(str).name("a").uid("same").map(str).name("b").uid("same")
     with pytest.raises(
-        InvalidProgramError, match=r"uid 'same' is used by two operators, 'a' and 'b'; a uid must be unique within a job"
+        InvalidProgramError, match=r"uid 'same' is used by two operators, 'a' and 'b'; a uid must be unique"
     ):
         env.get_stream_graph()
 

@@ -57,7 +57,8 @@ def check_parallelism(parallelism: int, what: str) -> int:
 def check_function(function: Any, kind: type[Function] | tuple[type[Function], ...], method: str) -> Any:
     """A function object of the right kind or a plain callable; anything else is a mistake found here."""
     is_function_class = isinstance(function, type) and issubclass(function, Function)
-    if isinstance(function, kind) or (callable(function) and not is_function_class and not isinstance(function, Function)):
+    is_plain = callable(function) and not isinstance(function, Function) and not is_function_class
+    if is_plain or isinstance(function, kind):
         return function
     kinds = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
     if is_function_class:
