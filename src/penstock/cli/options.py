@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
-from penstock.cli.config_file import read_config
 from penstock.cli.errors import NoSuchFile
 from penstock.cli.program import Program
+from penstock.common.config_file import load_conf_dir, load_config_file
 from penstock.common.exceptions import UnsupportedFeatureError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -119,7 +119,8 @@ def read_request(given: dict[str, Any]) -> Request:
             f"-t/--target {target} is not supported, only {', '.join(TARGETS)} are; "
             "to run on a Spark cluster name it with --master, for example --master spark://host:7077"
         )
-    configuration = {**read_config(given["conf"]), **dict(_setting(word) for word in given["settings"])}
+    from_file = load_conf_dir() if given["conf"] is None else load_config_file(given["conf"])
+    configuration = {**from_file, **dict(_setting(word) for word in given["settings"])}
     if given["parallelism"] is not None:
         configuration["parallelism.default"] = str(given["parallelism"])
     if target is not None:

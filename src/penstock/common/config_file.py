@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,15 @@ from typing import Any
 from penstock.common.config_values import to_text
 from penstock.common.exceptions import ConfigurationError
 
-__all__ = ["load_config_file"]
+__all__ = ["CONF_DIR_VARIABLE", "load_conf_dir", "load_config_file"]
+
+CONF_DIR_VARIABLE = "PENSTOCK_CONF_DIR"
+
+
+def load_conf_dir() -> dict[str, str]:
+    """The settings of `config.yaml` in the folder that PENSTOCK_CONF_DIR names; none if it is not set."""
+    folder = os.environ.get(CONF_DIR_VARIABLE)
+    return load_config_file(folder) if folder else {}
 
 
 def load_config_file(path: str | Path) -> dict[str, str]:

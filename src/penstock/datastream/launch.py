@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from penstock.common.config_file import load_conf_dir
 from penstock.common.job_client import JobClient
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.stream_graph import StreamGraph
@@ -55,3 +56,12 @@ def launching(launch: Launch) -> Iterator[None]:
 def current_launch() -> Launch:
     """The launch of this script; an empty one if Python was started with it directly."""
     return _current.get() or Launch()
+
+
+def starting_configuration() -> dict[str, str]:
+    """What an environment starts from, and code overrides.
+
+    The starter has merged the config file with its own settings; without one it is the file of PENSTOCK_CONF_DIR.
+    """
+    launch = _current.get()
+    return load_conf_dir() if launch is None else launch.configuration

@@ -22,7 +22,7 @@ from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.declared_types import as_declared
 from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.execution_mode import RuntimeExecutionMode
-from penstock.datastream.launch import current_launch
+from penstock.datastream.launch import starting_configuration
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state_backend import StateBackend
 from penstock.datastream.streams.data_stream import DataStream, check_parallelism
@@ -40,7 +40,7 @@ class StreamExecutionEnvironment:
     _default_local_parallelism = 1
 
     def __init__(self, configuration: Configuration | None = None) -> None:
-        self._configuration = Configuration.from_dict(current_launch().configuration)
+        self._configuration = Configuration.from_dict(starting_configuration())
         if configuration is not None:
             self._configuration.add_all(configuration)
         keys.check_keys(self._configuration)
