@@ -15,7 +15,8 @@ from typing import Any
 from penstock.graph.descriptions import FilterDescription, FlatMapDescription, MapDescription, OperatorDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
-from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator, UserFunctionOperator
+from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
+from penstock.runtime.operators.user_function import UserFunctionOperator
 
 FUSED_FILE_PREFIX = "<penstock chain "
 
@@ -27,7 +28,8 @@ _OPERATORS: dict[type[OperatorDescription], Callable[[Any], UserFunctionOperator
 
 
 def is_fusable(description: OperatorDescription) -> bool:
-    return type(description) in _OPERATORS
+    """True for plain functions; one that may use keyed state needs its key set, which the loop does not do."""
+    return type(description) in _OPERATORS and not description.is_keyed
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,14 @@ class FusedOperator(StreamOperator):
     def close(self) -> None:
         for part in self.parts:
             part.close()
+
+    def snapshot_state(self, checkpoint_id: int) -> None:
+        for part in self.parts:
+            part.snapshot_state(checkpoint_id)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        for part in self.parts:
+            part.notify_checkpoint_complete(checkpoint_id)
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
         with_timestamps = batch.timestamps is not None

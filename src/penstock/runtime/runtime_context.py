@@ -33,6 +33,11 @@ class StreamingRuntimeContext(RuntimeContext):
         self._context = context
         self._has_keyed_state = has_keyed_state
 
+    @property
+    def operator_context(self) -> OperatorContext:
+        """For the runtime alone."""
+        return self._context
+
     def get_task_name(self) -> str:
         return self._context.task.task_name
 

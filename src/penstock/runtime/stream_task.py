@@ -86,7 +86,9 @@ class StreamTask:
 
     def restore(self, snapshot: bytes) -> None:
         """Apply a full snapshot or a delta, before `open`."""
-        keyed, operator_state, memory = pickle.loads(snapshot)
+        checkpoint_id, keyed, operator_state, memory = pickle.loads(snapshot)
+        for context in self.chain.contexts.values():
+            context.restored_checkpoint_id = checkpoint_id
         for operator_id, saved in keyed.items():
             self.chain.contexts[operator_id].keyed_state.restore(saved)
         for operator_id, saved in operator_state.items():
@@ -198,6 +200,7 @@ class StreamTask:
         self._was_touched = False
         return encode(
             (
+                checkpoint_id,
                 {operator_id: saved for operator_id, saved in keyed.items() if saved},
                 {operator_id: saved for operator_id, saved in operator_state.items() if saved},
                 (self._valve, self._ended, self.is_finished, self.chain.memory()),

@@ -2,26 +2,65 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from penstock.datastream.functions import Function, RuntimeContext, open_function
+import cloudpickle  # type: ignore[import-untyped]
+
+from penstock.common.exceptions import InvalidProgramError
+from penstock.datastream.functions import Function, RichFunction, open_function
+from penstock.runtime.function_checkpoints import FunctionCheckpoints, takes_part_in_checkpoints
+from penstock.runtime.runtime_context import StreamingRuntimeContext
 
 
 class UserFunction:
-    """`call` is the bound method of a function object, or the callable itself."""
+    """`call` is the bound method of a function object, or the callable itself.
+
+    A function object is copied: every subtask has its own, as if it had come from another machine, and a restart
+    begins with the object as the user built it.
+    """
 
     def __init__(self, function: Any, method: str) -> None:
-        self.function = function
-        self.call: Callable[..., Any] = getattr(function, method) if isinstance(function, Function) else function
+        self.function = _own_copy(function)
+        self.call = self.method(method)
+        self._checkpoints: FunctionCheckpoints | None = None
 
-    def open(self, runtime_context: RuntimeContext) -> None:
+    def method(self, name: str) -> Callable[..., Any]:
+        function = self.function
+        call: Callable[..., Any] = getattr(function, name) if isinstance(function, Function) else function
+        return call
+
+    def open(self, runtime_context: StreamingRuntimeContext) -> None:
+        if isinstance(self.function, RichFunction):
+            self.function.set_runtime_context(runtime_context)
+        if takes_part_in_checkpoints(self.function):
+            self._checkpoints = FunctionCheckpoints(self.function, runtime_context)
+            self._checkpoints.start()
         if isinstance(self.function, Function):
             open_function(self.function, runtime_context)
 
     def close(self) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.stop()
         if isinstance(self.function, Function):
             self.function.close()
+
+
+def _own_copy(function: Any) -> Any:
+    if not isinstance(function, Function) and not takes_part_in_checkpoints(function):
+        return function
+    try:
+        try:
+            return copy.deepcopy(function)
+        except TypeError:  # It holds a module or the like, which only cloudpickle can carry.
+            return pickle.loads(cloudpickle.dumps(function))
+    except Exception as exc:
+        raise InvalidProgramError(
+            f"{type(function).__name__} cannot be copied for each subtask ({type(exc).__name__}: {exc}); make "
+            f"connections, locks and files in open(), not in __init__()"
+        ) from exc
 
 
 def results_of(result: Any) -> Iterable[Any]:

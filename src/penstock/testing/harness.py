@@ -88,6 +88,7 @@ class OperatorHarness:
         self.operator.open()
         for service in self.context.timer_services.values():
             service.restore()
+            service.current_watermark = self.operator.current_watermark
 
     @classmethod
     def of(cls, build: Callable[[Any], Any], restored: HarnessSnapshot | None = None, **where: Any) -> OperatorHarness:
@@ -182,14 +183,17 @@ class OperatorHarness:
         return len(self.context.keyed_state) + len(self.context.operator_state) - len(self.timers)
 
     def snapshot(self) -> HarnessSnapshot:
-        self.operator.snapshot_state(1)
+        operator = self.operator
+        operator.snapshot_state(1)
         keyed = self.context.keyed_state.snapshot(full=True)
+        operator_state = self.context.operator_state.snapshot()
         return HarnessSnapshot(
-            pickle.dumps((keyed, self.context.operator_state.snapshot(), self.operator.task_memory()))
+            pickle.dumps((keyed, operator_state, operator.current_watermark, operator.task_memory()))
         )
 
     def _restore(self, restored: HarnessSnapshot) -> None:
-        keyed, operator_state, memory = pickle.loads(restored.content)
+        keyed, operator_state, self.operator.current_watermark, memory = pickle.loads(restored.content)
+        self.context.restored_checkpoint_id = 1
         self.context.keyed_state.restore(keyed)
         self.context.operator_state.restore(operator_state)
         self.operator.restore_task_memory(memory)

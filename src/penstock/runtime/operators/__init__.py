@@ -8,9 +8,17 @@ from typing import Any
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.graph import descriptions as d
 from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.operators.broadcast import BroadcastProcessOperator
+from penstock.runtime.operators.process import build_co_process, build_keyed_process, build_process
 from penstock.runtime.operators.reduce import ReduceOperator
 from penstock.runtime.operators.sinks import CollectSinkOperator, PrintSinkOperator, SinkFunctionOperator
-from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
+from penstock.runtime.operators.stateless import (
+    CoFlatMapOperator,
+    CoMapOperator,
+    FilterOperator,
+    FlatMapOperator,
+    MapOperator,
+)
 from penstock.runtime.operators.watermarks import TimestampsAndWatermarksOperator
 
 
@@ -25,6 +33,12 @@ _OPERATORS: dict[type[d.OperatorDescription], Callable[[Any], StreamOperator]] =
     d.FlatMapDescription: FlatMapOperator,
     d.FilterDescription: FilterOperator,
     d.WatermarksDescription: TimestampsAndWatermarksOperator,
+    d.ProcessDescription: build_process,
+    d.KeyedProcessDescription: build_keyed_process,
+    d.CoMapDescription: CoMapOperator,
+    d.CoFlatMapDescription: CoFlatMapOperator,
+    d.CoProcessDescription: build_co_process,
+    d.BroadcastProcessDescription: BroadcastProcessOperator,
     d.ReduceDescription: ReduceOperator,
     d.WindowDescription: _window_operator,
     d.PrintSinkDescription: PrintSinkOperator,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.metrics import MetricGroup
@@ -38,6 +38,14 @@ class DriverReport:
         """Collect sink id -> values."""
 
 
+class CheckpointParticipant(Protocol):
+    """A user function that wants to know about checkpoints."""
+
+    def snapshot_state(self, checkpoint_id: int) -> None: ...
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None: ...
+
+
 @dataclass
 class OperatorContext:
     """The surroundings of one operator in one subtask."""
@@ -52,12 +60,15 @@ class OperatorContext:
     cached_files: dict[str, str] = field(default_factory=dict)
     current_channel: Callable[[], tuple[int, int]] = lambda: (0, 1)
     """The channel the current batch came from, and how many there are."""
+    restored_checkpoint_id: int | None = None
+    """The checkpoint whose state this is; None on a fresh start."""
 
     def __post_init__(self) -> None:
         self.metric_group = MetricGroup((self.operator_name,))
         self.keyed_state = KeyedStateBackend(self.operator_name)
         self.operator_state = OperatorStateBackend(self.operator_name)
         self.timer_services: dict[str, InternalTimerService] = {}
+        self.participants: list[CheckpointParticipant] = []
 
     def timer_service(self, name: str, on_event_time: OnTimer, on_processing_time: OnTimer) -> InternalTimerService:
         service = InternalTimerService(name, self.keyed_state, on_event_time, on_processing_time, self.clock)
@@ -119,9 +130,13 @@ class StreamOperator:
 
     def snapshot_state(self, checkpoint_id: int) -> None:
         """Write what must survive into `context.operator_state` before the task takes its snapshot."""
+        for participant in self.context.participants:
+            participant.snapshot_state(checkpoint_id)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is complete: what was prepared for it may be committed."""
+        for participant in self.context.participants:
+            participant.notify_checkpoint_complete(checkpoint_id)
 
     def task_memory(self) -> Any:
         """What must go on in another process in the next epoch but is not state: watermark generators and the like."""

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.graph.descriptions import KeyedDescription
+from penstock.graph.descriptions import KeyedDescription, KeySelectorFunction
 from penstock.runtime.batch import Batch
 from penstock.runtime.operators.base import StreamOperator
+
+
+def keys_of(batch: Batch, key_selector: KeySelectorFunction) -> list[Any]:
+    if batch.keys is not None:
+        return batch.keys
+    return [key_selector(value) for value in batch.values]
 
 
 class KeyedOperator(StreamOperator):
@@ -17,7 +23,4 @@ class KeyedOperator(StreamOperator):
 
     def keys_of(self, batch: Batch) -> list[Any]:
         """The keys of a batch: those that came with it, or computed here."""
-        if batch.keys is not None:
-            return batch.keys
-        select = self.key_selector
-        return [select(value) for value in batch.values]
+        return keys_of(batch, self.key_selector)

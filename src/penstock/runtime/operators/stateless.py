@@ -1,62 +1,84 @@
-"""map, flat_map and filter. Chains of them are fused by `penstock.runtime.chain_compiler`."""
+"""map, flat_map and filter, on one stream or on two connected ones.
+
+Chains of them are fused by `penstock.runtime.chain_compiler` unless their functions may use keyed state.
+"""
 
 from __future__ import annotations
 
 from itertools import compress
 from typing import Any
 
-from penstock.graph.descriptions import FilterDescription, FlatMapDescription, MapDescription
-from penstock.runtime.batch import Batch
-from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.runtime_context import StreamingRuntimeContext
-from penstock.runtime.user_function import UserFunction, results_of
-
-
-class UserFunctionOperator(StreamOperator):
-    """An operator around one user function that lives as long as the operator."""
-
-    def __init__(self, function: Any, method: str) -> None:
-        self.user_function = UserFunction(function, method)
-
-    def open(self) -> None:
-        self.user_function.open(StreamingRuntimeContext(self.context, has_keyed_state=False))
-
-    def close(self) -> None:
-        self.user_function.close()
+from penstock.graph.descriptions import (
+    CoFlatMapDescription,
+    CoMapDescription,
+    FilterDescription,
+    FlatMapDescription,
+    MapDescription,
+)
+from penstock.runtime.batch import Batch, Timestamps
+from penstock.runtime.operators.user_function import UserFunctionOperator
+from penstock.runtime.user_function import results_of
 
 
 class MapOperator(UserFunctionOperator):
     def __init__(self, description: MapDescription) -> None:
-        super().__init__(description.function, "map")
+        super().__init__(description.function, ("map",), (description.key_selector,))
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
-        call = self.user_function.call
-        self.output.collect_batch([call(value) for value in batch.values], batch.timestamps)
+        call = self.calls[0]
+        self.output.collect_batch([call(value) for value in self.elements(batch)], batch.timestamps)
+
+
+class FilterOperator(UserFunctionOperator):
+    def __init__(self, description: FilterDescription) -> None:
+        super().__init__(description.function, ("filter",), (description.key_selector,))
+
+    def process_batch(self, batch: Batch, input_index: int = 0) -> None:
+        call = self.calls[0]
+        keep = [call(value) for value in self.elements(batch)]
+        self.output.collect_batch(*_kept(keep, batch.values, batch.timestamps))
+
+
+class CoMapOperator(UserFunctionOperator):
+    """One result for each element, or none where the function returned None."""
+
+    def __init__(self, description: CoMapDescription) -> None:
+        super().__init__(description.function, ("map1", "map2"), description.key_selectors)
+
+    def process_batch(self, batch: Batch, input_index: int = 0) -> None:
+        call = self.calls[input_index]
+        results = [call(value) for value in self.elements(batch, input_index)]
+        keep = [result is not None for result in results]
+        self.output.collect_batch(*_kept(keep, results, batch.timestamps))
+
+
+def _kept(
+    keep: list[Any], values: list[Any], timestamps: Timestamps | None
+) -> tuple[list[Any], list[int | None] | None]:
+    return list(compress(values, keep)), None if timestamps is None else list(compress(timestamps, keep))
 
 
 class FlatMapOperator(UserFunctionOperator):
     def __init__(self, description: FlatMapDescription) -> None:
-        super().__init__(description.function, "flat_map")
+        super().__init__(description.function, ("flat_map",), (description.key_selector,))
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
-        call = self.user_function.call
+        call = self.calls[input_index]
+        elements = self.elements(batch, input_index)
         if batch.timestamps is None:
-            self.output.collect_batch([out for value in batch.values for out in results_of(call(value))], None)
+            self.output.collect_batch([out for value in elements for out in results_of(call(value))], None)
             return
         values: list[Any] = []
         timestamps: list[int | None] = []
-        for value, timestamp in zip(batch.values, batch.timestamps, strict=True):
+        for value, timestamp in zip(elements, batch.timestamps, strict=True):
             before = len(values)
             values.extend(results_of(call(value)))
             timestamps.extend([timestamp] * (len(values) - before))
         self.output.collect_batch(values, timestamps)
 
 
-class FilterOperator(UserFunctionOperator):
-    def __init__(self, description: FilterDescription) -> None:
-        super().__init__(description.function, "filter")
-
-    def process_batch(self, batch: Batch, input_index: int = 0) -> None:
-        keep = list(map(self.user_function.call, batch.values))
-        timestamps = None if batch.timestamps is None else list(compress(batch.timestamps, keep))
-        self.output.collect_batch(list(compress(batch.values, keep)), timestamps)
+class CoFlatMapOperator(FlatMapOperator):
+    def __init__(self, description: CoFlatMapDescription) -> None:
+        UserFunctionOperator.__init__(
+            self, description.function, ("flat_map1", "flat_map2"), description.key_selectors
+        )

@@ -1,0 +1,146 @@
+"""A stream joined with a broadcast one: broadcast state that one side changes and both sides read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from penstock.common.exceptions import StateAccessError
+from penstock.datastream.functions import BroadcastProcessFunction, KeyedBroadcastProcessFunction, TimerService
+from penstock.datastream.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState
+from penstock.datastream.time_domain import TimeDomain
+from penstock.graph.descriptions import BroadcastProcessDescription
+from penstock.runtime.operators.base import OperatorContext
+from penstock.runtime.operators.contexts import EmitSide, EmittingContext
+from penstock.runtime.operators.process import ProcessOperator
+
+
+class ReadOnlyView(ReadOnlyBroadcastState[Any, Any]):
+    """Broadcast state where it must not be changed, because other subtasks would not change it alike."""
+
+    def __init__(self, state: BroadcastState[Any, Any], name: str, operator_name: str) -> None:
+        self._state = state
+        self._name = name
+        self._operator_name = operator_name
+
+    def get(self, key: Any) -> Any:
+        return self._state.get(key)
+
+    def contains(self, key: Any) -> bool:
+        return self._state.contains(key)
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        return self._state.items()
+
+    def keys(self) -> Iterable[Any]:
+        return self._state.keys()
+
+    def values(self) -> Iterable[Any]:
+        return self._state.values()
+
+    def is_empty(self) -> bool:
+        return self._state.is_empty()
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise StateAccessError(
+            f"operator '{self._operator_name}': broadcast state '{self._name}' can only be read here, so that it stays "
+            f"the same in all subtasks; change it in process_broadcast_element"
+        )
+
+    clear = put = put_all = remove = __setitem__ = __delitem__ = _refuse
+
+
+class BroadcastStates:
+    """The broadcast states of one operator: those that were given to `broadcast(...)`."""
+
+    def __init__(self, context: OperatorContext, descriptors: tuple[MapStateDescriptor, ...]) -> None:
+        self._operator_name = context.operator_name
+        self._writable = {each.name: context.operator_state.get_broadcast_state(each) for each in descriptors}
+        self._read_only = {
+            name: ReadOnlyView(state, name, context.operator_name) for name, state in self._writable.items()
+        }
+
+    def writable(self, descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        self._check(descriptor)
+        return self._writable[descriptor.name]
+
+    def read_only(self, descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+        self._check(descriptor)
+        return self._read_only[descriptor.name]
+
+    def _check(self, descriptor: MapStateDescriptor) -> None:
+        if descriptor.name not in self._writable:
+            known = ", ".join(f"'{name}'" for name in self._writable)
+            raise StateAccessError(
+                f"operator '{self._operator_name}': there is no broadcast state '{descriptor.name}', only {known}; "
+                f"give its descriptor to broadcast(...)"
+            )
+
+
+class _BroadcastContext(EmittingContext):
+    """Time and state, as both sides see them."""
+
+    def __init__(self, emit_side: EmitSide, timers: TimerService, states: BroadcastStates) -> None:
+        super().__init__(emit_side)
+        self._timers = timers
+        self._states = states
+
+    def current_processing_time(self) -> int:
+        return self._timers.current_processing_time()
+
+    def current_watermark(self) -> int:
+        return self._timers.current_watermark()
+
+
+class WritingContext(_BroadcastContext, BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context):
+    """What `process_broadcast_element` gets."""
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        return self._states.writable(state_descriptor)
+
+
+class ReadingContext(_BroadcastContext, BroadcastProcessFunction.ReadOnlyContext):
+    """What `process_element` gets on a stream without keys."""
+
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+        return self._states.read_only(state_descriptor)
+
+
+class KeyedReadingContext(ReadingContext, KeyedBroadcastProcessFunction.OnTimerContext):
+    """What `process_element` and `on_timer` get on a keyed stream."""
+
+    domain: TimeDomain
+
+    def __init__(
+        self, emit_side: EmitSide, timers: TimerService, states: BroadcastStates, context: OperatorContext
+    ) -> None:
+        super().__init__(emit_side, timers, states)
+        self._backend = context.keyed_state
+
+    def timer_service(self) -> TimerService:
+        return self._timers
+
+    def get_current_key(self) -> Any:
+        return self._backend.key()
+
+    def time_domain(self) -> TimeDomain:
+        return self.domain
+
+
+class BroadcastProcessOperator(ProcessOperator):
+    """The first input is the stream, the second the broadcast one. Broadcast elements have no current key."""
+
+    def __init__(self, description: BroadcastProcessDescription) -> None:
+        super().__init__(
+            description.function, ("process_element", "process_broadcast_element"), description.key_selectors
+        )
+        self._descriptors = description.state_descriptors
+
+    def make_contexts(self, timers: TimerService) -> tuple[list[Any], Any]:
+        states = BroadcastStates(self.context, self._descriptors)
+        emit_side = self.output.collect_side
+        writing = WritingContext(emit_side, timers, states)
+        if not self.is_keyed:
+            return [ReadingContext(emit_side, timers, states), writing], None
+        reading, on_timer = (KeyedReadingContext(emit_side, timers, states, self.context) for _ in range(2))
+        return [reading, writing], on_timer

@@ -1,0 +1,52 @@
+"""The base of operators that call one user function for every element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from penstock.graph.descriptions import KeySelectorFunction
+from penstock.runtime.batch import Batch
+from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.operators.keyed import keys_of
+from penstock.runtime.runtime_context import StreamingRuntimeContext
+from penstock.runtime.user_function import UserFunction
+
+
+class UserFunctionOperator(StreamOperator):
+    """An operator around one user function that lives as long as the operator.
+
+    `methods` and `key_selectors` are by input. With a key selector the function has keyed state.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        methods: tuple[str, ...],
+        key_selectors: tuple[KeySelectorFunction | None, ...] = (None, None),
+    ) -> None:
+        self.user_function = UserFunction(function, methods[0])
+        self.calls = [self.user_function.method(method) for method in methods]
+        self.key_selectors = key_selectors
+        self.is_keyed = any(selector is not None for selector in key_selectors)
+
+    def open(self) -> None:
+        self.user_function.open(StreamingRuntimeContext(self.context, has_keyed_state=self.is_keyed))
+
+    def close(self) -> None:
+        self.user_function.close()
+
+    def elements(self, batch: Batch, input_index: int = 0) -> Iterable[Any]:
+        """The batch's values; on a keyed stream the current key is that of the value handed out last."""
+        selector = self.key_selectors[input_index]
+        if selector is not None:
+            return self._keyed(keys_of(batch, selector), batch.values)
+        if self.is_keyed:
+            self.context.keyed_state.clear_current_key()
+        return batch.values
+
+    def _keyed(self, keys: list[Any], values: list[Any]) -> Iterator[Any]:
+        backend = self.context.keyed_state
+        for key, element in zip(keys, values, strict=True):
+            backend.current_key = key
+            yield element
