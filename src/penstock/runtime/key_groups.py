@@ -8,13 +8,17 @@ dictionaries.
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import enum
+import io
+import numbers
 import pickle
 import zlib
 from collections.abc import Callable
 from typing import Any
 
 from penstock.common.exceptions import InvalidProgramError
+from penstock.common.types import Row
 
 
 def stable_hash(key: Any) -> int:
@@ -29,7 +33,8 @@ def _hash_text(key: str) -> int:
 
 def _hash_number(key: Any) -> int:
     # CPython's hash of a number is a function of its value alone, and equal for equal numbers of any type.
-    value = hash(key)
+    # Not that of NaN, which equals nothing: it is the object's address.
+    value = hash(key) if key == key else 0
     return (value ^ (value >> 32)) & 0xFFFFFFFF
 
 
@@ -48,17 +53,32 @@ def _hash_set(key: frozenset[Any]) -> int:
 
 
 def _hash_other(key: Any) -> int:
-    if isinstance(key, enum.Enum):
-        return _hash_text(key.name)
-    if isinstance(key, (int, float, complex)):
-        return _hash_number(key)
     if isinstance(key, str):
         return _hash_text(key)
+    if isinstance(key, numbers.Number):  # Decimals and fractions too, which equal ints
+        return _hash_number(key)
     if isinstance(key, tuple):
         return _hash_sequence(key)
+    if isinstance(key, frozenset):
+        return _hash_set(key)
+    if isinstance(key, Row):  # Rows with the same named fields in another order are equal.
+        return sum(murmur_mix(stable_hash(value)) for value in key) & 0xFFFFFFFF
+    if isinstance(key, enum.Enum):  # After str and int: a member that is one of them equals it
+        return _hash_text(key.name)
+    if isinstance(key, datetime.datetime) and key.utcoffset() is not None:
+        return _hash_pickled(key.astimezone(datetime.timezone.utc))
     if dataclasses.is_dataclass(key) and not isinstance(key, type):
-        return _hash_sequence(getattr(key, field.name) for field in dataclasses.fields(key))
-    return zlib.crc32(pickle.dumps(key, protocol=4))
+        return _hash_sequence(getattr(key, field.name) for field in dataclasses.fields(key) if field.compare)
+    return _hash_pickled(key)
+
+
+def _hash_pickled(key: Any) -> int:
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, protocol=4)
+    # No references to what was written before: whether two equal parts are one object must not matter.
+    pickler.fast = True
+    pickler.dump(key)
+    return zlib.crc32(buffer.getvalue())
 
 
 _HASHERS: dict[type, Callable[[Any], int]] = {
