@@ -103,7 +103,7 @@ def test_the_other_side_cannot_change_broadcast_state(change):
             return None
 
     with pytest.raises(
-        StateAccessError, match=r"operator 'harness': broadcast state 'rules' can only be read.*process_broadcast_element"
+        StateAccessError, match=r"'harness': broadcast state 'rules' can only be read.*process_broadcast_element"
     ):
         harness(Writes()).element(("a", 1))
 

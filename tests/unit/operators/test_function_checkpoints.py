@@ -152,7 +152,7 @@ def test_keyed_state_at_initialization_needs_a_key():
         def initialize_state(self, context):
             context.get_keyed_state_store().get_state(ValueStateDescriptor("count", Types.INT()))
 
-    with pytest.raises(StateAccessError, match="keyed state 'count' .* call key_by"):
+    with pytest.raises(StateAccessError, match=r"keyed state 'count' .* call key_by"):
         OperatorHarness(MapDescription(Wants()))
 
 

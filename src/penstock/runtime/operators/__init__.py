@@ -7,10 +7,11 @@ from typing import Any
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.graph import descriptions as d
+from penstock.runtime.operators.async_wait import AsyncWaitOperator
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.broadcast import BroadcastProcessOperator
 from penstock.runtime.operators.process import build_co_process, build_keyed_process, build_process
-from penstock.runtime.operators.reduce import ReduceOperator
+from penstock.runtime.operators.reduce import build_reduce
 from penstock.runtime.operators.sinks import CollectSinkOperator, PrintSinkOperator, SinkFunctionOperator
 from penstock.runtime.operators.stateless import (
     CoFlatMapOperator,
@@ -35,11 +36,12 @@ _OPERATORS: dict[type[d.OperatorDescription], Callable[[Any], StreamOperator]] =
     d.WatermarksDescription: TimestampsAndWatermarksOperator,
     d.ProcessDescription: build_process,
     d.KeyedProcessDescription: build_keyed_process,
+    d.AsyncDescription: AsyncWaitOperator,
     d.CoMapDescription: CoMapOperator,
     d.CoFlatMapDescription: CoFlatMapOperator,
     d.CoProcessDescription: build_co_process,
     d.BroadcastProcessDescription: BroadcastProcessOperator,
-    d.ReduceDescription: ReduceOperator,
+    d.ReduceDescription: build_reduce,
     d.WindowDescription: _window_operator,
     d.PrintSinkDescription: PrintSinkOperator,
     d.CollectSinkDescription: CollectSinkOperator,

@@ -1,0 +1,208 @@
+"""Calls of slow systems: many elements wait for their answers at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Coroutine, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any
+
+from penstock.datastream.functions import AsyncRetryStrategy
+from penstock.graph.descriptions import AsyncDescription
+from penstock.runtime.batch import Batch
+from penstock.runtime.operators.user_function import UserFunctionOperator
+
+
+class EventLoopThread:
+    """An event loop in a thread of its own."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def close(self) -> None:
+        """Cancel what still runs, and wait until the thread has ended."""
+        self.submit(_cancel_all_others()).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _cancel_all_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    # A coroutine that refuses to be cancelled must not hold up the end of the task.
+    if others:
+        await asyncio.wait(others, timeout=1)
+
+
+@dataclass(eq=False)
+class _Call:
+    """One element on its way. `results` or `error` is set when the answer is there."""
+
+    timestamp: int | None
+    results: list[Any] | None = None
+    error: Exception | None = None
+
+
+class AsyncWaitOperator(UserFunctionOperator):
+    """Runs `async_invoke` of up to `capacity` elements at a time.
+
+    Ordered: results leave in the order of their elements. Unordered: as they come, but never across a watermark.
+    Everything in flight is waited for before a watermark passes and at the end of every epoch, so that nothing is in
+    flight when a snapshot is taken: snapshots hold no elements.
+
+    The loop's thread only runs the user's coroutines; results are emitted by the task's thread.
+    """
+
+    def __init__(self, description: AsyncDescription) -> None:
+        super().__init__(description.function, ("async_invoke",))
+        self._timeout_s = description.timeout_ms / 1000 if description.timeout_ms > 0 else None
+        self._capacity = description.capacity
+        self._is_ordered = description.is_ordered
+        self._retries: AsyncRetryStrategy[Any] = description.retry_strategy
+        predicate = self._retries.get_retry_predicate()
+        self._retries_result = predicate.result_predicate() or _never
+        self._retries_exception = predicate.exception_predicate() or _never
+        self._loop: EventLoopThread | None = None
+        self._in_flight: deque[_Call] = deque()
+        self._answered: SimpleQueue[_Call] = SimpleQueue()
+
+    def open(self) -> None:
+        self._loop = EventLoopThread(f"async-wait-{self.context.operator_name}")
+        super().open()
+
+    def close(self) -> None:
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
+        super().close()
+
+    # --- the task's thread -----------------------------------------------------------------------------------------
+
+    def process_batch(self, batch: Batch, input_index: int = 0) -> None:
+        for at, value in enumerate(batch.values):
+            while len(self._in_flight) >= self._capacity:
+                self._settle_next()
+            self._start(value, None if batch.timestamps is None else batch.timestamps[at])
+        self._settle_answered()
+
+    def process_watermark(self, watermark: int) -> None:
+        self._drain()
+        super().process_watermark(watermark)
+
+    def process_status(self, idle: bool) -> None:
+        self._drain()
+        super().process_status(idle)
+
+    def advance_processing_time(self, now_ms: int) -> None:
+        self._settle_answered()
+
+    def end_epoch(self) -> None:
+        self._drain()
+
+    def finish(self) -> None:
+        self._drain()
+
+    def snapshot_state(self, checkpoint_id: int) -> None:
+        self._drain()
+        super().snapshot_state(checkpoint_id)
+
+    def _start(self, value: Any, timestamp: int | None) -> None:
+        assert self._loop is not None
+        call = _Call(timestamp)
+        self._in_flight.append(call)
+        self._loop.submit(self._run(call, value))
+
+    def _drain(self) -> None:
+        while self._in_flight:
+            self._settle_next()
+
+    def _settle_answered(self) -> None:
+        while not self._answered.empty():
+            self._settle_next()
+
+    def _settle_next(self) -> None:
+        """Wait for an answer and emit what may leave now; a failed call fails the task."""
+        call = self._answered.get()
+        if call.error is not None:
+            raise call.error
+        if not self._is_ordered:
+            self._in_flight.remove(call)
+            self._emit(call.results, call.timestamp)
+            return
+        while self._in_flight and self._in_flight[0].results is not None:
+            first = self._in_flight.popleft()
+            self._emit(first.results, first.timestamp)
+
+    def _emit(self, results: list[Any] | None, timestamp: int | None) -> None:
+        for result in results or ():
+            self.output.collect(result, timestamp)
+
+    # --- the loop's thread -----------------------------------------------------------------------------------------
+
+    async def _run(self, call: _Call, value: Any) -> None:
+        # Not through the result of a future: that would replace some exceptions and lose where they were raised.
+        try:
+            call.results = await self._answer(value)
+        except asyncio.CancelledError as exc:
+            call.error = RuntimeError(f"operator '{self.context.operator_name}': async_invoke was cancelled")
+            call.error.__cause__ = exc
+        except Exception as exc:  # The task's thread raises it.
+            call.error = exc
+        self._answered.put(call)
+
+    async def _answer(self, value: Any) -> list[Any]:
+        """The results for an element: its own, or those of `timeout`, which counts for all attempts together."""
+        attempts = asyncio.ensure_future(self._try(value))
+        try:
+            done, _ = await asyncio.wait({attempts}, timeout=self._timeout_s)
+        except asyncio.CancelledError:
+            attempts.cancel()
+            raise
+        if done:
+            return self._listed(attempts.result(), value, "async_invoke")
+        attempts.add_done_callback(_forget)
+        attempts.cancel()
+        return self._listed(self.user_function.function.timeout(value), value, "timeout")
+
+    async def _try(self, value: Any) -> Any:
+        attempt = 1
+        while True:
+            try:
+                results = await self.calls[0](value)
+            except Exception as exc:
+                if not (self._retries_exception(exc) and self._retries.can_retry(attempt)):
+                    raise
+            else:
+                if not (self._retries_result(results) and self._retries.can_retry(attempt)):
+                    return results
+            await asyncio.sleep(self._retries.get_backoff_time_millis(attempt) / 1000)
+            attempt += 1
+
+    def _listed(self, results: Any, value: Any, method: str) -> list[Any]:
+        if isinstance(results, Iterable):
+            return list(results)
+        raise TypeError(
+            f"operator '{self.context.operator_name}': {method} of {type(self.user_function.function).__name__} must "
+            f"return a list, got {results!r} of type {type(results).__name__}; return [] for no result"
+        )
+
+
+def _never(_: Any) -> bool:
+    return False
+
+
+def _forget(attempts: asyncio.Future[Any]) -> None:
+    """Take the exception of a call that nobody waits for any more, so that the loop does not complain about it."""
+    if not attempts.cancelled():
+        attempts.exception()
