@@ -1,0 +1,1 @@
+"""Throughput of the same programs on Penstock and on its peers: `python -m benchmarks --help`."""

@@ -1,0 +1,121 @@
+"""Runs one benchmark in this process, warm, and measures it."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from benchmarks.flink_api import Configuration, DataStream, StreamExecutionEnvironment
+from benchmarks.process_tree import cpu_seconds
+
+FIXED_COST_RECORDS = 1_000
+RESULT_MARK = "BENCHMARK RESULT "
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One run: how much of what, and how."""
+
+    records: int = 2_000_000
+    parallelism: int = 1
+    keys: int = 1_000
+    has_skew: bool = True
+    """True if 80 % of the records go to 20 % of the keys."""
+    config: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one warm run took. `fixed_seconds` is what a run of almost no records takes, and is part of `seconds`."""
+
+    records: int
+    seconds: float
+    fixed_seconds: float
+    cpu_seconds: float | None
+    results: int
+    digest: str
+
+
+Build = Callable[[StreamExecutionEnvironment, Setting], DataStream]
+
+
+def digest_of(results: Iterable[Any]) -> str:
+    """The same for the same results in any order, from any system."""
+    lines = sorted(repr(tuple(result) if isinstance(result, tuple | list) else result) for result in results)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def results_of(build: Build, setting: Setting) -> list[Any]:
+    """Run the job to its end; what came out of it."""
+    config = Configuration()
+    for key, value in setting.config.items():
+        config.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(config)
+    env.set_parallelism(setting.parallelism)
+    with build(env, setting).execute_and_collect() as results:
+        return list(results)
+
+
+def measure(build: Build, setting: Setting) -> Measurement:
+    """A tenth first, so that everything is loaded and compiled; then almost nothing; then all."""
+    results_of(build, replace(setting, records=max(setting.records // 10, FIXED_COST_RECORDS)))
+    started = time.perf_counter()
+    results_of(build, replace(setting, records=FIXED_COST_RECORDS))
+    fixed_seconds = time.perf_counter() - started
+
+    session = os.getsid(0)
+    cpu_before, started = cpu_seconds(session), time.perf_counter()
+    results = results_of(build, setting)
+    seconds, cpu_after = time.perf_counter() - started, cpu_seconds(session)
+    return Measurement(
+        setting.records,
+        seconds,
+        fixed_seconds,
+        None if cpu_before is None or cpu_after is None else cpu_after - cpu_before,
+        len(results),
+        digest_of(results),
+    )
+
+
+def run_as_script(build: Build) -> None:
+    """Measure with the arguments of the command line and print the measurement as JSON."""
+    measurement = measure(build, parse_setting())
+    print(RESULT_MARK + json.dumps(asdict(measurement)), flush=True)
+
+
+def parse_setting(arguments: list[str] | None = None) -> Setting:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return setting_of(parser.parse_args(arguments))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    default = Setting()
+    parser.add_argument("--words", type=int, default=default.records, help="records to run through (%(default)s)")
+    parser.add_argument("--parallelism", type=int, default=default.parallelism, help="(%(default)s)")
+    parser.add_argument("--keys", type=int, default=default.keys, help="different keys (%(default)s)")
+    parser.add_argument("--even", action="store_true", help="even keys; else 80 %% of all have 20 %% of the keys")
+    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="a setting of the job")
+
+
+def setting_of(arguments: argparse.Namespace) -> Setting:
+    return Setting(
+        arguments.words,
+        arguments.parallelism,
+        arguments.keys,
+        not arguments.even,
+        dict(pair.split("=", 1) for pair in arguments.config),
+    )
+
+
+def arguments_of(setting: Setting) -> list[str]:
+    """What `parse_setting` makes `setting` of."""
+    arguments = ["--words", str(setting.records), "--parallelism", str(setting.parallelism)]
+    arguments += ["--keys", str(setting.keys), *([] if setting.has_skew else ["--even"])]
+    return arguments + [f"--config={key}={value}" for key, value in setting.config.items()]
