@@ -173,9 +173,8 @@ def test_timeout_fails_the_task_unless_overridden(harness):
         async def async_invoke(self, value):
             await asyncio.Event().wait()
 
-    h = harness(Waits(), timeout=SHORT).element("a")
     with pytest.raises(TimeoutError, match="Waits: async_invoke did not finish in time for element 'a'; override"):
-        h.operator.end_epoch()
+        harness(Waits(), timeout=SHORT).element("a").operator.end_epoch()
 
 
 def test_timeout_covers_all_attempts_together(harness):
@@ -202,9 +201,8 @@ def test_empty_result_is_tried_again(harness):
 
 
 def test_last_outcome_counts_when_retries_are_used_up(harness):
-    h = harness(Flaky(failures=9), retry=retries(2)).element("a")
     with pytest.raises(ConnectionError, match="call 3"):
-        h.operator.end_epoch()
+        harness(Flaky(failures=9), retry=retries(2)).element("a").operator.end_epoch()
     h = harness(Flaky(empties=9), retry=retries(2)).element("a")
     h.operator.end_epoch()
     assert h.output == []
@@ -213,15 +211,13 @@ def test_last_outcome_counts_when_retries_are_used_up(harness):
 
 def test_outcomes_without_a_predicate_are_not_tried_again(harness):
     only_empty = FixedDelayRetryStrategy(5, 1, empty_result_predicate, None)
-    h = harness(Flaky(failures=1), retry=only_empty).element("a")
     with pytest.raises(ConnectionError, match="call 1"):
-        h.operator.end_epoch()
+        harness(Flaky(failures=1), retry=only_empty).element("a").operator.end_epoch()
 
 
 def test_exception_fails_the_task(harness):
-    h = harness(Flaky(failures=1)).element("a")
     with pytest.raises(ConnectionError, match="call 1"):
-        h.watermark(1)
+        harness(Flaky(failures=1)).element("a").watermark(1)
 
 
 def test_cancelled_call_fails_the_task(harness):
@@ -229,9 +225,8 @@ def test_cancelled_call_fails_the_task(harness):
         async def async_invoke(self, value):
             raise asyncio.CancelledError
 
-    h = harness(Cancels()).element("a")
     with pytest.raises(RuntimeError, match="operator 'harness': async_invoke was cancelled"):
-        h.operator.end_epoch()
+        harness(Cancels()).element("a").operator.end_epoch()
 
 
 def test_results_must_be_a_list(harness):
@@ -240,9 +235,8 @@ def test_results_must_be_a_list(harness):
             return value
 
     for value, kind in ((5, "int"), (None, "NoneType")):
-        h = harness(Single()).element(value)
         with pytest.raises(TypeError, match=f"async_invoke of Single must return a list, got {value} of type {kind}"):
-            h.operator.end_epoch()
+            harness(Single()).element(value).operator.end_epoch()
 
 
 def test_close_ends_calls_and_thread():
