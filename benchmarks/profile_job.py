@@ -30,7 +30,7 @@ def profile(benchmark: ModuleType, setting: Setting) -> pstats.Stats:
         threading.Thread.run = run  # type: ignore[method-assign]
         profiler.runcall(run, self)
 
-    threading.Thread.run = profiled_run  # type: ignore[assignment, method-assign]
+    threading.Thread.run = profiled_run  # type: ignore[method-assign]
     results_of(benchmark.build, setting)
     return pstats.Stats(profiler)
 
