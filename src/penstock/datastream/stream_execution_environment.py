@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
@@ -28,6 +28,7 @@ from penstock.datastream.state_backend import StateBackend
 from penstock.datastream.streams.data_stream import DataStream, check_parallelism
 from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.graph import descriptions as d
+from penstock.graph.batch import RuntimeMode
 from penstock.graph.stream_graph import StreamGraph, StreamGraphGenerator
 from penstock.graph.transformations import ChainingStrategy, PhysicalTransformation, Transformation
 
@@ -317,6 +318,7 @@ class StreamExecutionEnvironment:
             job_name or self._configuration.get_optional(keys.JOB_NAME) or DEFAULT_JOB_NAME,
             default_max_parallelism=max_parallelism if max_parallelism > 0 else None,
             is_chaining_enabled=self.is_chaining_enabled(),
+            runtime_mode=cast(RuntimeMode, self.runtime_mode().name),
         )
         graph = generator.generate(self._transformations)
         if clear_transformations:

@@ -62,6 +62,8 @@ class WatermarksDescription(OperatorDescription):
 
     strategy: WatermarkStrategy
     auto_watermark_interval_ms: int = 200
+    only_final: bool = False
+    """True in batch mode: there is no watermark but the last one."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,6 +77,8 @@ class JobGraph:
     job_name: str
     vertices: tuple[JobVertex, ...]
     edges: tuple[JobEdge, ...]
+    is_batch: bool = False
+    """True if all input is there before the first result: keyed operators get it sorted by key."""
 
     def in_edges(self, vertex: int) -> list[JobEdge]:
         return [edge for edge in self.edges if edge.target_vertex == vertex]
@@ -117,7 +119,7 @@ def build_job_graph(graph: StreamGraph) -> JobGraph:
     vertices = tuple(
         JobVertex(at, chains[head_id][0], chains[head_id][1], stages[at]) for at, head_id in enumerate(order)
     )
-    return JobGraph(graph.job_name, vertices, edges)
+    return JobGraph(graph.job_name, vertices, edges, graph.is_batch)
 
 
 def _is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:

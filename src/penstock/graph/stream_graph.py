@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.common.exceptions import InvalidProgramError
+from penstock.graph.batch import RuntimeMode, as_batch_operator, is_batch_job
 from penstock.graph.descriptions import OperatorDescription, SinkDescription, SourceDescription
 from penstock.graph.partitioners import ForwardPartitioner, RebalancePartitioner, StreamPartitioner
 from penstock.graph.transformations import (
@@ -70,6 +71,7 @@ class StreamGraph:
     nodes: Mapping[int, StreamNode]
     edges: tuple[StreamEdge, ...]
     is_chaining_enabled: bool = True
+    is_batch: bool = False
 
     def in_edges(self, node_id: int) -> list[StreamEdge]:
         return [edge for edge in self.edges if edge.target == node_id]
@@ -100,6 +102,7 @@ class StreamGraphGenerator:
     job_name: str
     default_max_parallelism: int | None = None
     is_chaining_enabled: bool = True
+    runtime_mode: RuntimeMode = "STREAMING"
     _links: dict[int, list[_Link]] = field(default_factory=dict)
     _nodes: dict[int, StreamNode] = field(default_factory=dict)
     _edges: list[StreamEdge] = field(default_factory=list)
@@ -113,7 +116,10 @@ class StreamGraphGenerator:
                 "the job has no operators; define a source and a sink (for example stream.print()) before execute()"
             )
         nodes = {node_id: self._nodes[node_id] for node_id in sorted(self._nodes)}
-        return StreamGraph(self.job_name, nodes, tuple(self._edges), self.is_chaining_enabled)
+        is_batch = is_batch_job(self.runtime_mode, {n.name: n.operator for n in nodes.values() if n.is_source})
+        if is_batch:
+            nodes = {at: replace(node, operator=as_batch_operator(node.operator)) for at, node in nodes.items()}
+        return StreamGraph(self.job_name, nodes, tuple(self._edges), self.is_chaining_enabled, is_batch)
 
     def _transform(self, transformation: Transformation) -> list[_Link]:
         """Iterative in the depth of the program: a chain of thousands of operators must not exhaust the stack."""

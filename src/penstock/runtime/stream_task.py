@@ -15,6 +15,7 @@ from penstock.runtime.chunk import EndOfData, Event, Status, Watermark, encode, 
 from penstock.runtime.operator_chain import OperatorChain
 from penstock.runtime.operators.base import TaskInfo
 from penstock.runtime.rows import FROM_DRIVER, Row
+from penstock.runtime.sorted_input import SortedInput, end_key, key_selectors_of
 from penstock.runtime.sources import SourceAssignment, SourceOperator
 from penstock.runtime.watermarks import StatusWatermarkValve, ValveOutput
 
@@ -81,6 +82,10 @@ class StreamTask:
         self.chain = OperatorChain(job_graph, vertex, self.info, clock, lambda: self._current, self._ready)
         self._records_in = 0
         self._was_touched = False
+        self._sorted: SortedInput | None = None
+        """In batch mode, where a keyed task gathers its input until all of it is there."""
+        if job_graph.is_batch and vertex.head.operator.is_keyed:
+            self._sorted = SortedInput(key_selectors_of(vertex.head.operator))
 
     # --- life ------------------------------------------------------------------------------------------------------
 
@@ -101,6 +106,8 @@ class StreamTask:
         self.chain.restore_watermarks()
 
     def close(self) -> None:
+        if self._sorted is not None:
+            self._sorted.close()
         self.chain.close()
 
     # --- an epoch --------------------------------------------------------------------------------------------------
@@ -140,10 +147,34 @@ class StreamTask:
     def _received(self, row: Row) -> Iterator[None]:
         channel = self._channels[(row.edge, row.channel)]
         self._current = (row.channel, self._upstream_parallelism[row.edge])
+        input_index = self._inputs[row.edge]
         for event in read_chunk(row.chunk):
-            self._handle(event, channel, self._inputs[row.edge])
+            if self._sorted is not None:
+                yield from self._gather(self._sorted, event, channel, input_index)
+            else:
+                self._handle(event, channel, input_index)
             self._advance_processing_time()
             yield
+        if self._sorted is not None:
+            self._sorted.grew_by(len(row.chunk))
+
+    def _gather(self, gathered: SortedInput, event: Event, channel: int, input_index: int) -> Iterator[None]:
+        """Keep elements that have a key for later; at the end of all input, process them key by key."""
+        if isinstance(event, Batch) and gathered.has_keys(input_index):
+            self._records_in += len(event.values)
+            gathered.add(event, input_index)
+            return
+        if isinstance(event, EndOfData) and len(self._ended | {channel}) == len(self._channels):
+            head = self.chain.head
+            for part in gathered.parts():
+                head.process_batch(part.batch, part.input_index)
+                if part.is_last:
+                    end_key(head)
+                head.output.flush()
+                yield
+            head.process_watermark(MAX_LONG_VALUE)
+        if not isinstance(event, (Watermark, Status)):
+            self._handle(event, channel, input_index)
 
     def _handle(self, event: Event, channel: int, input_index: int) -> None:
         match event:
@@ -178,7 +209,12 @@ class StreamTask:
     def _advance_processing_time(self) -> None:
         if not self.is_finished:
             now_ms = self._clock()
-            self.chain.each(lambda operator: operator.advance_processing_time(now_ms))
+            # Timers of a key in sorted input fire when the key ends, not by the clock.
+            waiting = None if self._sorted is None else self.chain.head
+            for operator in self.chain.operators:
+                if operator is not waiting:
+                    operator.advance_processing_time(now_ms)
+                    operator.output.flush()
 
     def _drain(self) -> Iterator[Row]:
         if self._ready:

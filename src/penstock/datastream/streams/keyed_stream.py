@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.fields import AggregationKind, Field, FieldAggregation
 from penstock.datastream.functions import Function, KeyedProcessFunction, ProcessFunction, ReduceFunction
 from penstock.datastream.streams.data_stream import DataStream, check_function
@@ -98,9 +97,7 @@ class KeyedStream(DataStream):
         return self._reduced("Keyed Aggregation", FieldAggregation(kind, field))
 
     def _reduced(self, name: str, function: Any) -> DataStream:
-        is_batch = self._environment.runtime_mode() is RuntimeExecutionMode.BATCH
-        description = d.ReduceDescription(self.key_selector, function, only_final=is_batch)
-        return self._then(name, description, self.transformation.output_type)
+        return self._then(name, d.ReduceDescription(self.key_selector, function), self.transformation.output_type)
 
     # --- a keyed stream is partitioned already -----------------------------------------------------------------------
 

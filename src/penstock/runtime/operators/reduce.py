@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
+from penstock.common.constants import MAX_LONG_VALUE
 from penstock.graph.descriptions import ReduceDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.operators.keyed import KeyedOperator
@@ -15,12 +17,11 @@ _MISSING = object()
 
 
 class ReduceOperator(KeyedOperator):
-    """Keeps one value per key. Emits the new value for every element, or only the last one in batch mode."""
+    """Keeps one value per key and emits the new value for every element."""
 
     def __init__(self, description: ReduceDescription) -> None:
         super().__init__(description)
         self.user_function = UserFunction(description.function, "reduce")
-        self._only_final = description.only_final
 
     def open(self) -> None:
         self.user_function.open(StreamingRuntimeContext(self.context, has_keyed_state=True))
@@ -30,9 +31,11 @@ class ReduceOperator(KeyedOperator):
         self.user_function.close()
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
-        if not batch.values:
-            return
-        keys = self.keys_of(batch)
+        if batch.values:
+            self.output.collect_batch(self.reduced(batch, self.keys_of(batch)), batch.timestamps)
+
+    def reduced(self, batch: Batch, keys: list[Any]) -> list[Any]:
+        """The value of its key after each element."""
         reduced = self._table.entries.setdefault(VOID_NAMESPACE, {})
         reduce = self.user_function.call
         backend = self.context.keyed_state
@@ -45,9 +48,28 @@ class ReduceOperator(KeyedOperator):
             reduced[key] = value
             results.append(value)
         self._table.changed[VOID_NAMESPACE].update(keys)
-        if not self._only_final:
-            self.output.collect_batch(results, batch.timestamps)
+        return results
 
-    def finish(self) -> None:
-        if self._only_final:
-            self.output.collect_batch(list(self._table.entries.get(VOID_NAMESPACE, {}).values()), None)
+
+class FinalReduceOperator(ReduceOperator):
+    """Emits one value per key, at the end of time: a timer of each key waits for it, as in Flink's batch mode."""
+
+    def open(self) -> None:
+        super().open()
+        self._timers = self.context.timer_service("reduce-end", self.on_event_time, self.on_event_time)
+
+    def process_batch(self, batch: Batch, input_index: int = 0) -> None:
+        if not batch.values:
+            return
+        keys = self.keys_of(batch)
+        self.reduced(batch, keys)
+        for key in set(keys):
+            self.context.keyed_state.current_key = key
+            self._timers.register_event_time_timer(VOID_NAMESPACE, MAX_LONG_VALUE)
+
+    def on_event_time(self, timestamp: int, key: Any, namespace: Hashable) -> None:
+        self.output.collect(self._table.get(VOID_NAMESPACE, key), None)
+
+
+def build_reduce(description: ReduceDescription) -> ReduceOperator:
+    return FinalReduceOperator(description) if description.only_final else ReduceOperator(description)

@@ -53,13 +53,16 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def __init__(self, description: WatermarksDescription) -> None:
         self._strategy = description.strategy
         self._interval_ms = description.auto_watermark_interval_ms
+        self._only_final = description.only_final
         self._generator: WatermarkGenerator | None = None
         self._is_idle = False
 
     def open(self) -> None:
         self._assigner = self._strategy.create_timestamp_assigner()
         if self._generator is None:
-            self._generator = self._strategy.create_watermark_generator(self.context.clock)
+            self._generator = (
+                NoWatermarks() if self._only_final else self._strategy.create_watermark_generator(self.context.clock)
+            )
         elif isinstance(self._generator, WatermarksWithIdleness):
             self._generator.clock = self.context.clock
         self._emitter = _Emitter(self)
