@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import pickle
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.runtime.batch import Batch
+from penstock.runtime.chunk import ChunkWriter, EndOfData, Status, Watermark, encode, encode_in_driver, read_chunk
+
+times = st.integers(-(2**63), 2**63 - 1)
+values = st.one_of(st.none(), st.integers(), st.text(max_size=5), st.tuples(st.text(max_size=3), st.integers()))
+
+
+@st.composite
+def batches(draw) -> Batch:
+    content = draw(st.lists(values, min_size=1, max_size=8))
+    size = len(content)
+    timestamps = draw(st.none() | st.lists(times | st.none(), min_size=size, max_size=size))
+    keys = draw(st.none() | st.lists(st.text(max_size=3), min_size=size, max_size=size))
+    return Batch(content, timestamps, keys)
+
+
+events = st.lists(
+    batches() | times.map(Watermark) | st.booleans().map(Status) | st.just(EndOfData()), min_size=1, max_size=12
+)
+
+
+def write(writer: ChunkWriter, event) -> None:
+    if isinstance(event, Batch):
+        writer.add_batch(event.values, event.timestamps, event.keys)
+    elif isinstance(event, Watermark):
+        writer.add_watermark(event.timestamp)
+    elif isinstance(event, Status):
+        writer.add_status(event.is_idle)
+    else:
+        writer.add_end_of_data()
+
+
+def flat(given_events) -> list:
+    """Events one by one, records apart: batches may be joined on the way, and only the last of watermarks in a row."""
+    flattened: list = []
+    for event in given_events:
+        if isinstance(event, Batch):
+            for at, value in enumerate(event.values):
+                timestamp = None if event.timestamps is None else event.timestamps[at]
+                key = ("no key",) if event.keys is None else event.keys[at]
+                flattened.append((value, timestamp, key))
+            continue
+        if isinstance(event, Watermark) and flattened and isinstance(flattened[-1], Watermark):
+            flattened.pop()
+        flattened.append(event)
+    return flattened
+
+
+@given(events)
+def test_what_was_written_is_read_in_order(written):
+    writer = ChunkWriter()
+    for event in written:
+        write(writer, event)
+    assert flat(read_chunk(writer.take())) == flat(written)
+
+
+@given(events, events)
+def test_chunks_in_a_row_carry_on_where_the_last_one_ended(first, second):
+    writer = ChunkWriter()
+    for event in first:
+        write(writer, event)
+    chunk = writer.take()
+    for event in second:
+        write(writer, event)
+    assert flat(read_chunk(chunk)) == flat(first)
+    assert flat(read_chunk(writer.take())) == flat(second)
+
+
+def test_nothing_written_gives_no_chunk():
+    writer = ChunkWriter()
+    assert writer.take() is None
+    writer.add_batch([1], None, None)
+    writer.take()
+    assert writer.take() is None
+
+
+def test_batches_of_one_kind_are_read_as_one():
+    writer = ChunkWriter()
+    writer.add_batch([1], [10], None)
+    writer.add_batch([2], [20], None)
+    (batch,) = read_chunk(writer.take())
+    assert (batch.values, list(batch.timestamps)) == ([1, 2], [10, 20])
+
+
+def test_batches_with_and_without_timestamps_stay_apart():
+    writer = ChunkWriter()
+    writer.add_batch([1], [10], None)
+    writer.add_batch([2], None, None)
+    assert [event.values for event in read_chunk(writer.take())] == [[1], [2]]
+
+
+def test_size_counts_records_and_starts_over():
+    writer = ChunkWriter()
+    writer.add_batch([1, 2], None, None)
+    writer.add_watermark(5)
+    writer.add_batch([3], None, None)
+    assert writer.size == 3
+    writer.take()
+    assert writer.size == 0
+
+
+def test_lists_handed_in_are_not_changed():
+    """The same lists go to every receiver of an operator."""
+    content, timestamps = [1], [10]
+    writer = ChunkWriter()
+    writer.add_batch(content, timestamps, None)
+    writer.add_batch([2], [20], None)
+    assert (content, timestamps) == ([1], [10])
+
+
+def test_key_that_is_part_of_its_value_is_written_once():
+    words = [f"word number {number} of many" for number in range(1000)]
+    with_keys, without = ChunkWriter(), ChunkWriter()
+    with_keys.add_batch([(word, 1) for word in words], None, words)
+    without.add_batch([(word, 1) for word in words], None, None)
+    assert len(with_keys.take()) < 1.3 * len(without.take())
+
+
+def test_values_of_local_classes_can_be_sent():
+    class Local:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+    assert pickle.loads(encode(Local(7))).number == 7
+    assert pickle.loads(encode_in_driver([Local(7)]))[0].number == 7
+
+
+def test_functions_can_be_sent_from_the_driver():
+    factor = 3
+    assert pickle.loads(encode_in_driver(lambda value: value * factor))(2) == 6

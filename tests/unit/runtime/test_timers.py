@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.common.exceptions import StateAccessError
+from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.table import StateTable
+from penstock.runtime.timers import InternalTimerService, TimerQueue
+
+keys = st.sampled_from("abc")
+namespaces = st.sampled_from(["x", "y"])
+times = st.integers(0, 20)
+step = st.one_of(
+    st.tuples(st.just("add"), times, keys, namespaces),
+    st.tuples(st.just("remove"), times, keys, namespaces),
+    st.tuples(st.just("fire"), times),
+    st.tuples(st.just("restore")),
+)
+
+
+class Queue:
+    """A timer queue with its backend, and what fired."""
+
+    def __init__(self) -> None:
+        self.backend = KeyedStateBackend("op")
+        self.queue = TimerQueue(self.backend.table("timers"))
+        self.fired: list[tuple[int, str, str]] = []
+
+    def fire(self, time: int) -> list[tuple[int, str, str]]:
+        self.fired = []
+
+        def on_timer(timestamp, key, namespace) -> None:
+            assert self.backend.current_key == key
+            self.fired.append((timestamp, key, namespace))
+
+        assert self.queue.fire_until(time, self.backend, on_timer) == len(self.fired)
+        return self.fired
+
+    def restore(self) -> None:
+        """Go on in another process, from what was saved."""
+        saved = self.backend.snapshot(full=True)
+        self.backend = KeyedStateBackend("op")
+        self.backend.restore(saved)
+        self.queue = TimerQueue(self.backend.table("timers"))
+        self.queue.restore()
+
+
+@given(st.lists(step, max_size=60))
+def test_queue_does_what_a_set_of_timers_does(steps):
+    queue, model = Queue(), set()
+    for name, *arguments in steps:
+        if name == "add":
+            queue.queue.add(*arguments)
+            model.add(tuple(arguments))
+        elif name == "remove":
+            queue.queue.remove(*arguments)
+            model.discard(tuple(arguments))
+        elif name == "restore":
+            queue.restore()
+        else:
+            due = {timer for timer in model if timer[0] <= arguments[0]}
+            fired = queue.fire(arguments[0])
+            assert sorted(fired) == sorted(due)
+            assert [timer[0] for timer in fired] == sorted(timer[0] for timer in fired)
+            model -= due
+        assert queue.queue.next_timestamp() == min((timer[0] for timer in model), default=None)
+        for timer in model:
+            assert queue.queue.contains(*timer)
+
+
+def test_timer_set_twice_fires_once():
+    queue = Queue()
+    queue.queue.add(5, "a", "x")
+    queue.queue.add(5, "a", "x")
+    assert queue.fire(5) == [(5, "a", "x")]
+
+
+def test_timer_set_while_firing_fires_if_it_is_due():
+    queue = Queue()
+    seen = []
+
+    def on_timer(timestamp, key, namespace) -> None:
+        seen.append(timestamp)
+        if timestamp < 30:
+            queue.queue.add(timestamp + 10, key, namespace)
+
+    queue.queue.add(10, "a", "x")
+    assert queue.queue.fire_until(25, queue.backend, on_timer) == 2
+    assert seen == [10, 20]
+    assert queue.queue.next_timestamp() == 30
+
+
+def test_timer_deleted_by_another_that_fires_at_the_same_time_does_not_fire():
+    queue = Queue()
+    seen = []
+
+    def on_timer(timestamp, key, namespace) -> None:
+        seen.append(key)
+        queue.queue.remove(timestamp, "a" if key == "b" else "b", namespace)
+
+    queue.queue.add(5, "a", "x")
+    queue.queue.add(5, "b", "x")
+    queue.queue.fire_until(5, queue.backend, on_timer)
+    assert len(seen) == 1
+
+
+@given(st.lists(st.integers(0, 5), max_size=300))
+def test_heap_does_not_grow_with_deleted_timers(delays):
+    """A session window deletes a timer for every extension."""
+    queue = TimerQueue(StateTable("timers"))
+    for at, delay in enumerate(delays):
+        queue.add(at + delay, "a", "x")
+        queue.remove(at + delay, "a", "x")
+    assert len(queue._heap) <= 65
+
+
+def test_service_refuses_timers_without_a_key():
+    service = InternalTimerService("t", KeyedStateBackend("op"), print, print, lambda: 0)
+    with pytest.raises(StateAccessError, match="operator 'op': keyed state was used where there is no current key"):
+        service.register_event_time_timer("x", 5)
+
+
+def test_service_keeps_the_two_times_apart():
+    backend = KeyedStateBackend("op")
+    fired = []
+    service = InternalTimerService(
+        "t", backend, lambda *at: fired.append(("event", *at)), lambda *at: fired.append(("clock", *at)), int
+    )
+    backend.current_key = "a"
+    service.register_event_time_timer("x", 5)
+    service.register_processing_time_timer("x", 5)
+    service.register_event_time_timer("x", 6)
+    service.delete_event_time_timer("x", 6)
+    service.advance_watermark(10)
+    assert fired == [("event", 5, "a", "x")]
+    service.advance_processing_time(10)
+    assert fired == [("event", 5, "a", "x"), ("clock", 5, "a", "x")]
+    assert (service.current_watermark, service.fired_timers) == (10, 2)
