@@ -10,6 +10,7 @@ from penstock.graph import descriptions as d
 from penstock.runtime.operators.async_wait import AsyncWaitOperator
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.broadcast import BroadcastProcessOperator
+from penstock.runtime.operators.interval_join import IntervalJoinOperator
 from penstock.runtime.operators.process import build_co_process, build_keyed_process, build_process
 from penstock.runtime.operators.reduce import build_reduce
 from penstock.runtime.operators.sinks import CollectSinkOperator, PrintSinkOperator, SinkFunctionOperator
@@ -41,6 +42,7 @@ _OPERATORS: dict[type[d.OperatorDescription], Callable[[Any], StreamOperator]] =
     d.CoFlatMapDescription: CoFlatMapOperator,
     d.CoProcessDescription: build_co_process,
     d.BroadcastProcessDescription: BroadcastProcessOperator,
+    d.IntervalJoinDescription: IntervalJoinOperator,
     d.ReduceDescription: build_reduce,
     d.WindowDescription: _window_operator,
     d.PrintSinkDescription: PrintSinkOperator,
