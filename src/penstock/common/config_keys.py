@@ -71,6 +71,14 @@ EPOCH_INTERVAL = (
     .default_value(parse_duration_ms("50 ms"))
     .with_description("the least time between the beginnings of two epochs")
 )
+EPOCH_MAX_RECORDS = (
+    _key("penstock.epoch.max-records")
+    .long_type()
+    .no_default_value()
+    .with_description(
+        "the most records that a source subtask reads in one epoch; a bounded source is read in one epoch unless set"
+    )
+)
 WORKING_DIR = (
     _key("penstock.working-dir")
     .string_type()

@@ -108,7 +108,9 @@ class JobMaster:
             operator = vertex.head.operator
             if isinstance(operator, SourceDescription):
                 spool = folder / "spool" / vertex.head.operator_id
-                coordinator = build_source_coordinator(operator, vertex.parallelism, spool, self._notify)
+                coordinator = build_source_coordinator(
+                    operator, vertex.parallelism, spool, self._notify, self._config.get(keys.EPOCH_MAX_RECORDS)
+                )
                 self._sources[vertex.id] = coordinator
                 coordinator.start()
         self._positions = {vertex: source.position for vertex, source in self._sources.items()}

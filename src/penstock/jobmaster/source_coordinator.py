@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ from penstock.jobmaster.socket_receiver import SocketReceiver
 from penstock.jobmaster.spool import Spool
 from penstock.runtime.sources import SourceAssignment
 
-MOST_RECORDS_AN_EPOCH = 1_000_000
+MOST_SPOOLED_RECORDS = 1_000_000
 
 
 class SourceCoordinator(Protocol):
@@ -52,11 +53,15 @@ class SourceCoordinator(Protocol):
 
 
 class FixedSourceCoordinator:
-    """A bounded source whose parts are known from the start: each subtask gets all of its part in one epoch."""
+    """A bounded source whose parts (lists or ranges) are known from the start, one for each subtask.
 
-    def __init__(self, parts: list[Any]) -> None:
+    The position is how far into its part every subtask is, and whether the end was planned.
+    """
+
+    def __init__(self, parts: Sequence[Sequence[Any]], max_records: int) -> None:
         self._parts = parts
-        self.position = 0
+        self._max_records = max_records
+        self.position: tuple[int, bool] = (0, False)
 
     def start(self) -> None:
         """Nothing to wait for."""
@@ -65,10 +70,16 @@ class FixedSourceCoordinator:
         return not self.is_exhausted
 
     def plan(self) -> dict[int, SourceAssignment]:
-        if self.is_exhausted:
+        start, has_ended = self.position
+        if has_ended:
             return {}
-        self.position = 1
-        return {subtask: SourceAssignment(part, is_last=True) for subtask, part in enumerate(self._parts)}
+        end = start + self._max_records
+        self.position = (end, all(len(part) <= end for part in self._parts))
+        return {
+            subtask: SourceAssignment(part[start:end], is_last=len(part) <= end)
+            for subtask, part in enumerate(self._parts)
+            if start == 0 or start < len(part)
+        }
 
     def rewind(self, position: Any) -> None:
         self.position = position
@@ -78,7 +89,7 @@ class FixedSourceCoordinator:
 
     @property
     def is_exhausted(self) -> bool:
-        return self.position == 1
+        return self.position[1]
 
     def check(self) -> None:
         """Cannot fail."""
@@ -90,8 +101,11 @@ class FixedSourceCoordinator:
 class SocketSourceCoordinator:
     """Records come from a receiver through a spool; the position is the number of the next record."""
 
-    def __init__(self, description: SocketSourceDescription, folder: Path, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self, description: SocketSourceDescription, folder: Path, on_change: Callable[[], None], max_records: int
+    ) -> None:
         self._spool = Spool(folder)
+        self._max_records = max_records
         self._receiver = SocketReceiver(description, self._spool, on_change)
         self.position: tuple[int, bool] = (0, False)
         """Next record, and whether the end was planned."""
@@ -109,7 +123,7 @@ class SocketSourceCoordinator:
             return {}
         # Asked before reading: records that come in between are then not lost behind the end.
         receiver_ended = self._receiver.has_ended
-        lines = [record.decode("utf-8", "replace") for record in self._spool.read(number, MOST_RECORDS_AN_EPOCH)]
+        lines = [record.decode("utf-8", "replace") for record in self._spool.read(number, self._max_records)]
         number += len(lines)
         is_last = receiver_ended and number == self._spool.end
         self.position = (number, is_last)
@@ -135,20 +149,26 @@ class SocketSourceCoordinator:
 
 
 def build_source_coordinator(
-    description: SourceDescription, parallelism: int, folder: Path, on_change: Callable[[], None]
+    description: SourceDescription,
+    parallelism: int,
+    folder: Path,
+    on_change: Callable[[], None],
+    max_records: int | None = None,
 ) -> SourceCoordinator:
+    """`max_records`: the most records a subtask gets in one epoch."""
     match description:
         case CollectionSourceDescription():
-            return FixedSourceCoordinator([list(description.values)])
+            return FixedSourceCoordinator([description.values], max_records or sys.maxsize)
         case SequenceSourceDescription():
-            return FixedSourceCoordinator(split_sequence(description.start, description.end, parallelism))
+            parts = split_sequence(description.start, description.end, parallelism)
+            return FixedSourceCoordinator(parts, max_records or sys.maxsize)
         case SocketSourceDescription():
-            return SocketSourceCoordinator(description, folder, on_change)
+            return SocketSourceCoordinator(description, folder, on_change, max_records or MOST_SPOOLED_RECORDS)
     raise UnsupportedFeatureError(f"there is no reader for {type(description).__name__}")
 
 
-def split_sequence(first: int, last: int, parts: int) -> list[tuple[int, int]]:
-    """Ranges of almost the same length, first and last included; a range may be empty (last < first)."""
+def split_sequence(first: int, last: int, parts: int) -> list[range]:
+    """The numbers from `first` to `last` in ranges of almost the same length; a range may be empty."""
     count = last - first + 1
     bounds = [first + count * part // parts for part in range(parts + 1)]
-    return [(start, end - 1) for start, end in itertools.pairwise(bounds)]
+    return [range(start, end) for start, end in itertools.pairwise(bounds)]

@@ -40,33 +40,16 @@ class SourceOperator(StreamOperator):
         raise NotImplementedError
 
 
-class ListSourceOperator(SourceOperator):
-    """The records themselves were assigned."""
-
-    def __init__(self, description: d.SourceDescription) -> None:
-        pass
+class AssignedRecordsOperator(SourceOperator):
+    """The records themselves were assigned: a list, or a range of numbers."""
 
     def read(self, payload: Any) -> Iterator[Batch]:
         for start in range(0, len(payload), READ_BATCH_RECORDS):
-            yield Batch(payload[start : start + READ_BATCH_RECORDS])
-
-
-class SequenceSourceOperator(SourceOperator):
-    """A range of numbers was assigned: first and last."""
-
-    def __init__(self, description: d.SequenceSourceDescription) -> None:
-        pass
-
-    def read(self, payload: Any) -> Iterator[Batch]:
-        first, last = payload
-        for start in range(first, last + 1, READ_BATCH_RECORDS):
-            yield Batch(list(range(start, min(start + READ_BATCH_RECORDS, last + 1))))
+            yield Batch(list(payload[start : start + READ_BATCH_RECORDS]))
 
 
 def build_source_operator(description: d.SourceDescription) -> SourceOperator:
     match description:
-        case d.SequenceSourceDescription():
-            return SequenceSourceOperator(description)
-        case d.CollectionSourceDescription() | d.SocketSourceDescription():
-            return ListSourceOperator(description)
+        case d.CollectionSourceDescription() | d.SequenceSourceDescription() | d.SocketSourceDescription():
+            return AssignedRecordsOperator()
     raise UnsupportedFeatureError(f"there is no source operator for {type(description).__name__}")
