@@ -131,6 +131,7 @@ class SocketSourceCoordinator:
 
     def rewind(self, position: Any) -> None:
         self.position = position
+        self._receiver.resume()
 
     def checkpoint_complete(self, position: Any) -> None:
         self._spool.forget_before(position[0])
