@@ -49,19 +49,25 @@ class SocketReceiver:
         self.failure: JobExecutionError | None = None
 
     def start(self) -> None:
-        """Connect now, so that a refused connection is an error at submission, then read in the background."""
-        connection = self._connect(attempts_left=self._description.max_retries)
-        self._thread = threading.Thread(target=self._run, args=(connection,), name="socket-receiver", daemon=True)
+        """Connect and read in the background: a job that waits for its server can be cancelled."""
+        self._thread = threading.Thread(target=self._run, name="socket-receiver", daemon=True)
         self._thread.start()
+
+    def resume(self) -> None:
+        """Connect again after a failure, because the job starts again."""
+        if self.failure is not None:
+            self.failure = None
+            self.start()
 
     def stop(self) -> None:
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
 
-    def _run(self, connection: socket.socket | None) -> None:
+    def _run(self) -> None:
         attempts = 0
         try:
+            connection = self._connect(attempts_left=self._description.max_retries)
             while connection is not None:
                 self._read_to_end(connection)
                 # The end of the stream counts as a lost connection, as in Flink.
@@ -74,7 +80,7 @@ class SocketReceiver:
             self.failure = error
         except Exception as error:  # A receiver that dies silently would stall the job
             self.failure = JobExecutionError(f"{self._name()}: {type(error).__name__}: {error}")
-        self.has_ended = True
+        self.has_ended = self.failure is None
         self._on_change()
 
     def _read_to_end(self, connection: socket.socket) -> None:

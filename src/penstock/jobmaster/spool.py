@@ -47,6 +47,8 @@ class Spool:
             following = self._segments[at + 1 : at + 2]
             if following and following[0] <= start:
                 continue
+            if segment >= end:
+                break  # Just begun by the receiver: its file may not be there yet.
             number, offset = (start, self._cursor[2]) if self._cursor[:2] == (start, segment) else (segment, 0)
             for record, behind in _records_of(self._path(segment), offset):
                 if number >= end:

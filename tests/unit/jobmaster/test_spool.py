@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.jobmaster.spool import Spool
+
+records = st.lists(st.binary(max_size=6), max_size=7)
+step = st.one_of(
+    st.tuples(st.just("append"), records),
+    st.tuples(st.just("read"), st.integers(0, 40), st.integers(0, 12)),
+    st.tuples(st.just("forget"), st.integers(0, 40)),
+    st.tuples(st.just("reopen")),
+    st.tuples(st.just("crash"), st.binary(min_size=1, max_size=3)),
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "spool"
+
+
+def files_of(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@given(st.lists(step, max_size=40), st.integers(1, 5))
+def test_spool_does_what_a_list_does(steps, segment_records):
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        spool = Spool(folder, segment_records)
+        written: list[bytes] = []
+        forgotten = 0
+        for kind, *arguments in steps:
+            if kind == "append":
+                spool.append(arguments[0])
+                written += arguments[0]
+            elif kind == "read":
+                start = min(max(arguments[0], forgotten), len(written))
+                assert spool.read(start, arguments[1]) == written[start : start + arguments[1]]
+            elif kind == "forget":
+                forgotten = max(forgotten, min(arguments[0], len(written)))
+                spool.forget_before(forgotten)
+            else:
+                spool.close()
+                if kind == "crash" and files_of(folder):
+                    # The length of a record that was never written whole.
+                    with (folder / files_of(folder)[-1]).open("ab") as file:
+                        file.write(arguments[0])
+                spool = Spool(folder, segment_records)
+            assert spool.end == len(written)
+        spool.close()
+
+
+def test_records_are_numbered_from_zero_and_read_in_any_portion(folder):
+    spool = Spool(folder)
+    spool.append([b"a", b"b", b"c"])
+    assert spool.read(0, 2) == [b"a", b"b"]
+    assert spool.read(2, 10) == [b"c"]
+    assert spool.read(3, 10) == []
+    assert spool.read(1, 1) == [b"b"]
+
+
+def test_record_written_in_half_is_cut_off(folder):
+    spool = Spool(folder)
+    spool.append([b"whole"])
+    spool.close()
+    with (folder / files_of(folder)[0]).open("ab") as file:
+        file.write(b"\x09\x00\x00\x00half")
+    spool = Spool(folder)
+    assert spool.end == 1
+    spool.append([b"next"])
+    assert spool.read(0, 10) == [b"whole", b"next"]
+
+
+def test_every_cut_of_the_last_record_is_recovered(tmp_path):
+    whole = tmp_path / "whole"
+    spool = Spool(whole)
+    spool.append([b"one", b"two"])
+    spool.close()
+    content = (whole / files_of(whole)[0]).read_bytes()
+    for size in range(7, len(content)):
+        folder = tmp_path / f"cut-{size}"
+        folder.mkdir()
+        (folder / files_of(whole)[0]).write_bytes(content[:size])
+        assert Spool(folder).read(0, 10) == [b"one"]
+
+
+def test_segments_are_removed_when_nothing_in_them_is_needed(folder):
+    spool = Spool(folder, segment_records=2)
+    for number in range(6):
+        spool.append([str(number).encode()])
+    assert len(files_of(folder)) == 3
+    spool.forget_before(3)
+    assert len(files_of(folder)) == 2
+    assert spool.read(3, 10) == [b"3", b"4", b"5"]
+    spool.forget_before(6)
+    assert len(files_of(folder)) == 1
+
+
+def test_reopened_spool_goes_on_numbering_after_old_segments_were_removed(folder):
+    spool = Spool(folder, segment_records=2)
+    for number in range(6):
+        spool.append([str(number).encode()])
+    spool.forget_before(6)
+    spool.close()
+    reopened = Spool(folder, segment_records=2)
+    assert reopened.end == 6
+    reopened.append([b"6"])
+    assert reopened.read(6, 10) == [b"6"]
+
+
+def test_reading_on_does_not_start_from_the_beginning(folder):
+    spool = Spool(folder)
+    spool.append([str(number).encode() for number in range(1000)])
+    portions = [spool.read(start, 100) for start in range(0, 1000, 100)]
+    assert list(itertools.chain(*portions)) == [str(number).encode() for number in range(1000)]
+
+
+def test_segment_that_another_thread_has_just_begun_is_not_read(folder):
+    spool = Spool(folder, segment_records=2)
+    spool.append([b"a", b"b"])
+    spool._roll()
+    assert spool.read(0, 10) == [b"a", b"b"]
