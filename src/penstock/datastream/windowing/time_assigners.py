@@ -39,6 +39,11 @@ class _Tumbling(WindowAssigner[Any, TimeWindow]):
         check_positive(type(self).__name__, "size", self.size)
         check_offset(type(self).__name__, self.offset, "size", self.size)
 
+    @property
+    def slide(self) -> int:
+        """Tumbling windows slide by their size."""
+        return self.size
+
     def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
         return TimeWindowSerializer()
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from penstock.graph.descriptions import WindowDescription
 from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.windowing.aligned import AlignedWindowOperator
 from penstock.runtime.windowing.evicting import EvictingWindowOperator
 from penstock.runtime.windowing.operator import WindowOperator
+from penstock.runtime.windowing.quick import SESSIONS, fires_at_end
+from penstock.runtime.windowing.sessions import SessionWindowOperator
 
 
 def build_window_operator(description: WindowDescription) -> StreamOperator:
-    """The operator that runs `description`."""
+    """The operator that runs `description`: the quickest whose results are those of the general one."""
     if description.evictor is not None:
         return EvictingWindowOperator(description)
-    return WindowOperator(description)
+    if not fires_at_end(description):
+        return WindowOperator(description)
+    if isinstance(description.assigner, SESSIONS):
+        return SessionWindowOperator(description)
+    return AlignedWindowOperator(description)

@@ -38,6 +38,12 @@ class Accumulation(ABC):
         """The same for a pane that is dropped right afterwards, so that nothing need be copied."""
         return self.elements(held)
 
+    def all_elements(self, panes: dict[Any, Any], keys: list[Any], is_last: bool) -> list[Any]:
+        """What the panes of `keys` amount to, one after the other."""
+        elements_of = self.last_elements if is_last else self.elements
+        held = [panes[key] for key in keys if panes.get(key) is not None]
+        return [element for each in held for element in elements_of(each) or ()]
+
     def elements_of_nothing(self) -> list[Any]:
         """What the window function gets for a pane that an evictor has emptied."""
         return []
@@ -67,6 +73,9 @@ class Reducing(Accumulation):
 
     def elements(self, held: Any) -> list[Any] | None:
         return [held]
+
+    def all_elements(self, panes: dict[Any, Any], keys: list[Any], is_last: bool) -> list[Any]:
+        return [panes[key] for key in keys if panes.get(key) is not None]
 
     def add_all(self, panes: dict[Any, Any], keys: list[Any], values: list[Any]) -> list[Any]:
         opened = []

@@ -27,6 +27,7 @@ class WindowEvaluation:
 
     def __init__(self, description: WindowDescription) -> None:
         self.function = description.window_function
+        self._has_clear = isinstance(self.function, ProcessWindowFunction | ProcessAllWindowFunction)
         self._is_all = description.is_all
 
     def open(self, runtime_context: RuntimeContext, context: ProcessContext) -> None:
@@ -41,7 +42,7 @@ class WindowEvaluation:
 
     def clear(self, window: Window) -> None:
         """Tell the function that the window is gone for good."""
-        if isinstance(self.function, ProcessWindowFunction | ProcessAllWindowFunction):
+        if self._has_clear:
             self.function.clear(self._context.at(window))
 
     def _evaluation(self) -> Evaluate:

@@ -1,0 +1,136 @@
+"""The quick window operator for tumbling and sliding windows that fire at their end: what most jobs use.
+
+The elements of a batch are dealt to their windows first and added window by window, in order of arrival; timers are
+set at once for all keys that are new to a window; and a window fires for all its keys at once. Elements of windows that
+have fired already and wait for late elements take the general way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+from penstock.common.constants import MIN_LONG_VALUE
+from penstock.datastream.window import Window
+from penstock.runtime.batch import Batch
+from penstock.runtime.windowing.panes import PlainPanes
+from penstock.runtime.windowing.quick import QuickWindowOperator
+
+
+class _Share(NamedTuple):
+    """The part of a batch that belongs to one open window."""
+
+    keys: list[Any]
+    values: list[Any]
+
+
+class _Slot(NamedTuple):
+    """A span of time in which all elements belong to the same windows: those still open, and those that have fired."""
+
+    start: int
+    end: int
+    open: list[_Share]
+    fired: list[Window]
+
+
+class AlignedWindowOperator(QuickWindowOperator):
+    """Runs tumbling and sliding windows with their own trigger."""
+
+    def open(self) -> None:
+        super().open()
+        self._table = cast(PlainPanes, self.panes).table
+
+    # --- elements --------------------------------------------------------------------------------------------------
+
+    def process_quickly(self, batch: Batch) -> None:
+        keys = self.keys_of(batch)
+        if self.is_event_time:
+            self._deal(keys, batch.values, cast("Sequence[int]", batch.timestamps))
+        else:
+            for window in self.assigner.assign_windows(None, MIN_LONG_VALUE, self.assigner_context):
+                self._add(window, keys, batch.values)
+
+    def _deal(self, keys: list[Any], values: list[Any], timestamps: Sequence[int]) -> None:
+        """Deal the elements to their windows, then add each window's share."""
+        shares: dict[Window, _Share] = {}
+        slots: dict[int, _Slot] = {}
+        slot = self._slot_of(values[0], timestamps[0], slots, shares)
+        if len(slot.open) == 1 and not slot.fired and slot.start <= min(timestamps) and max(timestamps) < slot.end:
+            self._add(next(iter(shares)), keys, values)
+            return
+        start, end, open_shares, fired = slot
+        for key, value, timestamp in zip(keys, values, timestamps, strict=True):
+            if not start <= timestamp < end:
+                start, end, open_shares, fired = self._slot_of(value, timestamp, slots, shares)
+            for share_keys, share_values in open_shares:
+                share_keys.append(key)
+                share_values.append(value)
+            if fired or not open_shares:
+                self.backend.current_key = key
+                self._add_late(value, timestamp, fired, not open_shares)
+        for window, share in shares.items():
+            self._add(window, share.keys, share.values)
+
+    def _slot_of(self, value: Any, timestamp: int, slots: dict[int, _Slot], shares: dict[Window, _Share]) -> _Slot:
+        """The slot of `timestamp`. Slots begin and end where windows do: once or twice in each slide."""
+        assigner = self.assigner
+        into_slide = (timestamp - assigner.offset) % assigner.slide
+        window_end = assigner.size % assigner.slide
+        is_after_end = into_slide >= window_end
+        start = timestamp - into_slide + (window_end if is_after_end else 0)
+        slot = slots.get(start)
+        if slot is None:
+            end = timestamp - into_slide + (assigner.slide if is_after_end else window_end)
+            windows = assigner.assign_windows(value, timestamp, self.assigner_context)
+            live = [window for window in windows if not self.is_window_late(window)]
+            fired = [window for window in live if window.max_timestamp() <= self.timers.current_watermark]
+            mine = [shares.setdefault(window, _Share([], [])) for window in live if window not in fired]
+            slot = slots[start] = _Slot(start, end, mine, fired)
+        return slot
+
+    def _add_late(self, value: Any, timestamp: int, fired: list[Window], is_nowhere_open: bool) -> None:
+        """An element of the current key of which some or all windows have ended."""
+        for window in fired:
+            self.add_to_pane(window, value, timestamp, timestamp)
+        if is_nowhere_open and not fired and self.is_element_late(timestamp):
+            self.skip_late(value, timestamp)
+
+    def _add(self, window: Window, keys: list[Any], values: list[Any]) -> None:
+        """Add elements to their panes of an open window, and set the timers of panes that were empty."""
+        panes = self._table.entries.setdefault(window, {})
+        opened = self.accumulation.add_all(panes, keys, values)
+        self._table.changed[window].update(keys)
+        if opened:
+            for time in self.timer_times(window):
+                self.queue.add_all(time, opened, window)
+
+    # --- time ------------------------------------------------------------------------------------------------------
+
+    def on_window_timers(self, time: int, window: Window, keys: list[Any]) -> None:
+        fires, is_last = time == window.max_timestamp(), time == self.cleanup_time(window)
+        panes = self._table.entries.get(window, {})
+        if self.evaluation.function is not None:
+            self._evaluate_all(window, panes, keys, fires, is_last)
+        elif fires:
+            results = self.accumulation.all_elements(panes, keys, is_last)
+            self.output.collect_batch(results, [window.max_timestamp()] * len(results))
+        if is_last:
+            self._drop_all(window, panes, keys)
+
+    def _evaluate_all(self, window: Window, panes: dict[Any, Any], keys: list[Any], fires: bool, is_last: bool) -> None:
+        elements_of = self.accumulation.last_elements if is_last else self.accumulation.elements
+        for key in keys:
+            self.backend.current_key = key
+            held = panes.get(key)
+            elements = elements_of(held) if fires and held is not None else None
+            if elements is not None:
+                self.emit(window, elements)
+            if is_last:
+                self.evaluation.clear(window)
+
+    def _drop_all(self, window: Window, panes: dict[Any, Any], keys: list[Any]) -> None:
+        for key in keys:
+            panes.pop(key, None)
+        if not panes:
+            self._table.entries.pop(window, None)
+        self._table.changed[window].update(keys)

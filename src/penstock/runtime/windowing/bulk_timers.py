@@ -1,0 +1,58 @@
+"""Timers set and fired for many keys of one window at a time.
+
+They are the same timers, in the same table, as the general operator sets one by one: either can go on from the state
+of the other.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable
+from typing import Any, cast
+
+from penstock.datastream.window import Window
+from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.table import StateTable
+from penstock.runtime.timers import OnTimer, TimerQueue
+
+OnWindowTimers = Callable[[int, Window, list[Any]], None]
+"""Called with the time, the window, and the keys whose timers for it fire."""
+
+
+class BulkTimerQueue(TimerQueue):
+    """A timer queue that hands out all keys of one time and window at once."""
+
+    def __init__(self, table: StateTable, on_window_timers: OnWindowTimers) -> None:
+        super().__init__(table)
+        self._on_window_timers = on_window_timers
+
+    def add(self, timestamp: int, key: Any, namespace: Hashable) -> None:
+        bucket = (timestamp, namespace)
+        waiting = self._table.entries.get(bucket)
+        if waiting is None:
+            self._push(bucket)
+            self._table.entries[bucket] = {key: True}
+        else:
+            waiting[key] = True
+        self._table.changed[bucket].add(key)
+
+    def add_all(self, time: int, keys: list[Any], window: Hashable) -> None:
+        bucket = (time, window)
+        waiting = self._table.entries.get(bucket)
+        if waiting is None:
+            self._push(bucket)
+            self._table.entries[bucket] = dict.fromkeys(keys, True)
+        else:
+            waiting.update(dict.fromkeys(keys, True))
+        self._table.changed[bucket].update(keys)
+
+    def fire_until(self, time: int, backend: KeyedStateBackend, on_timer: OnTimer) -> int:
+        fired = 0
+        while self._heap and self._heap[0][0] <= time:
+            due, _, window = heapq.heappop(self._heap)
+            waiting = self._table.entries.pop((due, window), None)
+            if waiting is not None:
+                self._table.changed[(due, window)].update(waiting)
+                self._on_window_timers(due, cast(Window, window), list(waiting))
+                fired += len(waiting)
+        return fired

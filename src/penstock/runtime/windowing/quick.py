@@ -1,0 +1,92 @@
+"""What the quick window operators share: when they may be used, and timers that fire window by window."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from penstock.common.constants import MAX_LONG_VALUE
+from penstock.datastream.window import (
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    ProcessingTimeSessionWindows,
+    ProcessingTimeTrigger,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    Window,
+)
+from penstock.graph.descriptions import WindowDescription
+from penstock.runtime.batch import Batch
+from penstock.runtime.timers import TIMER_TABLE_PREFIX, InternalTimerService
+from penstock.runtime.windowing.bulk_timers import BulkTimerQueue
+from penstock.runtime.windowing.operator import TIMER_SERVICE, WindowOperator
+
+ALIGNED = (
+    TumblingEventTimeWindows,
+    SlidingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    SlidingProcessingTimeWindows,
+)
+SESSIONS = (
+    EventTimeSessionWindows,
+    DynamicEventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+)
+
+
+def fires_at_end(description: WindowDescription) -> bool:
+    """True for the time windows of this library with their own trigger and no evictor.
+
+    Nothing can happen to a pane of theirs before its window ends but that elements are added to it; it fires once at
+    the end, and then again with every late element until it is dropped. Subclasses may do otherwise: they do not count.
+    """
+    assigner = description.assigner
+    if type(assigner) not in (*ALIGNED, *SESSIONS) or description.evictor is not None:
+        return False
+    return type(description.trigger) is (EventTimeTrigger if assigner.is_event_time() else ProcessingTimeTrigger)
+
+
+class QuickWindowOperator(WindowOperator):
+    """A window operator for descriptions that `fires_at_end` is True for."""
+
+    def __init__(self, description: WindowDescription) -> None:
+        super().__init__(description)
+        self.kept_ms = self.lateness_ms if self.is_event_time else 0
+        """How long a pane is kept after the end of its window."""
+
+    def open_timers(self) -> InternalTimerService:
+        service = super().open_timers()
+        domain = "event-time" if self.is_event_time else "processing-time"
+        table = self.backend.table(f"{TIMER_TABLE_PREFIX}{TIMER_SERVICE}/{domain}")
+        self.queue = BulkTimerQueue(table, self.on_window_timers)
+        if self.is_event_time:
+            service.event_time = self.queue
+        else:
+            service.processing_time = self.queue
+        return service
+
+    def process_elements(self, batch: Batch) -> None:
+        if self.is_event_time and (batch.timestamps is None or None in batch.timestamps):
+            super().process_elements(batch)  # Says which element has no event time.
+        else:
+            self.process_quickly(batch)
+
+    @abstractmethod
+    def process_quickly(self, batch: Batch) -> None:
+        """Process a batch whose elements have all the timestamps they need."""
+
+    @abstractmethod
+    def on_window_timers(self, time: int, window: Window, keys: list[Any]) -> None:
+        """The timers of `keys` for `window` fire: at the end of the window, at its cleanup time, or both in one."""
+
+    def timer_times(self, window: Window) -> tuple[int, ...]:
+        """When the timers of a pane are due: at the end of its window, and at its cleanup time."""
+        end = window.max_timestamp()
+        if not self.kept_ms or end + self.kept_ms >= MAX_LONG_VALUE:
+            return (end,)
+        return end, end + self.kept_ms
