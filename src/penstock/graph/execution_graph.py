@@ -55,8 +55,11 @@ class Execution:
     attempt: int
     state: ExecutionState = ExecutionState.CREATED
 
+    def may_become(self, state: ExecutionState) -> bool:
+        return state in _LEGAL[self.state]
+
     def transition_to(self, state: ExecutionState) -> None:
-        if state not in _LEGAL[self.state]:
+        if not self.may_become(state):
             raise IllegalTransitionError(f"an execution cannot go from {self.state.value} to {state.value}")
         self.state = state
 
@@ -124,4 +127,11 @@ class ExecutionGraph:
         for vertex in self.vertices():
             for state in states:
                 if not vertex.state.is_terminal:
+                    vertex.current.transition_to(state)
+
+    def cancel_all(self) -> None:
+        """Every subtask that has not ended becomes CANCELED; one that was never deployed at once, as in Flink."""
+        for vertex in self.vertices():
+            for state in (ExecutionState.CANCELING, ExecutionState.CANCELED):
+                if vertex.current.may_become(state):
                     vertex.current.transition_to(state)

@@ -133,7 +133,7 @@ class JobMaster:
                     continue
             break
         if self._is_cancelled:
-            self.execution_graph.transition_all(ExecutionState.CANCELING, ExecutionState.CANCELED)
+            self.execution_graph.cancel_all()
             self.status = JobStatus.CANCELED
         else:
             self.status = JobStatus.FINISHED

@@ -75,6 +75,19 @@ def test_transition_of_all_leaves_out_what_has_ended():
     assert (first.state, second.state) == (ExecutionState.FAILED, ExecutionState.DEPLOYING)
 
 
+@given(st.lists(states, max_size=8))
+def test_cancelling_ends_every_subtask_from_any_state(requests):
+    graph = ExecutionGraph(small_job())
+    for request in requests:
+        for vertex in graph.vertices():
+            if is_legal(vertex.state, request):
+                vertex.current.transition_to(request)
+    before = [vertex.state for vertex in graph.vertices()]
+    graph.cancel_all()
+    after = [state if state.is_terminal else ExecutionState.CANCELED for state in before]
+    assert [vertex.state for vertex in graph.vertices()] == after
+
+
 def test_end_states_are_the_three_that_nothing_leaves():
     assert {state.value for state in ExecutionState if state.is_terminal} == {"FINISHED", "CANCELED", "FAILED"}
 
