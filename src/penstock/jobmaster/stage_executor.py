@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from penstock.checkpoint.storage import FolderStateStorage
 from penstock.graph.job_graph import DRIVER_STAGE
+from penstock.jobmaster.local_dependencies import LocalDependencies
 from penstock.runtime.failure import TaskFailure
 from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, Row
 from penstock.runtime.stream_task import JobDeployment
-from penstock.runtime.task_host import EpochCommand, StateStorage, TaskAck, TaskHost, forget_run
+from penstock.runtime.task_host import EpochCommand, TaskAck, TaskHost, forget_run
 
 
 class StageExecutor(Protocol):
     """Runs all stages of an epoch that do not run in the driver."""
 
-    def deploy(self, deployment: JobDeployment, storage: StateStorage) -> None:
+    def deploy(self, deployment: JobDeployment, storage: FolderStateStorage) -> None:
         """Make the job known; called again after a restart."""
 
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
@@ -67,14 +69,16 @@ def sort_out(rows: Iterable[Row], result: EpochResult) -> list[Row]:
 class InlineExecutor:
     """All stages in this process, one subtask after the other: a debugger stops in user code."""
 
-    def __init__(self) -> None:
+    def __init__(self, dependencies: LocalDependencies | None = None) -> None:
+        self._dependencies = dependencies
         self._deployment: JobDeployment | None = None
-        self._storage: StateStorage | None = None
+        self._storage: FolderStateStorage | None = None
         self._run_id: str | None = None
         self._is_cancelled = False
 
-    def deploy(self, deployment: JobDeployment, storage: StateStorage) -> None:
-        self._deployment, self._storage = deployment, storage
+    def deploy(self, deployment: JobDeployment, storage: FolderStateStorage) -> None:
+        cached_files = {} if self._dependencies is None else self._dependencies.files
+        self._deployment, self._storage = replace(deployment, cached_files=cached_files), storage
 
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
         assert self._deployment is not None and self._storage is not None
@@ -97,6 +101,8 @@ class InlineExecutor:
     def close(self) -> None:
         if self._run_id is not None:
             forget_run(self._run_id)
+        if self._dependencies is not None:
+            self._dependencies.close()
 
 
 class EpochCancelledError(Exception):

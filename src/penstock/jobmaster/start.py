@@ -14,6 +14,7 @@ from penstock.graph.descriptions import CollectSinkDescription
 from penstock.graph.job_graph import JobGraph
 from penstock.jobmaster.job_master import JobMaster
 from penstock.jobmaster.job_output import CollectedValues
+from penstock.jobmaster.local_dependencies import LocalDependencies
 from penstock.jobmaster.local_job_client import LocalJobClient
 from penstock.jobmaster.stage_executor import InlineExecutor, StageExecutor
 
@@ -26,7 +27,7 @@ def start_job(
 ) -> LocalJobClient:
     """Start the job in a thread of this process."""
     job_id = JobID.generate()
-    executor = build_executor(job_id, job_graph, config, dependencies, spark)
+    executor = build_executor(job_id, job_graph, config, dependencies.with_settings(config), spark)
     master = JobMaster(job_id, job_graph, Configuration(config), executor)
     for vertex in job_graph.vertices:
         for node in vertex.nodes:
@@ -40,7 +41,7 @@ def build_executor(
 ) -> StageExecutor:
     match config.get(keys.TARGET).lower():
         case "inline":
-            return InlineExecutor()
+            return InlineExecutor(LocalDependencies(dependencies, config))
         case "spark" | "local" | "remote":
             module = importlib.import_module(_SPARK_EXECUTOR)
             executor: StageExecutor = module.SparkExecutor(str(job_id), job_graph.job_name, config, dependencies, spark)

@@ -116,7 +116,10 @@ class TaskHost:
         self._command = command
 
     def run(self, stage: int, slot: int, rows: Iterable[Row]) -> Iterator[Row]:
-        """Run every vertex of `stage` that has a subtask `slot`; rows for others pass through."""
+        """Run every vertex of `stage` that has a subtask `slot`; rows for others pass through.
+
+        Nothing is done after a row that carries a failure: the epoch is lost.
+        """
         vertices = {v.id for v in self._deployment.job_graph.vertices if v.stage == stage and slot < v.parallelism}
         mine: dict[int, list[Row]] = {vertex: [] for vertex in sorted(vertices)}
         has_failed = False
@@ -127,7 +130,7 @@ class TaskHost:
                 has_failed = has_failed or row.vertex == FAILURE
                 yield row
         if has_failed:
-            return  # The epoch is lost; there is no point in going on.
+            return
         for vertex in mine:
             yield from self.run_task(vertex, slot, mine[vertex])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -32,8 +33,8 @@ _DEFAULTS = {
 }
 
 
-def get_session(config: Configuration) -> SparkSession:
-    """The running session if there is one, else a new one with the configuration's `spark.` settings.
+def get_session(config: Configuration, jars: Sequence[str] = ()) -> SparkSession:
+    """The running session if there is one, else a new one with these jars and the configuration's `spark.` settings.
 
     Workers run the Python of the driver unless PYSPARK_PYTHON or `python.executable` says otherwise.
     """
@@ -44,16 +45,18 @@ def get_session(config: Configuration) -> SparkSession:
     if SparkSession._instantiatedSession is None:
         find_java()
     builder = SparkSession.builder
-    for key, value in _settings(config).items():
+    for key, value in _settings(config, jars).items():
         builder = builder.config(key, value)
     with quiet_java():
         return builder.getOrCreate()
 
 
-def _settings(config: Configuration) -> dict[str, str]:
+def _settings(config: Configuration, jars: Sequence[str]) -> dict[str, str]:
     settings = dict(_DEFAULTS)
     settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_LOG_CONFIG.as_uri()}"
     settings.update({key: value for key, value in config.to_dict().items() if key.startswith("spark.")})
+    if jars:
+        settings["spark.jars"] = ",".join([*filter(None, [settings.get("spark.jars")]), *jars])
     return settings
 
 

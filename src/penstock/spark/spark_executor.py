@@ -6,21 +6,29 @@ every epoch costs more than running a small one (see docs/architecture.md for th
 
 from __future__ import annotations
 
+import re
 import secrets
 from typing import Any
 
 from pyspark import RDD
 
+from penstock.checkpoint.storage import FolderStateStorage
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import JobExecutionError
 from penstock.datastream.dependencies import JobDependencies
+from penstock.graph.job_graph import JobVertex
 from penstock.jobmaster.stage_executor import EpochCancelledError
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.rows import Row
 from penstock.runtime.stream_task import JobDeployment
-from penstock.runtime.task_host import EpochCommand, StateStorage
+from penstock.runtime.task_host import EpochCommand
+from penstock.spark.dependencies import ship
 from penstock.spark.session import check_working_folder_is_shared, get_session
+from penstock.spark.slot_process import SlotRequest
 from penstock.spark.stage_function import StageFunction, by_subtask, flatten, same, without_key
+
+
+_RAISED = re.compile(r"[\w.]+(Error|Exception|Interrupt): ")
 
 
 class SparkExecutor:
@@ -31,23 +39,24 @@ class SparkExecutor:
     ) -> None:
         self._job_id = job_id
         self._job_name = job_name
-        self._spark = spark if spark is not None else get_session(config)
+        self._spark = spark if spark is not None else get_session(config, dependencies.jars)
         check_working_folder_is_shared(self._spark, config)
         self._context = self._spark.sparkContext
-        self._storage: StateStorage | None = None
+        self._storage: FolderStateStorage | None = None
         self._deployment: Any = None
         self._deployment_id = ""
+        self._stages: list[list[JobVertex]] = []
         self._widths: list[int] = []
         self._is_cancelled = False
-        for path in dependencies.python_files:
-            self._context.addPyFile(path)
+        self._dependencies = ship(self._context, dependencies, config)
 
-    def deploy(self, deployment: JobDeployment, storage: StateStorage) -> None:
+    def deploy(self, deployment: JobDeployment, storage: FolderStateStorage) -> None:
         self._release()
         self._storage = storage
-        self._deployment = self._context.broadcast(encode_in_driver(deployment))
+        self._deployment = self._context.broadcast(self._dependencies.around(encode_in_driver(deployment)))
         self._deployment_id = secrets.token_hex(8)
-        self._widths = [max(vertex.parallelism for vertex in stage) for stage in deployment.job_graph.stages()]
+        self._stages = deployment.job_graph.stages()
+        self._widths = [max(vertex.parallelism for vertex in stage) for stage in self._stages]
 
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
         self._context.setJobGroup(self._job_id, self._job_name, interruptOnCancel=True)
@@ -83,7 +92,8 @@ class SparkExecutor:
 
     def _function(self, command: EpochCommand, stage: int) -> StageFunction:
         assert self._storage is not None
-        return StageFunction(self._deployment_id, self._deployment, self._storage, command, stage)
+        request = SlotRequest(stage, 0, self._deployment_id, self._storage, command)
+        return StageFunction(request, self._deployment, frozenset(vertex.id for vertex in self._stages[stage]))
 
     def cancel(self) -> None:
         self._is_cancelled = True
@@ -101,5 +111,8 @@ class SparkExecutor:
 def _reason(error: Exception) -> str:
     """The line of Spark's long message that tells what happened."""
     java = getattr(error, "java_exception", None)
-    lines = str(java.getMessage() if java is not None else error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    text = str(java.getMessage() if java is not None else error).strip()
+    lines = [line for line in text.splitlines() if line.strip()] or [type(error).__name__]
+    # What a Python worker raised ends with the exception itself; Java's messages begin with what matters.
+    raised = [line for line in lines if _RAISED.match(line)]
+    return raised[-1].strip() if raised else lines[0]

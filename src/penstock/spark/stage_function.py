@@ -1,43 +1,45 @@
-"""What a Spark task runs: one slot of one stage."""
+"""What a Spark task runs: it passes one slot's rows on to the slot's process."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.runtime.rows import Row
-from penstock.runtime.stream_task import JobDeployment
-from penstock.runtime.task_host import EpochCommand, StateStorage, TaskHost
-
-# A worker serves many epochs: the deployments it has unpacked, newest last.
-_deployments: dict[str, JobDeployment] = {}
-_MOST_DEPLOYMENTS = 8
+from penstock.common.exceptions import JobExecutionError
+from penstock.runtime.rows import FAILURE, Row
+from penstock.spark.slot_process import SlotRequest, run_in_slot_process
 
 
 @dataclass(frozen=True)
 class StageFunction:
-    """Picklable, and small: the job itself is a Spark broadcast that a worker unpacks once."""
+    """Picklable, and small: the job itself is a Spark broadcast that only a new slot process asks for."""
 
-    deployment_id: str
+    request: SlotRequest
     deployment: Any
     """A Spark broadcast of the pickled JobDeployment."""
-    storage: StateStorage
-    command: EpochCommand
-    stage: int
+    vertices: frozenset[int]
+    """The vertices of the stage; rows for others pass through."""
 
     def __call__(self, slot: int, rows: Iterable[Row]) -> Iterator[Row]:
-        return TaskHost(self._unpacked(), self.storage, self.command).run(self.stage, slot, rows)
+        mine: list[Row] = []
+        has_failed = False
+        for row in rows:
+            if row.vertex in self.vertices:
+                mine.append(row)
+            else:
+                has_failed = has_failed or row.vertex == FAILURE
+                yield row
+        if not has_failed:
+            yield from self._run(slot, mine)
 
-    def _unpacked(self) -> JobDeployment:
-        known = _deployments.get(self.deployment_id)
-        if known is None:
-            known = pickle.loads(self.deployment.value)
-            while len(_deployments) >= _MOST_DEPLOYMENTS:
-                del _deployments[next(iter(_deployments))]
-            _deployments[self.deployment_id] = known
-        return known
+    def _run(self, slot: int, rows: list[Row]) -> Iterator[Row]:
+        try:
+            yield from run_in_slot_process(self.request.for_slot(slot), rows, lambda: self.deployment.value)
+        except (EOFError, ConnectionError) as error:
+            raise JobExecutionError(
+                f"the process of slot {slot} ended in the middle of an epoch; it was killed, or a user function ended it"
+            ) from error
 
 
 def flatten(parts: Iterable[list[Row]]) -> Iterator[Row]:
