@@ -27,7 +27,6 @@ from penstock.spark.session import check_working_folder_is_shared, get_session
 from penstock.spark.slot_process import SlotRequest
 from penstock.spark.stage_function import StageFunction, by_subtask, flatten, same, without_key
 
-
 _RAISED = re.compile(r"[\w.]+(Error|Exception|Interrupt): ")
 
 

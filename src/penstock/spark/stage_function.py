@@ -38,7 +38,7 @@ class StageFunction:
             yield from run_in_slot_process(self.request.for_slot(slot), rows, lambda: self.deployment.value)
         except (EOFError, ConnectionError) as error:
             raise JobExecutionError(
-                f"the process of slot {slot} ended in the middle of an epoch; it was killed, or a user function ended it"
+                f"the process of slot {slot} ended in the middle of an epoch: it was killed, or user code ended it"
             ) from error
 
 
