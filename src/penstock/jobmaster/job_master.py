@@ -104,12 +104,14 @@ class JobMaster:
         return Path(tempfile.mkdtemp(prefix=f"penstock-{str(self.job_id)[:8]}-", dir=parent))
 
     def _start_sources(self, folder: Path) -> None:
+        # A batch job is one epoch: its keyed operators begin when they have all their input.
+        max_records = None if self.job_graph.is_batch else self._config.get(keys.EPOCH_MAX_RECORDS)
         for vertex in self.job_graph.vertices:
             operator = vertex.head.operator
             if isinstance(operator, SourceDescription):
                 spool = folder / "spool" / vertex.head.operator_id
                 coordinator = build_source_coordinator(
-                    operator, vertex.parallelism, spool, self._notify, self._config.get(keys.EPOCH_MAX_RECORDS)
+                    operator, vertex.parallelism, spool, self._notify, max_records
                 )
                 self._sources[vertex.id] = coordinator
                 coordinator.start()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from penstock.graph.descriptions import SourceDescription
-from penstock.graph.job_graph import JobGraph, JobVertex
+from penstock.graph.descriptions import SourceDescription, WindowDescription
+from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.batch import Output
 from penstock.runtime.chain_compiler import FusedOperator, is_fusable
+from penstock.runtime.combining import CombiningEdgeTarget
 from penstock.runtime.operators import build_operator
 from penstock.runtime.operators.base import DriverReport, OperatorContext, StreamOperator, TaskInfo
 from penstock.runtime.operators.watermarks import TimestampsAndWatermarksOperator
@@ -32,6 +33,7 @@ class OperatorChain:
         clock: Callable[[], int],
         current_channel: Callable[[], tuple[int, int]],
         ready: list[Row],
+        cached_files: dict[str, str],
     ) -> None:
         self._job_graph = job_graph
         self._vertex = vertex
@@ -39,6 +41,7 @@ class OperatorChain:
         self._clock = clock
         self._current_channel = current_channel
         self._ready = ready
+        self._cached_files = cached_files
         self.report = DriverReport()
         self.contexts: dict[str, OperatorContext] = {}
         self.operators: list[StreamOperator] = []
@@ -84,7 +87,13 @@ class OperatorChain:
 
     def _context(self, node: StreamNode) -> OperatorContext:
         context = OperatorContext(
-            self._task, node.name, node.operator_id, self._clock, self.report, current_channel=self._current_channel
+            self._task,
+            node.name,
+            node.operator_id,
+            self._clock,
+            self.report,
+            cached_files=self._cached_files,
+            current_channel=self._current_channel,
         )
         self.contexts[node.operator_id] = context
         return context
@@ -102,17 +111,18 @@ class OperatorChain:
                 yield chained.side_tag, ChainTarget(self._build(self._nodes[chained.target]))
         for edge in self._job_graph.out_edges(self._vertex.id):
             if edge.source_node == node.id:
-                receiver = self._job_graph.vertices[edge.target_vertex]
-                target = EdgeTarget(
-                    edge,
-                    self._task.subtask,
-                    self._task.parallelism,
-                    receiver.parallelism,
-                    receiver.max_parallelism,
-                    self._ready,
-                )
+                target = self._edge_target(edge)
                 self.edges.append(target)
                 yield edge.side_tag, target
+
+    def _edge_target(self, edge: JobEdge) -> EdgeTarget:
+        receiver = self._job_graph.vertices[edge.target_vertex]
+        parallelism = receiver.parallelism, receiver.max_parallelism
+        sender = edge, self._task.subtask, self._task.parallelism
+        window = receiver.head.operator
+        if isinstance(window, WindowDescription) and window.combines and not window.is_all:
+            return CombiningEdgeTarget(*sender, *parallelism, self._ready, window)
+        return EdgeTarget(*sender, *parallelism, self._ready)
 
     def each(self, step: Callable[[StreamOperator], None]) -> None:
         """Do `step` to every operator, first to last, and let what it emitted flow on before the next one's turn."""

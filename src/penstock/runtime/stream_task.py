@@ -28,6 +28,8 @@ class JobDeployment:
     job_graph: JobGraph
     attempt: int = 0
     job_parameters: dict[str, str] = field(default_factory=dict)
+    cached_files: dict[str, str] = field(default_factory=dict)
+    """Local paths by name, where the task runs."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,9 @@ class StreamTask:
         self._ended: set[int] = set()
         self._current = (0, 1)
         self.is_finished = False
-        self.chain = OperatorChain(job_graph, vertex, self.info, clock, lambda: self._current, self._ready)
+        self.chain = OperatorChain(
+            job_graph, vertex, self.info, clock, lambda: self._current, self._ready, deployment.cached_files
+        )
         self._records_in = 0
         self._was_touched = False
         self._sorted: SortedInput | None = None
