@@ -79,6 +79,12 @@ EPOCH_MAX_RECORDS = (
         "the most records that a source subtask reads in one epoch; a bounded source is read in one epoch unless set"
     )
 )
+COMBINE = (
+    _key("penstock.combine.enabled")
+    .boolean_type()
+    .default_value(True)
+    .with_description("reduce the elements of a window before they are exchanged, where the result is the same")
+)
 WORKING_DIR = (
     _key("penstock.working-dir")
     .string_type()

@@ -75,7 +75,7 @@ def _add(
     is_ordered: bool,
 ) -> DataStream:
     if not isinstance(function, AsyncFunction):
-        raise TypeError(f"an async wait needs an AsyncFunction[Any, Any], got {type(function).__name__}")
+        raise TypeError(f"an async wait needs an AsyncFunction, got {type(function).__name__}")
     if capacity < 1:
         raise InvalidProgramError(f"the capacity of an async wait must be at least 1, got {capacity}")
     description = AsyncDescription(function, to_milliseconds(timeout), capacity, is_ordered, retry)

@@ -125,6 +125,8 @@ class WindowDescription(KeyedDescription):
     window_function: Any = None
     is_all: bool = False
     """True for window_all: the window function is called without a key."""
+    combines: bool = False
+    """True if elements may be reduced before they reach the operator: the result does not depend on the grouping."""
 
 
 # --- two inputs ----------------------------------------------------------------------------------------------------

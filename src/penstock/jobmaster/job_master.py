@@ -53,6 +53,7 @@ class JobMaster:
         self._changed = threading.Condition()
         self._is_cancelled = False
         self._epoch = 0
+        self._completed = 0
         self._book = HandleBook()
         self._sources: dict[int, SourceCoordinator] = {}
         self._positions: dict[int, Any] = {}
@@ -199,7 +200,7 @@ class JobMaster:
         is_last = all(source.is_exhausted for source in self._sources.values())
         self._epoch += 1
         command = EpochCommand(
-            self._epoch, run_id, secrets.token_hex(4), self._book.orders(), now_ms, keeps_state=not is_last
+            self._epoch, run_id, secrets.token_hex(4), self._book.orders(), now_ms, self._completed, not is_last
         )
         host = TaskHost(deployment, self._storage, command)
         result = run_whole_epoch(self._executor, host, deployment, command, source_rows)
@@ -226,6 +227,7 @@ class JobMaster:
             )
 
     def _complete(self, acks: list[TaskAck]) -> None:
+        self._completed = self._epoch
         for name in self._book.complete(acks):
             self._storage.delete(name)
         for vertex, source in self._sources.items():

@@ -96,7 +96,7 @@ def _pack(timestamps: list[int | None] | None) -> Any:
     if timestamps is None:
         return None
     try:
-        return array("q", timestamps)  # type: ignore[arg-type]
+        return array("q", timestamps)
     except TypeError:
         return timestamps
 

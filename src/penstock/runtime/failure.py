@@ -40,7 +40,7 @@ class TaskFailure:
             return None
         try:
             loaded: BaseException = pickle.loads(self.pickled_exception)
-        except Exception:  # noqa: BLE001 - a user's exception class may fail to load in any way; the text says it all
+        except Exception:  # A user's exception class may fail to load in any way; the text says it all
             return None
         return loaded
 
@@ -109,7 +109,7 @@ def short_repr(value: Any) -> str:
     """The repr of a record, cut where it gets long; a repr that fails itself must not hide the failure."""
     try:
         text = repr(value)
-    except Exception as exc:  # noqa: BLE001
+    except Exception as exc:
         return f"<{type(value).__name__} whose repr() raised {type(exc).__name__}>"
     return text if len(text) <= _LONGEST_RECORD else text[:_LONGEST_RECORD] + "..."
 
@@ -124,5 +124,5 @@ def _is_users(filename: str) -> bool:
 def _pickled(exc: BaseException) -> bytes | None:
     try:
         return bytes(cloudpickle.dumps(exc))
-    except Exception:  # noqa: BLE001 - exceptions may hold anything; the text goes along in any case
+    except Exception:  # Exceptions may hold anything; the text goes along in any case
         return None

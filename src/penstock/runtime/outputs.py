@@ -10,7 +10,7 @@ from penstock.graph.partitioners import connected_downstream
 from penstock.runtime.batch import Batch, Timestamps
 from penstock.runtime.chunk import ChunkWriter
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.partitioning import build_dealer
+from penstock.runtime.partitioning import Dealt, build_dealer
 from penstock.runtime.rows import Row
 
 CHUNK_RECORDS = 8192
@@ -63,7 +63,11 @@ class EdgeTarget:
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
         self.records_out += len(values)
-        for target, batch in self.dealer.deal(values, timestamps):
+        self.send(self.dealer.deal(values, timestamps))
+
+    def send(self, dealt: Dealt) -> None:
+        """Put dealt batches into their channels' chunks, and full chunks on their way."""
+        for target, batch in dealt:
             writer = self._writers[target]
             writer.add_batch(*_columns(batch))
             if writer.size >= CHUNK_RECORDS:

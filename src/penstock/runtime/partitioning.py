@@ -89,8 +89,12 @@ class ByKeyGroup(Dealer):
         self._group_of = KeyGroupCache(max_parallelism)
 
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
-        select, owners, group_of = self._key_selector, self._owners, self._group_of
-        keys = [select(value) for value in values]
+        select = self._key_selector
+        return self.deal_keyed([select(value) for value in values], values, timestamps)
+
+    def deal_keyed(self, keys: list[Any], values: list[Any], timestamps: Timestamps | None) -> Dealt:
+        """Deal values whose keys are known."""
+        owners, group_of = self._owners, self._group_of
         if self._targets > 1:
             return _deal_by([owners[group_of(key)] for key in keys], self._targets, values, timestamps, keys)
         # One target takes all, but a key that cannot be a key must fail here, where key_by is named in the error.

@@ -85,6 +85,7 @@ class StreamTask:
             job_graph, vertex, self.info, clock, lambda: self._current, self._ready, deployment.cached_files
         )
         self._records_in = 0
+        self._notified = 0
         self._was_touched = False
         self._sorted: SortedInput | None = None
         """In batch mode, where a keyed task gathers its input until all of it is there."""
@@ -225,6 +226,13 @@ class StreamTask:
             rows = self._ready.copy()
             self._ready.clear()
             yield from rows
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Tell the operators, once for each checkpoint; it is told at the beginning of the next epoch."""
+        if checkpoint_id > self._notified and not self.is_finished:
+            self._notified = checkpoint_id
+            for operator in self.chain.operators:
+                operator.notify_checkpoint_complete(checkpoint_id)
 
     # --- the end of an epoch ---------------------------------------------------------------------------------------
 

@@ -54,6 +54,8 @@ class EpochCommand:
     """By (vertex, subtask)."""
     now_ms: int
     """The driver's clock when the epoch began."""
+    completed_epoch: int = 0
+    """The last epoch that all subtasks have acknowledged; 0 for none."""
     keeps_state: bool = True
     """False if the job ends with this epoch: no state is written."""
 
@@ -147,6 +149,7 @@ class TaskHost:
                 kept = self._build(vertex, subtask, order)
             else:
                 kept.clock.start(self._command.now_ms)
+            kept.task.notify_checkpoint_complete(self._command.completed_epoch)
             yield from kept.task.run_epoch(rows)
             handle = self._save(kept.task, vertex, subtask, order)
             outcome = kept.task.outcome()

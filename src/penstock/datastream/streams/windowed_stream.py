@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common import config_keys as keys
 from penstock.common.exceptions import InvalidProgramError
 from penstock.common.time import to_milliseconds
 from penstock.common.typeinfo import TypeInformation
@@ -11,6 +12,7 @@ from penstock.datastream.fields import AggregationKind, Field, FieldAggregation
 from penstock.datastream.functions import (
     AggregateFunction,
     AllWindowFunction,
+    Function,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
     ReduceFunction,
@@ -21,6 +23,7 @@ from penstock.datastream.streams.data_stream import DataStream, check_function
 from penstock.datastream.window import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
+    EventTimeTrigger,
     Evictor,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
@@ -28,6 +31,7 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
     WindowAssigner,
+    WindowStagger,
 )
 from penstock.graph.descriptions import WindowDescription
 
@@ -167,9 +171,30 @@ class _Windowed:
             late_tag=self._late_tag,
             window_function=window_function,
             is_all=self._is_all,
+            combines=self._can_combine(trigger, contents.get("reduce_function")),
             **contents,
         )
         return self._add(description, output_type, self._text(description))
+
+    def _can_combine(self, trigger: Trigger[Any, Any], reduce_function: Any) -> bool:
+        """True if reducing before the exchange gives the same result: the window fires once, at its end.
+
+        As in Flink, a reduce function is taken to be associative. One with a life of its own (`open`) is left alone.
+        """
+        assigner = self._assigner
+        return (
+            self.get_execution_environment().get_configuration().get(keys.COMBINE)
+            and isinstance(assigner, (TumblingEventTimeWindows, SlidingEventTimeWindows))
+            and type(assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
+            and assigner.size % assigner.slide == 0
+            and getattr(assigner, "window_stagger", WindowStagger.ALIGNED) is WindowStagger.ALIGNED
+            and type(trigger) is EventTimeTrigger
+            and self._evictor is None
+            and self._allowed_lateness_ms == 0
+            and self._late_tag is None
+            and reduce_function is not None
+            and getattr(type(reduce_function), "open", Function.open) is Function.open
+        )
 
     def _add(self, description: WindowDescription, output_type: TypeInformation | None, text: str) -> DataStream:
         raise NotImplementedError

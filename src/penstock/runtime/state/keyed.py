@@ -248,8 +248,8 @@ class HeapMapState(_View, MapState[K, V]):
     def is_empty(self) -> bool:
         return not self._map()
 
-    def __getitem__(self, key: K) -> V:
-        return self._map()[key]
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
 
     def __setitem__(self, key: K, value: V) -> None:
         self.put(key, value)

@@ -80,13 +80,13 @@ class HeapBroadcastState(BroadcastState[Any, Any]):
         return list(self.entries.values())
 
     def __getitem__(self, key: Any) -> Any:
-        return self.entries[key]
+        return self.get(key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.put(key, value)
 
     def __delitem__(self, key: Any) -> None:
-        del self.entries[key]
+        self.remove(key)
 
     def __contains__(self, key: Any) -> bool:
         return key in self.entries
