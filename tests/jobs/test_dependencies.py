@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import uuid
 import zipfile
 from pathlib import Path
@@ -163,3 +165,38 @@ def test_a_python_inside_an_archive_is_refused(spark, tmp_path):
     env.from_collection([1]).print()
     with pytest.raises(UnsupportedFeatureError, match=r"a Python from an archive .*spark\.archives"):
         env.execute()
+
+
+_ON_A_CLUSTER = """
+import sys
+from pathlib import Path
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+
+folder = sys.argv[1]
+env = StreamExecutionEnvironment.get_execution_environment(
+    Configuration.from_dict({"spark.master": "local-cluster[1,1,1024]", "penstock.working-dir": folder})
+)
+env.add_python_file(f"{folder}/of_the_job.py")
+env.add_python_archive(f"{folder}/archive.zip", "unpacked")
+
+def look(_):
+    import penstock, of_the_job
+    return ".zip" in penstock.__path__[0], of_the_job.answer(), Path("unpacked/data.txt").read_text()
+
+print(list(env.from_collection([1, 2]).map(look).set_parallelism(2).execute_and_collect()))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_executors_of_a_cluster_get_the_package_and_all_dependencies(tmp_path):
+    (tmp_path / "of_the_job.py").write_text("def answer(): return 42")
+    with zipfile.ZipFile(tmp_path / "archive.zip", "w") as packed:
+        packed.writestr("data.txt", "unpacked")
+    (tmp_path / "job.py").write_text(_ON_A_CLUSTER)
+    environment = {**os.environ, "SPARK_WORKER_DIR": str(tmp_path / "worker")}
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "job.py"), str(tmp_path)], capture_output=True, text=True, env=environment
+    )
+    assert done.stdout.splitlines() == [str([(True, 42, "unpacked")] * 2)], done.stderr

@@ -28,14 +28,19 @@ _REFUSED: tuple[tuple[tuple[str, ...], bool, str], ...] = (
     (("-s", "--fromSavepoint"), True, "cannot start from a savepoint yet; leave it out to start with empty state"),
     (("-n", "--allowNonRestoredState"), False, "goes with -s, and starting from a savepoint is not there yet"),
     (("-cm", "--claimMode"), True, "goes with -s, and starting from a savepoint is not there yet"),
-    (("-pyarch", "--pyArchives"), True, "does not ship archives yet; unpack them and name the folder with -pyfs"),
-    (("-pyreq", "--pyRequirements"), True, "does not install packages; install them where the job runs"),
-    (("-pyexec", "--pyExecutable"), True, "does not choose a Python; set PYSPARK_PYTHON instead"),
     (("-pyclientexec", "--pyClientExecutable"), True, "does not choose a Python; start penstock with the one you want"),
     (("-c", "--class"), True, "is for Java programs, and Penstock runs Python ones"),
     (("-C", "--classpath"), True, "is for Java programs; name jars with --conf and spark.jars"),
     (("-j", "--jarfile"), True, "is for Java programs, and Penstock runs Python ones"),
 )
+
+
+# Flags that are settings by another name.
+_SETTINGS_BY_FLAG = {
+    "pyarchives": "python.archives",
+    "pyrequirements": "python.requirements",
+    "pyexecutable": "python.executable",
+}
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,9 @@ def program_options(command: F) -> F:
         click.option("-py", "--python", "script", metavar="FILE", help="The job's script; same as naming it last."),
         click.option("-pym", "--pyModule", "module", metavar="NAME", help="The job's module, instead of a script."),
         click.option("-pyfs", "--pyFiles", metavar="A,B", help="Python files' folders or zips to import from."),
+        click.option("-pyarch", "--pyArchives", metavar="A#NAME,B", help="Archives to unpack for the job's functions."),
+        click.option("-pyreq", "--pyRequirements", metavar="FILE#DIR", help="Packages to install for the job (pip)."),
+        click.option("-pyexec", "--pyExecutable", metavar="FILE", help="The Python that runs the job's functions."),
         click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism of the job."),
         click.option("-D", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated."),
         click.option("--conf", type=click.Path(path_type=Path), help="A config.yaml or its folder (weaker than -D)."),
@@ -121,13 +129,18 @@ def read_request(given: dict[str, Any]) -> Request:
         )
     from_file = load_conf_dir() if given["conf"] is None else load_config_file(given["conf"])
     configuration = {**from_file, **dict(_setting(word) for word in given["settings"])}
+    configuration.update({key: given[flag] for flag, key in _SETTINGS_BY_FLAG.items() if given[flag] is not None})
     if given["parallelism"] is not None:
         configuration["parallelism.default"] = str(given["parallelism"])
     if target is not None:
         configuration["execution.target"] = target
     if given["master"] is not None:
         configuration["spark.master"] = given["master"]
-    return Request(_program(given), configuration, given["pyflink"], given["debug"])
+    program = _program(given)
+    if program.python_files:
+        files = [configuration.get("python.files"), *program.python_files]
+        configuration["python.files"] = ",".join(filter(None, files))
+    return Request(program, configuration, given["pyflink"], given["debug"])
 
 
 def _setting(word: str) -> tuple[str, str]:

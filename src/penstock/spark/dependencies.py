@@ -57,13 +57,18 @@ class ShippedDependencies:
         return files
 
     def _enter_archives(self) -> dict[str, str]:
-        """As in Flink, functions find archives by relative paths: the worker's working folder is where they are."""
-        folder = Path(_path_of("archives-" + "-".join(shipped[:8] for shipped, _ in self.archives)))
-        folder.mkdir(exist_ok=True)
+        """As in Flink, functions find archives by relative paths: the worker's working folder is where they are.
+
+        Executors of a cluster work in Spark's folder of files already. They must stay there: their path of Python is
+        relative to it.
+        """
+        folder = Path(_path_of(""))
+        if folder != Path.cwd():
+            folder = folder / ("archives-" + "-".join(shipped[:8] for shipped, _ in self.archives))
+            folder.mkdir(exist_ok=True)
+            os.chdir(folder)
         for shipped, name in self.archives:
-            with contextlib.suppress(FileExistsError):  # Another worker of this machine was here before.
-                (folder / name).symlink_to(_path_of(shipped), target_is_directory=True)
-        os.chdir(folder)
+            _link(folder / name, _path_of(shipped))
         return {name: str(folder / name) for _, name in self.archives}
 
 
@@ -82,6 +87,16 @@ def load_deployment(dependencies: ShippedDependencies, pickled: bytes) -> JobDep
     return replace(pickle.loads(pickled), cached_files=cached_files)
 
 
+def _link(link: Path, folder: str) -> None:
+    with contextlib.suppress(FileExistsError):  # Another worker of this machine was here before.
+        link.symlink_to(folder, target_is_directory=True)
+    if os.readlink(link) != folder:
+        raise ConfigurationError(
+            f"add_python_archive: another job on this Spark session has another archive called '{link.name}'; give a "
+            f"target_dir that only this job uses"
+        )
+
+
 _files_folder: str | None = None
 
 
@@ -89,7 +104,7 @@ def _path_of(name: str) -> str:
     global _files_folder
     if _files_folder is None:
         # On clusters this is relative to where the process started, which archives leave.
-        _files_folder = os.path.abspath(SparkFiles.getRootDirectory())
+        _files_folder = os.path.realpath(SparkFiles.getRootDirectory())
     return os.path.join(_files_folder, name)
 
 

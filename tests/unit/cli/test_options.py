@@ -71,7 +71,16 @@ def test_target_is_a_setting_like_any_other():
 
 def test_python_files_are_split_at_commas():
     Path("lib").mkdir()
-    assert request("-pyfs", "lib,job.py", "job.py").program.python_files == ("lib", "job.py")
+    asked = request("-pyfs", "lib,job.py", "-Dpython.files=more.zip", "job.py")
+    assert asked.program.python_files == ("lib", "job.py")
+    assert asked.configuration == {"python.files": "more.zip,lib,job.py"}
+
+
+def test_flags_of_dependencies_are_settings():
+    asked = request("-pyarch", "a.zip#x", "-pyreq", "r.txt#packages", "-pyexec", "python3", "job.py")
+    assert asked.configuration == {
+        "python.archives": "a.zip#x", "python.requirements": "r.txt#packages", "python.executable": "python3",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("words", [("gone.py",), ("-py", "gone.py"), ("-pyfs", "gone.py", "job.py")])
@@ -102,7 +111,7 @@ def test_wrong_command_lines_are_refused(words, message):
         (("-s", "savepoints/1"), "-s/--fromSavepoint cannot start from a savepoint yet"),
         (("-m", "host:8081"), "-m/--jobmanager needs a session cluster.*--master"),
         (("-t", "remote"), "-t/--target remote is not supported, only local, spark, inline are.*--master"),
-        (("-py", "job.py", "-pyreq", "r.txt"), "-pyreq/--pyRequirements does not install packages"),
+        (("-py", "job.py", "-pyclientexec", "py"), "-pyclientexec/--pyClientExecutable does not choose a Python"),
     ],
 )
 def test_flags_that_cannot_be_honoured_say_what_to_do_instead(words, message):
