@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+import os
 import sys
 from dataclasses import replace
 
@@ -31,6 +33,14 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     if unknown:
         parser.error(f"there is no peer {unknown[0]!r}; there are {', '.join(PEERS)}")
     return parsed
+
+
+def busy_note() -> list[str]:
+    """A warning, if others use this machine."""
+    load = os.getloadavg()[0]
+    if load < 0.5 * (os.cpu_count() or 1):
+        return []
+    return [f"the machine was busy when this began (load {load:.1f}): the figures are too low"]
 
 
 def _peer_names(parsed: argparse.Namespace) -> list[str]:
@@ -64,7 +74,7 @@ def _setting_for(system: System, setting: Setting, peer_words: int) -> Setting:
 
 def _check(benchmark: str, setting: Setting, outcome: Outcome) -> str | None:
     """What is wrong with the results; None if they are those of plain Python."""
-    expected = __import__(f"benchmarks.{benchmark}", fromlist=["expected"]).expected(setting)
+    expected = importlib.import_module(f"benchmarks.{benchmark}").expected(setting)
     if outcome.measurement.digest == digest_of(expected):
         return None
     return (
@@ -76,8 +86,10 @@ def _check(benchmark: str, setting: Setting, outcome: Outcome) -> str | None:
 def main() -> int:
     parsed = parse()
     is_wrong = False
+    busy = busy_note()  # Asked once: later it would see our own runs.
     for benchmark in parsed.names or NAMES:
         outcomes, notes = compare(benchmark, parsed)
+        notes += busy
         is_wrong = is_wrong or any("WRONG" in note for note in notes)
         if not outcomes:
             print("\n".join(f"note: {note}" for note in notes))
