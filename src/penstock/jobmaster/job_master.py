@@ -14,7 +14,7 @@ from penstock.checkpoint.handles import HandleBook
 from penstock.checkpoint.storage import FolderStateStorage
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
-from penstock.common.exceptions import JobExecutionError, PenstockError, UserFunctionError
+from penstock.common.exceptions import JobExecutionError, UserFunctionError
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
@@ -22,6 +22,7 @@ from penstock.graph.descriptions import CollectionSourceDescription, SourceDescr
 from penstock.graph.execution_graph import ExecutionGraph, ExecutionState
 from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.jobmaster.epoch_policy import EpochPolicy
+from penstock.jobmaster.job_metrics import JobMetrics
 from penstock.jobmaster.job_output import JobOutput
 from penstock.jobmaster.restart_strategy import build_restart_strategy
 from penstock.jobmaster.source_coordinator import SourceCoordinator, build_source_coordinator
@@ -42,7 +43,7 @@ class JobMaster:
         self.status = JobStatus.INITIALIZING
         self.output = JobOutput()
         self.accumulators: dict[str, Any] = {}
-        self.metrics: dict[str, dict[str, int]] = {}
+        self._metrics = JobMetrics()
         self.restarts = 0
         self._config = config
         self._executor = executor
@@ -83,6 +84,11 @@ class JobMaster:
             wall_clock_ms() - self._started_ms,
             {name: accumulator.get_local_value() for name, accumulator in self.accumulators.items()},
         )
+
+    @property
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """The values of all metrics, by operator id and name."""
+        return self._metrics.by_operator()
 
     def cancel(self) -> None:
         with self._changed:
@@ -248,33 +254,37 @@ class JobMaster:
             self.status = JobStatus.RUNNING if not self._is_cancelled else self.status
         if ack.outcome.is_finished and execution.state is ExecutionState.RUNNING:
             execution.transition_to(ExecutionState.FINISHED)
-        for operator_id, counts in ack.outcome.metrics.items():
-            totals = self.metrics.setdefault(operator_id, {})
-            for name, count in counts.items():
-                totals[name] = totals.get(name, 0) + count
+        for operator_id, reports in ack.outcome.metrics.items():
+            self._metrics.add(operator_id, ack.subtask, reports)
         for name, accumulator in ack.outcome.accumulators.items():
             if name in self.accumulators:
                 self.accumulators[name].merge(accumulator)
             else:
                 self.accumulators[name] = accumulator
 
-    def _error_of(self, failure: TaskFailure) -> PenstockError:
+    def _error_of(self, failure: TaskFailure) -> JobExecutionError:
         where = f"operator '{failure.operator}', subtask {failure.subtask + 1}/{failure.parallelism}"
         record = "" if failure.record is None else f", at record {failure.record}"
         message = (
             f"job '{self.job_graph.job_name}' failed in {where}{record}: {failure.exception_type}: {failure.message}"
         )
-        error = UserFunctionError(
-            f"{message}\n\n{failure.user_traceback}",
+        error = self._exception(failure, f"{message}\n\n{failure.user_traceback}")
+        error.__cause__ = failure.exception()
+        return error
+
+    def _exception(self, failure: TaskFailure, message: str) -> JobExecutionError:
+        job_id, job_name = str(self.job_id), self.job_graph.job_name
+        if not failure.is_user_error:
+            return JobExecutionError(message, job_id, job_name)
+        return UserFunctionError(
+            message,
             operator=failure.operator,
             subtask=failure.subtask,
             record=failure.record,
             user_traceback=failure.user_traceback,
-            job_id=str(self.job_id),
-            job_name=self.job_graph.job_name,
+            job_id=job_id,
+            job_name=job_name,
         )
-        error.__cause__ = failure.exception()
-        return error
 
 
 def _without_collections(graph: JobGraph) -> JobGraph:

@@ -1,9 +1,9 @@
-"""Reduces the elements of a window before they are exchanged: one partial result per key and slice instead of them all.
+"""Reduces the elements of a window before they are exchanged: one partial result per key and window, not all.
 
-For windows that reduce (`WindowDescription.combines`) a partial result is an element like any other, so the window
-operator does not know the difference. A slice is a span of event time in which all elements belong to the same windows:
-a tumbling window, or one slide of a sliding one. What is held back leaves before a watermark that could close its
-windows, and at the end of the epoch.
+For tumbling windows that reduce (`WindowDescription.combines`) a partial result is an element like any other, so the
+window operator does not know the difference. What is held back leaves before a watermark that could close its window,
+and at the end of the epoch; the elements of a window are reduced in the order they came. (Sliding windows do not
+combine: an element of two windows would overtake others in one of them.)
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ class CombiningEdgeTarget(EdgeTarget):
     ) -> None:
         super().__init__(edge, subtask, parallelism, target_parallelism, target_max_parallelism, ready)
         self._select = description.key_selector
-        self._slide: int = description.assigner.slide
+        self._size: int = description.assigner.size
         self._offset: int = description.assigner.offset
         self._accumulation = accumulation_of(description)
-        self._slices: dict[int, dict[Any, Any]] = {}
+        self._windows: dict[int, dict[Any, Any]] = {}
+        """By window start: partial results by key."""
         self._held = 0
         self._watermark = MIN_LONG_VALUE
         self._is_combining = True
@@ -58,46 +59,48 @@ class CombiningEdgeTarget(EdgeTarget):
         select = self._select
         keys = [select(value) for value in values]
         times = cast("Sequence[int]", timestamps)
-        earliest = self._slice_of(min(times))
-        if earliest + self._slide - 1 <= self._watermark:
-            # Late elements are for the window operator to judge, one by one.
-            super().push_batch(values, timestamps)
-        elif max(times) < earliest + self._slide:
-            self._combine(earliest, keys, values)
+        first = self._start_of(min(times))
+        if first + self._size > self._watermark + 1 and max(times) < first + self._size:
+            self._combine(first, keys, values)
         else:
-            self._combine_by_slice(keys, values, times)
+            self._combine_by_window(keys, values, times)
         if self._held > MOST_HELD:
             self._send_all()
 
-    def _combine_by_slice(self, keys: list[Any], values: list[Any], times: Sequence[int]) -> None:
-        shares: dict[int, tuple[list[Any], list[Any]]] = {}
+    def _combine_by_window(self, keys: list[Any], values: list[Any], times: Sequence[int]) -> None:
+        shares: dict[int, tuple[list[Any], list[Any], list[int]]] = {}
         start = end = 0
         for key, value, timestamp in zip(keys, values, times, strict=True):
             if not start <= timestamp < end:
-                start = self._slice_of(timestamp)
-                end = start + self._slide
-                share_keys, share_values = shares.setdefault(start, ([], []))
-            share_keys.append(key)
-            share_values.append(value)
-        for slice_start, share in shares.items():
-            self._combine(slice_start, *share)
+                start = self._start_of(timestamp)
+                end = start + self._size
+                share = shares.setdefault(start, ([], [], []))
+            share[0].append(key)
+            share[1].append(value)
+            share[2].append(timestamp)
+        for window_start, share in shares.items():
+            if window_start + self._size <= self._watermark + 1:
+                # Late elements are for the window operator to judge, one by one.
+                self._deliver(*share)
+            else:
+                self._combine(window_start, share[0], share[1])
 
     def _combine(self, start: int, keys: list[Any], values: list[Any]) -> None:
-        partials = self._slices.setdefault(start, {})
+        partials = self._windows.setdefault(start, {})
         opened = len(self._accumulation.add_all(partials, keys, values))
         self._held += opened
         self._partials += opened
         self._tried += len(keys)
 
-    def _slice_of(self, timestamp: int) -> int:
-        return timestamp - (timestamp - self._offset) % self._slide
+    def _start_of(self, timestamp: int) -> int:
+        return timestamp - (timestamp - self._offset) % self._size
 
     # --- what is held back leaves in time ----------------------------------------------------------------------------
 
     def push_watermark(self, watermark: int) -> None:
         self._watermark = watermark
-        for start in [start for start in self._slices if start + self._slide - 1 <= watermark]:
-            self._send_slice(start)
+        for start in [start for start in self._windows if start + self._size <= watermark + 1]:
+            self._send_window(start)
         super().push_watermark(watermark)
 
     def push_status(self, idle: bool) -> None:
@@ -118,13 +121,14 @@ class CombiningEdgeTarget(EdgeTarget):
             self._tried = self._partials = 0
 
     def _send_all(self) -> None:
-        for start in list(self._slices):
-            self._send_slice(start)
+        for start in list(self._windows):
+            self._send_window(start)
 
-    def _send_slice(self, start: int) -> None:
-        partials = self._slices.pop(start)
+    def _send_window(self, start: int) -> None:
+        partials = self._windows.pop(start)
         self._held -= len(partials)
-        dealer = cast(ByKeyGroup, self.dealer)
-        keys, values = list(partials), list(partials.values())
+        self._deliver(list(partials), list(partials.values()), [start] * len(partials))
+
+    def _deliver(self, keys: list[Any], values: list[Any], timestamps: list[int]) -> None:
         self.records_out += len(keys)
-        self.send(dealer.deal_keyed(keys, values, [start] * len(keys)))
+        self.send(cast(ByKeyGroup, self.dealer).deal_keyed(keys, values, timestamps))

@@ -50,7 +50,11 @@ def describe_failure(
 ) -> TaskFailure:
     frames = _frames(exc.__traceback__)
     context, record = _where(frames)
-    shown = [frame for frame in traceback.extract_tb(exc.__traceback__) if _is_users(frame.filename)]
+    all_frames = traceback.extract_tb(exc.__traceback__)
+    users = [frame for frame in all_frames if _is_users(frame.filename)]
+    # Without a frame of the user's, a record at hand says that a built-in of the user's choice failed on it.
+    is_user_error = bool(users) or record is not None
+    shown = users if is_user_error else all_frames
     text = "".join(traceback.format_list(shown)) + "".join(traceback.format_exception_only(type(exc), exc))
     return TaskFailure(
         vertex=vertex,
@@ -63,7 +67,7 @@ def describe_failure(
         message=str(exc),
         user_traceback=text,
         pickled_exception=_pickled(exc),
-        is_user_error=bool(shown),
+        is_user_error=is_user_error,
     )
 
 

@@ -12,6 +12,7 @@ from penstock.graph.job_graph import JobGraph
 from penstock.graph.partitioners import connected_upstream
 from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import EndOfData, Event, Status, Watermark, encode, read_chunk
+from penstock.runtime.metric_reports import MetricReport, MetricReporter
 from penstock.runtime.operator_chain import OperatorChain
 from penstock.runtime.operators.base import TaskInfo
 from penstock.runtime.rows import FROM_DRIVER, Row
@@ -43,7 +44,8 @@ class EpochOutcome:
     watermark: int
     lines: list[tuple[bool, str]]
     collected: dict[str, list[Any]]
-    metrics: dict[str, dict[str, Any]]
+    metrics: dict[str, dict[str, MetricReport]]
+    """By operator id."""
     accumulators: dict[str, Any]
 
 
@@ -84,6 +86,7 @@ class StreamTask:
         self.chain = OperatorChain(
             job_graph, vertex, self.info, clock, lambda: self._current, self._ready, deployment.cached_files
         )
+        self._reporters = {operator_id: MetricReporter(each) for operator_id, each in self.chain.contexts.items()}
         self._records_in = 0
         self._notified = 0
         self._was_touched = False
@@ -281,17 +284,18 @@ class StreamTask:
 
     # Counts go to the driver epoch by epoch and start anew: another process may run the next epoch.
 
-    def _taken_metrics(self) -> dict[str, dict[str, Any]]:
-        taken = {operator_id: dict(context.metrics) for operator_id, context in self.chain.contexts.items()}
-        for context in self.chain.contexts.values():
-            context.metrics.clear()
-        return {operator_id: metrics for operator_id, metrics in taken.items() if metrics}
+    def _taken_metrics(self) -> dict[str, dict[str, MetricReport]]:
+        taken = {operator_id: reporter.take() for operator_id, reporter in self._reporters.items()}
+        return {operator_id: reports for operator_id, reports in taken.items() if reports}
 
     def _taken_accumulators(self) -> dict[str, Any]:
         taken: dict[str, Any] = {}
         for context in self.chain.contexts.values():
             for name, accumulator in context.accumulators.items():
-                taken[name] = accumulator.clone()
+                if name in taken:
+                    taken[name].merge(accumulator)  # Two operators of the chain count under one name.
+                else:
+                    taken[name] = accumulator.clone()
                 accumulator.reset_local()
         return taken
 

@@ -152,9 +152,9 @@ class TaskHost:
             kept.task.notify_checkpoint_complete(self._command.completed_epoch)
             yield from kept.task.run_epoch(rows)
             handle = self._save(kept.task, vertex, subtask, order)
-            outcome = kept.task.outcome()
             if kept.task.is_finished or not self._command.keeps_state:
                 kept.task.close()
+            outcome = kept.task.outcome()  # After `close`, where functions may still add to accumulators.
             if self._command.keeps_state:
                 kept.handles = following_handles(order.handles, handle)
                 _kept_tasks[key] = kept

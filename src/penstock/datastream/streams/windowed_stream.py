@@ -184,10 +184,9 @@ class _Windowed:
         assigner = self._assigner
         return (
             self.get_execution_environment().get_configuration().get(keys.COMBINE)
-            and isinstance(assigner, (TumblingEventTimeWindows, SlidingEventTimeWindows))
-            and type(assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
-            and assigner.size % assigner.slide == 0
-            and getattr(assigner, "window_stagger", WindowStagger.ALIGNED) is WindowStagger.ALIGNED
+            and isinstance(assigner, TumblingEventTimeWindows)
+            and type(assigner) is TumblingEventTimeWindows
+            and assigner.window_stagger is WindowStagger.ALIGNED
             and type(trigger) is EventTimeTrigger
             and self._evictor is None
             and self._allowed_lateness_ms == 0

@@ -1,0 +1,79 @@
+"""Reducing before the exchange must not be seen in the results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.common import Configuration, Duration, Time, WatermarkStrategy
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows, WindowAssigner
+from penstock.graph.descriptions import WindowDescription
+
+Event = tuple[str, int, int]
+"""Key, value, timestamp."""
+
+events = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(0, 99), st.integers(-50, 200)), min_size=1, max_size=60
+)
+assigners = st.builds(
+    lambda size, offset: TumblingEventTimeWindows.of(Time.milliseconds(size), Time.milliseconds(offset % size)),
+    st.integers(1, 60),
+    st.integers(0, 60),
+)
+
+
+def run(given: list[Event], assigner: WindowAssigner[Any, Any], bound: int, combine: bool, max_records: int) -> Any:
+    config = Configuration.from_dict(
+        {
+            "execution.target": "inline",
+            "penstock.combine.enabled": str(combine).lower(),
+            "penstock.epoch.max-records": str(max_records),
+            "pipeline.auto-watermark-interval": "0",
+        }
+    )
+    env = StreamExecutionEnvironment.get_execution_environment(config)
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound)).with_timestamp_assigner(
+        lambda event, _: event[2]
+    )
+    # Concatenation shows the order in which elements were reduced.
+    counts = (
+        env.from_collection(given)
+        .assign_timestamps_and_watermarks(strategy)
+        .map(lambda event: (event[0], str(event[1])))
+        .key_by(lambda pair: pair[0])
+        .window(assigner)
+        .reduce(lambda left, right: (left[0], f"{left[1]},{right[1]}"))
+        .set_parallelism(2)
+    )
+    assert isinstance(counts.transformation.operator, WindowDescription)
+    assert counts.transformation.operator.combines is combine
+    return sorted(counts.execute_and_collect())
+
+
+@settings(max_examples=60, deadline=None)
+@given(events, assigners, st.integers(0, 80), st.integers(1, 60))
+def test_results_are_the_same_with_and_without_combining(
+    given: list[Event], assigner: WindowAssigner[Any, Any], bound: int, max_records: int
+) -> None:
+    assert run(given, assigner, bound, True, max_records) == run(given, assigner, bound, False, max_records)
+
+
+def test_windows_with_lateness_late_output_or_other_triggers_do_not_combine() -> None:
+    from penstock.datastream import OutputTag
+    from penstock.datastream.window import CountTrigger, TumblingProcessingTimeWindows
+
+    keyed = StreamExecutionEnvironment.get_execution_environment().from_collection([1]).key_by(lambda x: x)
+    tumbling = TumblingEventTimeWindows.of(Time.seconds(1))
+    streams = [
+        keyed.window(tumbling).allowed_lateness(5),
+        keyed.window(tumbling).side_output_late_data(OutputTag("late")),
+        keyed.window(tumbling).trigger(CountTrigger.of(3)),
+        keyed.window(TumblingProcessingTimeWindows.of(Time.seconds(1))),
+        keyed.window(SlidingEventTimeWindows.of(Time.seconds(4), Time.seconds(2))),
+    ]
+    for stream in streams:
+        operator = stream.reduce(lambda a, b: a + b).transformation.operator  # type: ignore[union-attr]
+        assert not operator.combines
