@@ -45,3 +45,9 @@ def run_target(request: pytest.FixtureRequest) -> EnvironmentFactory:
     if request.param == "spark":
         request.getfixturevalue("spark")
     return EnvironmentFactory(request.param)
+
+
+@pytest.fixture
+def on_spark(spark: Any) -> EnvironmentFactory:
+    """Like `run_target`, for what only other processes can do; mark such a test `spark`."""
+    return EnvironmentFactory("spark")

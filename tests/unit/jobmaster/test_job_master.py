@@ -219,11 +219,10 @@ def test_job_that_waits_for_input_can_be_cancelled(env):
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
         env.socket_text_stream("127.0.0.1", server.getsockname()[1]).print()
         master = master_of(env)
-        with running(master) as thread:
-            with server.accept()[0]:
-                master.cancel()
-                thread.join(PATIENCE_S)
-                assert not thread.is_alive()
+        with running(master) as thread, server.accept()[0]:
+            master.cancel()
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
     assert master.status is JobStatus.CANCELED
     assert states_of(master) == {ExecutionState.CANCELED}
 
