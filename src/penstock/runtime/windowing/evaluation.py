@@ -7,12 +7,9 @@ from typing import Any
 
 from penstock.datastream.functions import (
     AllWindowFunction,
-    Function,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
-    RuntimeContext,
     WindowFunction,
-    open_function,
 )
 from penstock.datastream.window import Window
 from penstock.graph.descriptions import WindowDescription
@@ -30,15 +27,9 @@ class WindowEvaluation:
         self._has_clear = isinstance(self.function, ProcessWindowFunction | ProcessAllWindowFunction)
         self._is_all = description.is_all
 
-    def open(self, runtime_context: RuntimeContext, context: ProcessContext) -> None:
+    def open(self, context: ProcessContext) -> None:
         self._context = context
         self.evaluate: Evaluate = self._evaluation()
-        if isinstance(self.function, Function):
-            open_function(self.function, runtime_context)
-
-    def close(self) -> None:
-        if isinstance(self.function, Function):
-            self.function.close()
 
     def clear(self, window: Window) -> None:
         """Tell the function that the window is gone for good."""

@@ -7,10 +7,10 @@ decides when a pane fires. A pane is dropped for good at its cleanup time.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import replace
 from typing import Any, cast
 
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
-from penstock.datastream.functions import Function, open_function
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.window import MergingWindowAssigner, Trigger, TriggerResult, Window
 from penstock.graph.descriptions import WindowDescription
@@ -18,6 +18,7 @@ from penstock.runtime.batch import Batch
 from penstock.runtime.operators.keyed import KeyedOperator
 from penstock.runtime.runtime_context import StreamingRuntimeContext
 from penstock.runtime.timers import InternalTimerService
+from penstock.runtime.user_function import UserFunction
 from penstock.runtime.windowing.accumulation import Accumulation, accumulation_of
 from penstock.runtime.windowing.contexts import AssignerContext, PaneContext, ProcessContext
 from penstock.runtime.windowing.evaluation import WindowEvaluation
@@ -34,13 +35,14 @@ class WindowOperator(KeyedOperator):
 
     def __init__(self, description: WindowDescription) -> None:
         super().__init__(description)
-        self.description = description
+        self._functions = _functions_of(description)
+        self.description = replace(description, **{name: each.function for name, each in self._functions.items()})
         self.assigner = description.assigner
         self.trigger = description.trigger
         self.is_event_time: bool = description.assigner.is_event_time()
         self.lateness_ms = description.allowed_lateness_ms
         self.accumulation = self.build_accumulation()
-        self.evaluation = WindowEvaluation(description)
+        self.evaluation = WindowEvaluation(self.description)
         self._stagger_ms: int | None = None
 
     def build_accumulation(self) -> Accumulation:
@@ -59,11 +61,10 @@ class WindowOperator(KeyedOperator):
         self.assigner_context = AssignerContext(self.context.clock, runtime_context)
         is_merging = isinstance(self.panes, MergingPanes)
         self.evaluation.open(
-            runtime_context,
-            ProcessContext(self.timers, self.backend, runtime_context, is_merging, self.output.collect_side),
+            ProcessContext(self.timers, self.backend, runtime_context, is_merging, self.output.collect_side)
         )
-        for function in self._incremental_functions():
-            open_function(function, runtime_context)
+        for function in self._functions.values():
+            function.open(runtime_context)
         if self._stagger_ms is not None:
             self.assigner = self.assigner.shifted(self._stagger_ms)
 
@@ -76,13 +77,8 @@ class WindowOperator(KeyedOperator):
         return PlainPanes(self.backend)
 
     def close(self) -> None:
-        self.evaluation.close()
-        for function in self._incremental_functions():
+        for function in self._functions.values():
             function.close()
-
-    def _incremental_functions(self) -> list[Function]:
-        functions = (self.description.reduce_function, self.description.aggregate_function)
-        return [function for function in functions if isinstance(function, Function)]
 
     def task_memory(self) -> Any:
         """The watermark, so that late elements stay late, and how far this subtask shifts its windows."""
@@ -216,3 +212,14 @@ class WindowOperator(KeyedOperator):
             self.timers.delete_event_time_timer(window, time)
         else:
             self.timers.delete_processing_time_timer(window, time)
+
+
+def _functions_of(description: WindowDescription) -> dict[str, UserFunction]:
+    """The user's functions by their field of the description, as this subtask's own."""
+    window_method = "process" if hasattr(description.window_function, "process") else "apply"
+    methods = {"reduce_function": "reduce", "aggregate_function": "add", "window_function": window_method}
+    return {
+        field: UserFunction(getattr(description, field), method)
+        for field, method in methods.items()
+        if getattr(description, field) is not None
+    }
