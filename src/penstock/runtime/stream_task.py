@@ -83,6 +83,7 @@ class StreamTask:
         self._ended: set[int] = set()
         self._current = (0, 1)
         self.is_finished = False
+        self._is_open = False
         self.chain = OperatorChain(
             job_graph, vertex, self.info, clock, lambda: self._current, self._ready, deployment.cached_files
         )
@@ -110,13 +111,16 @@ class StreamTask:
         self.chain.restore_memory(chain_memory)
 
     def open(self) -> None:
+        self._is_open = True
         self.chain.open()
         self.chain.restore_watermarks()
 
     def close(self) -> None:
         if self._sorted is not None:
             self._sorted.close()
-        self.chain.close()
+        if self._is_open:  # A task that has finished is not closed again by each epoch of the others.
+            self._is_open = False
+            self.chain.close()
 
     # --- an epoch --------------------------------------------------------------------------------------------------
 
