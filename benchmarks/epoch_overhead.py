@@ -101,7 +101,11 @@ def main() -> None:
     found = {}
     for name, arguments in VARIANTS.items():
         answer = subprocess.run(
-            [sys.executable, __file__, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True
+            [sys.executable, __file__, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=True,
         )
         found[name] = json.loads(answer.stdout.strip().splitlines()[-1])
     base = found["rdd over unix sockets"]

@@ -39,7 +39,7 @@ def build(env: StreamExecutionEnvironment, setting: Setting) -> DataStream:
         NumberSequenceSource(0, setting.records - 1), WatermarkStrategy.no_watermarks(), "numbers", Types.LONG()
     )
     return (
-        numbers.map(lambda number: ((number * 2654435761 >> 7) % keys, number), pair_type)
+        numbers.map(lambda number: (number * 7919 % keys, number), pair_type)
         .key_by(lambda pair: pair[0], Types.LONG())
         .process(CountPerKey(), pair_type)
     )
@@ -47,7 +47,7 @@ def build(env: StreamExecutionEnvironment, setting: Setting) -> DataStream:
 
 def expected(setting: Setting) -> list[Any]:
     """The answer in plain Python."""
-    totals = Counter((number * 2654435761 >> 7) % setting.keys for number in range(setting.records))
+    totals = Counter(number * 7919 % setting.keys for number in range(setting.records))
     return [(key, count) for key, total in totals.items() for count in range(EVERY, total + 1, EVERY)]
 
 

@@ -25,8 +25,8 @@ KEEPS_ONE_OF = 50
 class TimeOfNumber(TimestampAssigner):  # type: ignore[misc, unused-ignore]
     """A record comes every millisecond."""
 
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        return int(value)
+    def extract_timestamp(self, value: int, record_timestamp: int) -> int:
+        return value
 
 
 def visit_of(number: int) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from benchmarks.profile_job import INLINE
 from penstock.runtime import stream_task
 from penstock.runtime.chunk import ChunkWriter
 from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.outputs import EdgeTarget
 from penstock.runtime.partitioning import Dealer
 from penstock.runtime.sources import SourceOperator
 from penstock.runtime.stream_task import StreamTask
@@ -80,6 +81,9 @@ def watch(stopwatch: Stopwatch) -> None:
         _wrap(cls, "process_watermark", stopwatch.call, lambda it: f"{type(it).__name__} at a watermark")
     for cls in _family(SourceOperator):
         _wrap(cls, "read", stopwatch.generator, lambda it: type(it).__name__)
+    for cls in _family(EdgeTarget):
+        _wrap(cls, "push_batch", stopwatch.call, lambda it: f"{type(it).__name__} to the next stage")
+        _wrap(cls, "push_watermark", stopwatch.call, lambda it: f"{type(it).__name__} at a watermark")
     for cls in _family(Dealer):
         _wrap(cls, "deal", stopwatch.call, lambda it: f"dealing {type(it).__name__}")
     _wrap(ChunkWriter, "add_batch", stopwatch.call, lambda _: "chunk: gather")
