@@ -65,7 +65,7 @@ class OperatorContext:
 
     def __post_init__(self) -> None:
         self.metric_group = MetricGroup((self.operator_name,))
-        self.keyed_state = KeyedStateBackend(self.operator_name)
+        self.keyed_state = KeyedStateBackend(self.operator_name, self.clock)
         self.operator_state = OperatorStateBackend(self.operator_name)
         self.timer_services: dict[str, InternalTimerService] = {}
         self.participants: list[CheckpointParticipant] = []
