@@ -45,7 +45,9 @@ class Summing(AggregateFunction):
         return acc_a + acc_b
 
 
-def expiring(descriptor: StateDescriptor, update: Any = UpdateType.OnCreateAndWrite, show: Any = None) -> tuple[Any, Clock]:
+def expiring(
+    descriptor: StateDescriptor, update: Any = UpdateType.OnCreateAndWrite, show: Any = None
+) -> tuple[Any, Clock]:
     """A state that lives 10 ms, and its clock."""
     config = StateTtlConfig.new_builder(Time.milliseconds(10)).set_update_type(update)
     descriptor.enable_time_to_live(config.set_state_visibility(show or Visibility.NeverReturnExpired).build())
