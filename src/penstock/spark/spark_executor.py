@@ -96,7 +96,8 @@ class SparkExecutor:
 
     def cancel(self) -> None:
         self._is_cancelled = True
-        self._context.cancelJobGroup(self._job_id)
+        # Future jobs too: an epoch may be on its way to Spark at this moment.
+        self._context._jsc.sc().cancelJobGroupAndFutureJobs(self._job_id)
 
     def close(self) -> None:
         self._release()
