@@ -66,10 +66,8 @@ def submit(
     keys.check_keys(configuration)
     check_picklable(job_graph)
     start = importlib.import_module(_STARTER).start_job
-    client: JobClient = start(job_graph, configuration, dependencies, spark)
+    client: JobClient = start(job_graph, configuration, dependencies, spark, launch.announce)
     launch.clients.append(client)
-    if launch.announce is not None:
-        launch.announce(f"Job has been submitted with JobID {client.get_job_id()}")
     return Submission(client, launch)
 
 

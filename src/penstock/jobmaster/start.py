@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from penstock.common import config_keys as keys
@@ -23,9 +24,13 @@ _SPARK_EXECUTOR = "penstock.spark.spark_executor"
 
 
 def start_job(
-    job_graph: JobGraph, config: Configuration, dependencies: JobDependencies, spark: Any = None
+    job_graph: JobGraph,
+    config: Configuration,
+    dependencies: JobDependencies,
+    spark: Any = None,
+    announce: Callable[[str], None] | None = None,
 ) -> LocalJobClient:
-    """Start the job in a thread of this process."""
+    """Start the job in a thread of this process. `announce` is told its id before the job can print anything."""
     job_id = JobID.generate()
     executor = build_executor(job_id, job_graph, config, dependencies.with_settings(config), spark)
     master = JobMaster(job_id, job_graph, Configuration(config), executor)
@@ -33,6 +38,8 @@ def start_job(
         for node in vertex.nodes:
             if isinstance(node.operator, CollectSinkDescription):
                 master.output.collected[node.operator.collect_id] = CollectedValues()
+    if announce is not None:
+        announce(f"Job has been submitted with JobID {job_id}")
     return LocalJobClient(master)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.constants import MAX_LONG_VALUE
+from penstock.graph.descriptions import BroadcastProcessDescription
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.partitioners import connected_upstream
 from penstock.runtime.batch import Batch
@@ -93,6 +94,9 @@ class StreamTask:
         self._was_touched = False
         self._sorted: SortedInput | None = None
         """In batch mode, where a keyed task gathers its input until all of it is there."""
+        self._reads_broadcast_first = job_graph.is_batch and isinstance(
+            vertex.head.operator, BroadcastProcessDescription
+        )
         if job_graph.is_batch and vertex.head.operator.is_keyed:
             self._sorted = SortedInput(key_selectors_of(vertex.head.operator))
 
@@ -130,7 +134,7 @@ class StreamTask:
             return
         self._advance_processing_time()
         yield from self._drain()
-        for row in sorted(rows, key=lambda row: (row.seq, row.edge, row.channel)):
+        for row in sorted(rows, key=self._reading_order):
             self._was_touched = True
             for _ in self._assigned(row) if row.edge == FROM_DRIVER else self._received(row):
                 yield from self._drain()
@@ -140,6 +144,11 @@ class StreamTask:
         for edge in self.chain.edges:
             edge.end_epoch()
         yield from self._drain()
+
+    def _reading_order(self, row: Row) -> tuple[int, ...]:
+        """Channel by channel in turns; in batch mode a broadcast input is read to its end first, as in Flink."""
+        turn = (row.seq, row.edge, row.channel)
+        return (1 - self._inputs[row.edge], *turn) if self._reads_broadcast_first else turn
 
     def _assigned(self, row: Row) -> Iterator[None]:
         """A source's part of the epoch."""

@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 from penstock.common import Configuration, Time, WatermarkStrategy
 from penstock.common.exceptions import InvalidProgramError
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
-from penstock.datastream.functions import KeyedCoProcessFunction, KeyedProcessFunction
-from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.functions import (
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+)
+from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 
 BATCH, STREAMING, AUTOMATIC = (
@@ -161,6 +166,26 @@ def test_two_keyed_inputs_are_read_key_by_key_in_order_of_time():
     of_a = [("left", 1), ("right", 2), ("right", 3), ("left", 4)]
     of_b = [("right", 1), ("left", 2)]
     assert seen in (of_a + of_b, of_b + of_a)
+
+
+LIMITS = MapStateDescriptor("limits")
+
+
+class Check(BroadcastProcessFunction, KeyedBroadcastProcessFunction):
+    def process_element(self, value, ctx):
+        yield value, ctx.get_broadcast_state(LIMITS).get("limit")
+
+    def process_broadcast_element(self, value, ctx):
+        ctx.get_broadcast_state(LIMITS).put("limit", value)
+
+
+@pytest.mark.parametrize("is_keyed", [False, True])
+def test_a_broadcast_input_is_read_to_its_end_first(is_keyed):
+    env = environment(BATCH, 2)
+    numbers = env.from_sequence(1, 4)
+    limits = env.from_sequence(1, 20000).filter(lambda n: n >= 19999).broadcast(LIMITS)
+    stream = (numbers.key_by(lambda n: n) if is_keyed else numbers).connect(limits)
+    assert sorted(stream.process(Check()).execute_and_collect()) == [(n, 20000) for n in range(1, 5)]
 
 
 def test_memory_of_a_keyed_operator_does_not_grow_with_the_number_of_keys(monkeypatch):
