@@ -93,6 +93,14 @@ def test_element_between_sliding_windows_is_late_only_if_its_time_has_passed():
     assert h.metrics["numLateRecordsDropped"] == 1
 
 
+def test_element_between_sliding_windows_may_be_as_late_as_is_allowed():
+    h = OperatorHarness(windows(SlidingEventTimeWindows(2, 5), allowed_lateness_ms=5))
+    h.watermark(10).element(text("y"), at=9)
+    assert h.metrics == {}
+    h.watermark(14).element(text("y"), at=9)
+    assert h.metrics == {"numLateRecordsDropped": 1}
+
+
 def test_element_late_for_some_sliding_windows_counts_in_the_others():
     h = OperatorHarness(windows(SlidingEventTimeWindows(10, 5)))
     h.watermark(10).element(text("x"), at=9).watermark(100)

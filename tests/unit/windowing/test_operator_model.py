@@ -9,7 +9,7 @@ from window_model import WindowModel
 
 from penstock.testing import OperatorHarness
 
-thorough = settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
 quick = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 
 

@@ -30,7 +30,7 @@ from penstock.runtime.windowing.operator import WindowOperator
 from penstock.runtime.windowing.sessions import SessionWindowOperator
 from penstock.testing import OperatorHarness
 
-thorough = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=700, deadline=None, suppress_health_check=list(HealthCheck))
 
 time_windows = default_settings(kinds=("tumbling", "sliding", "session", "dynamic"))
 
