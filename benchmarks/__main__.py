@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
 from dataclasses import replace
 
@@ -85,6 +86,7 @@ def _check(benchmark: str, setting: Setting, outcome: Outcome) -> str | None:
 
 def main() -> int:
     parsed = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # As an exception it ends the running child, too.
     is_wrong = False
     busy = busy_note()  # Asked once: later it would see our own runs.
     for benchmark in parsed.names or NAMES:
