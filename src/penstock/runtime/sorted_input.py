@@ -11,7 +11,12 @@ from operator import itemgetter
 from typing import IO, Any, Final, NamedTuple
 
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
-from penstock.graph.descriptions import KeySelectorFunction, OperatorDescription
+from penstock.graph.descriptions import (
+    KeySelectorFunction,
+    OperatorDescription,
+    ReduceDescription,
+    WindowDescription,
+)
 from penstock.runtime.batch import Batch
 from penstock.runtime.key_groups import stable_hash
 from penstock.runtime.operators.base import StreamOperator
@@ -104,6 +109,43 @@ def key_selectors_of(operator: OperatorDescription) -> tuple[KeySelectorFunction
     """The key selector of each input of a keyed operator; None for an input without keys."""
     selectors: tuple[KeySelectorFunction | None, ...] | None = getattr(operator, "key_selectors", None)
     return selectors if selectors is not None else (operator.key_selector,)  # type: ignore[attr-defined]
+
+
+def minds_other_keys(operator: OperatorDescription) -> bool:
+    """False if nobody can tell whether the operator is done with one key before it begins with the next."""
+    return not isinstance(operator, ReduceDescription | WindowDescription)
+
+
+def several_keys_at_once(parts: Iterable[KeyPart]) -> Iterator[KeyPart]:
+    """Parts that hold many small keys: a part costs more than the few elements that most keys have.
+
+    Only for one input. The `key` of such a part is the last one in it.
+    """
+    waiting: list[KeyPart] = []
+    size = 0
+    is_within_key = False
+    for part in parts:
+        is_whole_key, is_within_key = part.is_last and not is_within_key, not part.is_last
+        if waiting and (not is_whole_key or size + len(part.batch.values) > BATCH_RECORDS):
+            yield _joined(waiting)
+            waiting, size = [], 0
+        if is_whole_key:
+            waiting.append(part)
+            size += len(part.batch.values)
+        else:
+            yield part
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(parts: list[KeyPart]) -> KeyPart:
+    batches = [part.batch for part in parts]
+    timestamps: list[int | None] | None = None
+    if any(batch.timestamps is not None for batch in batches):
+        timestamps = [time for batch in batches for time in batch.timestamps or [None] * len(batch.values)]
+    values = [value for batch in batches for value in batch.values]
+    keys = [key for batch in batches for key in batch.keys or ()]
+    return KeyPart(parts[-1].key, parts[-1].input_index, Batch(values, timestamps, keys), is_last=True)
 
 
 def end_key(operator: StreamOperator) -> None:

@@ -17,7 +17,13 @@ from penstock.runtime.metric_reports import MetricReport, MetricReporter
 from penstock.runtime.operator_chain import OperatorChain
 from penstock.runtime.operators.base import TaskInfo
 from penstock.runtime.rows import FROM_DRIVER, Row
-from penstock.runtime.sorted_input import SortedInput, end_key, key_selectors_of
+from penstock.runtime.sorted_input import (
+    SortedInput,
+    end_key,
+    key_selectors_of,
+    minds_other_keys,
+    several_keys_at_once,
+)
 from penstock.runtime.sources import SourceAssignment, SourceOperator
 from penstock.runtime.watermarks import StatusWatermarkValve, ValveOutput
 
@@ -186,16 +192,22 @@ class StreamTask:
             gathered.add(event, input_index)
             return
         if isinstance(event, EndOfData) and len(self._ended | {channel}) == len(self._channels):
-            head = self.chain.head
-            for part in gathered.parts():
-                head.process_batch(part.batch, part.input_index)
-                if part.is_last:
-                    end_key(head)
-                head.output.flush()
-                yield
-            head.process_watermark(MAX_LONG_VALUE)
+            yield from self._replay(gathered)
         if not isinstance(event, (Watermark, Status)):
             self._handle(event, channel, input_index)
+
+    def _replay(self, gathered: SortedInput) -> Iterator[None]:
+        head = self.chain.head
+        parts = gathered.parts()
+        if not minds_other_keys(self.vertex.head.operator):
+            parts = several_keys_at_once(parts)
+        for part in parts:
+            head.process_batch(part.batch, part.input_index)
+            if part.is_last:
+                end_key(head)
+            head.output.flush()
+            yield
+        head.process_watermark(MAX_LONG_VALUE)
 
     def _handle(self, event: Event, channel: int, input_index: int) -> None:
         match event:

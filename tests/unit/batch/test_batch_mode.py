@@ -118,6 +118,12 @@ def test_the_mode_may_be_set_after_the_operators():
     assert list(counts.execute_and_collect()) == [("a", 3)]
 
 
+def test_a_batch_job_reads_all_its_input_at_once_whatever_the_size_of_epochs():
+    env = environment(BATCH)
+    env.get_configuration().set_string("penstock.epoch.max-records", "2")
+    assert list(env.from_sequence(1, 9).key_by(lambda n: "all").reduce(max).execute_and_collect()) == [9]
+
+
 def test_batch_mode_refuses_a_source_that_never_ends_and_names_it():
     env = environment(BATCH)
     env.socket_text_stream("localhost", 9).print()

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.runtime import sorted_input
 from penstock.runtime.batch import Batch
-from penstock.runtime.sorted_input import SortedInput
+from penstock.runtime.sorted_input import SortedInput, several_keys_at_once
 
 keys = st.one_of(st.integers(-3, 3), st.booleans(), st.sampled_from([1.0, "a", "b", ""]), st.tuples(st.integers(0, 40)))
 elements = st.lists(st.tuples(keys, st.one_of(st.none(), st.integers(-5, 5)), st.integers(0, 1)), max_size=60)
@@ -44,6 +46,24 @@ def test_every_key_comes_once_in_one_piece_and_in_order_of_time_then_arrival(row
 @given(rows=elements)
 def test_spilling_to_disk_changes_nothing(rows):
     assert sorted_parts(rows, 10) == sorted_parts(rows, 10**9)
+
+
+@given(rows=elements, records=st.integers(1, 10))
+def test_small_keys_may_come_together_but_a_key_is_never_split_by_an_end(rows, records):
+    rows = [(key, timestamp, 0) for key, timestamp, _ in rows]
+    with mock.patch.object(sorted_input, "BATCH_RECORDS", records):
+        alone = sorted_parts(rows, 1000)
+        together = list(several_keys_at_once(alone))
+    assert [value for part in together for value in part.batch.values] == [v for p in alone for v in p.batch.values]
+    ended: set = set()
+    so_far: set = set()
+    for part in together:
+        assert part.batch.keys == [key for key, _ in part.batch.values]
+        assert not ended & set(part.batch.keys)
+        so_far |= set(part.batch.keys)
+        if part.is_last:
+            ended, so_far = ended | so_far, set()
+    assert so_far == set()
 
 
 def test_keys_with_the_same_hash_are_told_apart():
