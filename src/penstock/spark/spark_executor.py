@@ -25,7 +25,7 @@ from penstock.runtime.task_host import EpochCommand
 from penstock.spark.dependencies import ship
 from penstock.spark.session import check_working_folder_is_shared, get_session
 from penstock.spark.slot_process import SlotRequest
-from penstock.spark.stage_function import StageFunction, by_subtask, flatten, same, without_key
+from penstock.spark.stage_function import SourceRows, StageFunction, by_subtask, same, without_key
 
 _RAISED = re.compile(r"[\w.]+(Error|Exception|Interrupt): ")
 
@@ -46,6 +46,7 @@ class SparkExecutor:
         self._deployment_id = ""
         self._stages: list[list[JobVertex]] = []
         self._widths: list[int] = []
+        self._slots: Any = None
         self._is_cancelled = False
         self._dependencies = ship(self._context, dependencies, config)
 
@@ -56,6 +57,8 @@ class SparkExecutor:
         self._deployment_id = secrets.token_hex(8)
         self._stages = deployment.job_graph.stages()
         self._widths = [max(vertex.parallelism for vertex in stage) for stage in self._stages]
+        # The same for all epochs: what a source reads goes along with the function, not with the partitions.
+        self._slots = self._context.parallelize(range(self._widths[0]), self._widths[0])
 
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
         self._context.setJobGroup(self._job_id, self._job_name, interruptOnCancel=True)
@@ -75,12 +78,8 @@ class SparkExecutor:
         return rows
 
     def _plan(self, command: EpochCommand, source_rows: list[Row]) -> RDD[Row]:
-        first_width = self._widths[0]
-        parts: list[list[Row]] = [[] for _ in range(first_width)]
-        for row in source_rows:
-            parts[row.subtask % first_width].append(row)
-        rows: RDD[Any] = self._context.parallelize(parts, first_width).mapPartitions(flatten)
-        width = first_width
+        width = self._widths[0]
+        rows: RDD[Any] = self._slots.mapPartitionsWithIndex(SourceRows.by_slot(source_rows, width))
         for stage, next_width in enumerate(self._widths):
             if stage > 0 and (width, next_width) != (1, 1):
                 # Between two stages of one slot there is nothing to exchange: Spark runs them as one.

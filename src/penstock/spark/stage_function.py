@@ -42,10 +42,18 @@ class StageFunction:
             ) from error
 
 
-def flatten(parts: Iterable[list[Row]]) -> Iterator[Row]:
-    """The rows of a slot, which the driver handed over as one list."""
-    for part in parts:
-        yield from part
+@dataclass(frozen=True)
+class SourceRows:
+    """What the sources of each slot are to read in this epoch."""
+
+    parts: tuple[tuple[Row, ...], ...]
+
+    @staticmethod
+    def by_slot(rows: list[Row], slots: int) -> SourceRows:
+        return SourceRows(tuple(tuple(row for row in rows if row.subtask % slots == slot) for slot in range(slots)))
+
+    def __call__(self, slot: int, _: Iterable[int]) -> Iterator[Row]:
+        return iter(self.parts[slot])
 
 
 def by_subtask(rows: Iterable[Row]) -> Iterator[tuple[int, Row]]:
