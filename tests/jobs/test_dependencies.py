@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import uuid
@@ -10,6 +11,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 
 from penstock.common.exceptions import ConfigurationError, EnvironmentSetupError, UnsupportedFeatureError
@@ -195,8 +197,7 @@ def test_executors_of_a_cluster_get_the_package_and_all_dependencies(tmp_path):
     with zipfile.ZipFile(tmp_path / "archive.zip", "w") as packed:
         packed.writestr("data.txt", "unpacked")
     (tmp_path / "job.py").write_text(_ON_A_CLUSTER)
-    environment = {**os.environ, "SPARK_WORKER_DIR": str(tmp_path / "worker")}
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "job.py"), str(tmp_path)], capture_output=True, text=True, env=environment
-    )
+    done = subprocess.run([sys.executable, str(tmp_path / "job.py"), str(tmp_path)], capture_output=True, text=True)
+    # Spark keeps the executors' folders inside its own installation and never removes them.
+    shutil.rmtree(Path(pyspark.__file__).parent / "work", ignore_errors=True)
     assert done.stdout.splitlines() == [str([(True, 42, "unpacked")] * 2)], done.stderr
