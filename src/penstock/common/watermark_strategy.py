@@ -51,6 +51,11 @@ class _FunctionTimestampAssigner(TimestampAssigner):
         return self.function(value, record_timestamp)
 
 
+def plain_function_of(assigner: TimestampAssigner) -> Callable[[Any, int], int]:
+    """What to call for a timestamp, without a detour where the user gave a plain function."""
+    return assigner.function if isinstance(assigner, _FunctionTimestampAssigner) else assigner.extract_timestamp
+
+
 class RecordTimestampAssigner(TimestampAssigner):
     """Keeps the timestamp the element already has: what a strategy without an assigner does."""
 
@@ -170,6 +175,11 @@ class WatermarkStrategy:
         drift_ms = to_milliseconds(max_allowed_watermark_drift)
         interval_ms = 1000 if update_interval is None else to_milliseconds(update_interval)
         return replace(self, alignment=WatermarkAlignment(watermark_group, drift_ms, interval_ms))
+
+    @property
+    def does_nothing(self) -> bool:
+        """True for `no_watermarks()` as it is: no timestamps are assigned, no watermarks made, no idleness told."""
+        return self == WatermarkStrategy.no_watermarks()
 
     def create_watermark_generator(self, clock: Callable[[], int] = _now_ms) -> WatermarkGenerator:
         """A new generator for one subtask, with idleness if the strategy has it; `clock` gives milliseconds."""

@@ -289,7 +289,9 @@ class StreamExecutionEnvironment:
                 f"from_source({type(source).__name__}): only NumberSequenceSource can be read yet; use "
                 f"from_collection, from_sequence or socket_text_stream"
             )
-        watermarks = d.WatermarksDescription(watermark_strategy, self.get_config().get_auto_watermark_interval())
+        watermarks = None
+        if not watermark_strategy.does_nothing:
+            watermarks = d.WatermarksDescription(watermark_strategy, self.get_config().get_auto_watermark_interval())
         description = d.SequenceSourceDescription(source.start, source.end, watermarks=watermarks)
         return self._add_source(source_name, description, type_info)
 

@@ -15,10 +15,11 @@ from penstock.common.constants import MIN_LONG_VALUE
 from penstock.graph.descriptions import WindowDescription
 from penstock.graph.job_graph import JobEdge
 from penstock.runtime.batch import Timestamps
+from penstock.runtime.key_groups import check_keys
 from penstock.runtime.outputs import EdgeTarget
 from penstock.runtime.partitioning import ByKeyGroup
 from penstock.runtime.rows import Row
-from penstock.runtime.windowing.accumulation import accumulation_of
+from penstock.runtime.windowing.accumulation import Reducing
 
 MOST_HELD = 100_000
 """Partial results held at most; beyond that all are sent."""
@@ -44,7 +45,7 @@ class CombiningEdgeTarget(EdgeTarget):
         self._select = description.key_selector
         self._size: int = description.assigner.size
         self._offset: int = description.assigner.offset
-        self._accumulation = accumulation_of(description)
+        self._reduce = Reducing(description.reduce_function).reduce
         self._windows: dict[int, dict[Any, Any]] = {}
         """By window start: partial results by key."""
         self._held = 0
@@ -53,44 +54,56 @@ class CombiningEdgeTarget(EdgeTarget):
         self._tried, self._partials = 0, 0
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
-        if not self._is_combining or timestamps is None or None in timestamps:
+        if not self._is_combining or timestamps is None or timestamps[0] is None:
             super().push_batch(values, timestamps)
             return
-        select = self._select
-        keys = [select(value) for value in values]
         times = cast("Sequence[int]", timestamps)
-        first = self._start_of(min(times))
-        if first + self._size > self._watermark + 1 and max(times) < first + self._size:
-            self._combine(first, keys, values)
+        try:
+            first, latest = self._start_of(min(times)), max(times)
+        except TypeError:  # Some elements have no timestamp: for the window operator to refuse.
+            super().push_batch(values, timestamps)
+            return
+        if first + self._size > self._watermark + 1 and latest < first + self._size:
+            self._combine(first, values)
         else:
-            self._combine_by_window(keys, values, times)
+            self._combine_by_window(values, times)
         if self._held > MOST_HELD:
             self._send_all()
 
-    def _combine_by_window(self, keys: list[Any], values: list[Any], times: Sequence[int]) -> None:
-        shares: dict[int, tuple[list[Any], list[Any], list[int]]] = {}
+    def _combine_by_window(self, values: list[Any], times: Sequence[int]) -> None:
+        shares: dict[int, tuple[list[Any], list[int]]] = {}
         start = end = 0
-        for key, value, timestamp in zip(keys, values, times, strict=True):
+        for value, timestamp in zip(values, times, strict=True):
             if not start <= timestamp < end:
                 start = self._start_of(timestamp)
                 end = start + self._size
-                share = shares.setdefault(start, ([], [], []))
-            share[0].append(key)
-            share[1].append(value)
-            share[2].append(timestamp)
+                share = shares.setdefault(start, ([], []))
+            share[0].append(value)
+            share[1].append(timestamp)
         for window_start, share in shares.items():
             if window_start + self._size <= self._watermark + 1:
                 # Late elements are for the window operator to judge, one by one.
-                self._deliver(*share)
+                super().push_batch(*share)
             else:
-                self._combine(window_start, share[0], share[1])
+                self._combine(window_start, share[0])
 
-    def _combine(self, start: int, keys: list[Any], values: list[Any]) -> None:
+    def _combine(self, start: int, values: list[Any]) -> None:
+        """Select the key, look up, reduce: one loop, because this is where a busy job spends its time."""
         partials = self._windows.setdefault(start, {})
-        opened = len(self._accumulation.add_all(partials, keys, values))
+        before = len(partials)
+        select, reduce, get = self._select, self._reduce, partials.get
+        for value in values:
+            key = select(value)
+            try:
+                held = get(key)
+            except TypeError:
+                check_keys([key])
+                raise
+            partials[key] = value if held is None else reduce(held, value)
+        opened = len(partials) - before
         self._held += opened
         self._partials += opened
-        self._tried += len(keys)
+        self._tried += len(values)
 
     def _start_of(self, timestamp: int) -> int:
         return timestamp - (timestamp - self._offset) % self._size

@@ -14,7 +14,7 @@ import io
 import numbers
 import pickle
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.common.exceptions import InvalidProgramError
@@ -135,22 +135,35 @@ def key_group_range(subtask: int, max_parallelism: int, parallelism: int) -> ran
     return range(start, end + 1)
 
 
-class KeyGroupCache:
-    """Remembers the key groups of keys seen lately: hot keys are hashed once, and memory stays bounded."""
+class KeyOwners(dict[Any, int]):
+    """Which subtask owns a key, by key: `owners[key]`.
 
-    def __init__(self, max_parallelism: int, limit: int = 1 << 17) -> None:
-        self.max_parallelism = max_parallelism
+    Hot keys are hashed once; memory stays bounded.
+    """
+
+    def __init__(self, max_parallelism: int, parallelism: int, limit: int = 1 << 17) -> None:
+        self._max_parallelism = max_parallelism
+        self._parallelism = parallelism
         self._limit = limit
-        self._groups: dict[Any, int] = {}
 
-    def __call__(self, key: Any) -> int:
+    def __missing__(self, key: Any) -> int:
+        group = key_group_of(key, self._max_parallelism)
+        owner = subtask_of_key_group(group, self._max_parallelism, self._parallelism)
+        if len(self) >= self._limit:
+            self.clear()
+        self[key] = owner
+        return owner
+
+    def of(self, keys: list[Any]) -> list[int]:
+        """The owners of many keys."""
         try:
-            group = self._groups.get(key)
+            return list(map(self.__getitem__, keys))
         except TypeError:
-            group = None
-        if group is None:
-            group = key_group_of(key, self.max_parallelism)
-            if len(self._groups) >= self._limit:
-                self._groups.clear()
-            self._groups[key] = group
-        return group
+            check_keys(keys)
+            raise
+
+
+def check_keys(keys: Iterable[Any]) -> None:
+    """Raise for the first key that cannot be one."""
+    for key in keys:
+        key_group_of(key, 1)

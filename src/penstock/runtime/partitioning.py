@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from penstock.common.exceptions import InvalidProgramError
 from penstock.graph import partitioners as p
 from penstock.runtime.batch import Batch, Timestamps
-from penstock.runtime.key_groups import KeyGroupCache, subtask_of_key_group
+from penstock.runtime.key_groups import KeyOwners, check_keys
 
 Dealt = list[tuple[int, Batch]]
 """Target number (among the connected ones) and its part of the batch, order kept."""
@@ -85,8 +85,7 @@ class ByKeyGroup(Dealer):
     def __init__(self, targets: int, max_parallelism: int, key_selector: Callable[[Any], Any]) -> None:
         self._targets = targets
         self._key_selector = key_selector
-        self._owners = [subtask_of_key_group(group, max_parallelism, targets) for group in range(max_parallelism)]
-        self._group_of = KeyGroupCache(max_parallelism)
+        self._owners = KeyOwners(max_parallelism, targets)
 
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
         select = self._key_selector
@@ -94,21 +93,14 @@ class ByKeyGroup(Dealer):
 
     def deal_keyed(self, keys: list[Any], values: list[Any], timestamps: Timestamps | None) -> Dealt:
         """Deal values whose keys are known."""
-        owners, group_of = self._owners, self._group_of
         if self._targets > 1:
-            return _deal_by([owners[group_of(key)] for key in keys], self._targets, values, timestamps, keys)
-        # One target takes all, but a key that cannot be a key must fail here, where key_by is named in the error.
-        for key in set_of(keys):
-            group_of(key)
+            return _deal_by(self._owners.of(keys), self._targets, values, timestamps, keys)
+        try:
+            set(keys)  # One target takes all, but a key that cannot be one must fail here, where key_by is named.
+        except TypeError:
+            check_keys(keys)
+            raise
         return [(0, Batch(values, timestamps, keys))]
-
-
-def set_of(keys: list[Any]) -> Sequence[Any]:
-    """The distinct keys; all of them if one is not hashable, so that the hash can name it."""
-    try:
-        return list(set(keys))
-    except TypeError:
-        return keys
 
 
 def _deal_by(

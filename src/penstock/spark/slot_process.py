@@ -9,6 +9,7 @@ job's folder is gone, or Spark's Python daemon that started it, or the job has s
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
 import signal
@@ -104,6 +105,8 @@ def _become_slot_process(listener: socket.socket, path: str, job_folder: str, da
         # What the worker had open (its connection to Spark above all) must not stay open here.
         listening = os.dup2(listener.fileno(), 3) if listener.fileno() != 3 else 3
         os.closerange(4, 4096)
+        # Records come and go by the thousand: with the default of 700 the collector runs for nothing most of the time.
+        gc.set_threshold(100_000, 50, 100)
         SlotProcess(socket.socket(fileno=listening), path, job_folder, daemon).serve()
     except BaseException as error:
         print(f"penstock slot process: {type(error).__name__}: {error}", file=sys.stderr, flush=True)

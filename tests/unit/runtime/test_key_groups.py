@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from penstock.common import Row
 from penstock.common.exceptions import InvalidProgramError
 from penstock.runtime.key_groups import (
-    KeyGroupCache,
+    KeyOwners,
     key_group_of,
     key_group_range,
     murmur_mix,
@@ -260,10 +260,10 @@ def test_tuple_around_a_list_is_refused():
 
 @given(st.lists(keys, max_size=60), st.integers(1, 5))
 def test_cache_answers_as_the_function_does_whatever_its_size(seen, limit):
-    cache = KeyGroupCache(128, limit)
-    assert [cache(key) for key in seen] == [key_group_of(key, 128) for key in seen]
+    owners = KeyOwners(128, 5, limit)
+    assert owners.of(seen) == [subtask_of_key_group(key_group_of(key, 128), 128, 5) for key in seen]
 
 
 def test_cache_refuses_unhashable_keys_like_the_function():
     with pytest.raises(InvalidProgramError, match="not hashable"):
-        KeyGroupCache(128)([1])
+        KeyOwners(128, 5).of(["a", [1]])

@@ -14,7 +14,7 @@ from penstock.common.watermark_generator import (
     WatermarkOutput,
     WatermarksWithIdleness,
 )
-from penstock.common.watermark_strategy import RecordTimestampAssigner
+from penstock.common.watermark_strategy import RecordTimestampAssigner, plain_function_of
 from penstock.graph.descriptions import WatermarksDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.operators.base import StreamOperator
@@ -59,6 +59,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
 
     def open(self) -> None:
         self._assigner = self._strategy.create_timestamp_assigner()
+        self._extract = plain_function_of(self._assigner)
         if self._generator is None:
             self._generator = (
                 NoWatermarks() if self._only_final else self._strategy.create_watermark_generator(self.context.clock)
@@ -75,8 +76,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         timestamps = self._timestamps_of(batch)
         if self._emits_by_largest:
             self.output.collect_batch(batch.values, timestamps)
-            largest = max(MIN_LONG_VALUE if t is None else t for t in timestamps)
-            self._generator_call(batch.values[-1], largest)
+            self._generator_call(batch.values[-1], _largest(timestamps))
         else:
             self._process_one_by_one(batch.values, timestamps)
         if self.context.clock() - self._last_emit_ms >= self._interval_ms:
@@ -85,7 +85,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def _timestamps_of(self, batch: Batch) -> list[int | None]:
         if isinstance(self._assigner, RecordTimestampAssigner):
             return list(batch.timestamps) if batch.timestamps is not None else [None] * len(batch.values)
-        extract = self._assigner.extract_timestamp
+        extract = self._extract
         if batch.timestamps is None:
             return [extract(value, MIN_LONG_VALUE) for value in batch.values]
         return [
@@ -150,3 +150,11 @@ class TimestampsAndWatermarksOperator(StreamOperator):
 
     def restore_task_memory(self, memory: Any) -> None:
         self._generator, self._is_idle = memory
+
+
+def _largest(timestamps: list[int | None]) -> int:
+    try:
+        largest = max(timestamps)  # type: ignore[type-var]
+    except TypeError:  # Some elements have a timestamp and some have none.
+        return max(MIN_LONG_VALUE if timestamp is None else timestamp for timestamp in timestamps)
+    return MIN_LONG_VALUE if largest is None else largest
