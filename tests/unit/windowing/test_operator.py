@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from window_cases import LATE, Contents, Texts, join, key_of
 
-from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
 from penstock.common.typeinfo import Types
 from penstock.datastream.functions import (
     AggregateFunction,
@@ -22,6 +22,7 @@ from penstock.datastream.window import (
     CountSlidingWindowAssigner,
     CountTrigger,
     CountTumblingWindowAssigner,
+    DeltaTrigger,
     DynamicEventTimeSessionWindows,
     EventTimeSessionWindows,
     Evictor,
@@ -163,6 +164,11 @@ def test_sessions_by_the_clock_end_after_the_gap():
     h.processing_time(14)
     assert h.output_with_timestamps == [(("a", 0, 15, ("x", "y")), 14)]
     assert h.timers == [] and h.state_entries == 0
+
+
+def test_a_trigger_that_cannot_merge_is_refused_over_sessions():
+    with pytest.raises(InvalidProgramError, match=r"EventTimeSessionWindows\(10\) merges windows, but DeltaTrigger\("):
+        OperatorHarness(windows(EventTimeSessionWindows(10), DeltaTrigger.of(1, max)))
 
 
 def test_per_window_state_is_refused_where_windows_merge():

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from penstock.common.exceptions import InvalidProgramError
 from penstock.common.serializer import TypeSerializer
 from penstock.datastream.windowing.trigger import Trigger
 from penstock.datastream.windowing.windows import Window
@@ -73,3 +74,12 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W]) -> None:
         """Find which of `windows` merge, and tell `callback`."""
+
+
+def check_trigger(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any]) -> None:
+    """Raise if `trigger` cannot be used with the windows of `assigner`."""
+    if isinstance(assigner, MergingWindowAssigner) and not trigger.can_merge():
+        raise InvalidProgramError(
+            f"{assigner} merges windows, but {trigger} cannot be merged; use a trigger whose can_merge() is True, "
+            "such as EventTimeTrigger, ProcessingTimeTrigger or CountTrigger"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.datastream.windowing.assigner import check_trigger
 from penstock.graph.descriptions import WindowDescription
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.windowing.aligned import AlignedWindowOperator
@@ -13,6 +14,7 @@ from penstock.runtime.windowing.sessions import SessionWindowOperator
 
 def build_window_operator(description: WindowDescription) -> StreamOperator:
     """The operator that runs `description`: the quickest whose results are those of the general one."""
+    check_trigger(description.assigner, description.trigger)
     if description.evictor is not None:
         return EvictingWindowOperator(description)
     if not fires_at_end(description):
