@@ -33,6 +33,7 @@ from penstock.datastream.window import (
     WindowAssigner,
     WindowStagger,
 )
+from penstock.datastream.windowing.assigner import check_trigger
 from penstock.graph.descriptions import WindowDescription
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ class _Windowed:
             self._check_window_function(window_function, next(iter(contents), "window").removesuffix("_function"))
         environment = self._stream.get_execution_environment()
         trigger = self._trigger if self._trigger is not None else self._assigner.get_default_trigger(environment)
+        check_trigger(self._assigner, trigger)
         description = WindowDescription(
             self._key_selector(),
             self._assigner,
