@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
-import shutil
 import tempfile
 import threading
 from pathlib import Path
@@ -65,9 +64,17 @@ class JobMaster:
     def run(self) -> JobExecutionResult:
         """Run to the end. Raises what ended the job, unless it finished by itself or was cancelled."""
         self.status = JobStatus.CREATED
-        folder = self._working_folder()
+        with self._working_folder() as folder:
+            self._run_in(Path(folder))
+        return JobExecutionResult(
+            self.job_id,
+            wall_clock_ms() - self._started_ms,
+            {name: accumulator.get_local_value() for name, accumulator in self.accumulators.items()},
+        )
+
+    def _run_in(self, folder: Path) -> None:
         self._storage = FolderStateStorage(str(folder / "state"))
-        Path(self._storage.folder).mkdir(parents=True)
+        Path(self._storage.folder).mkdir()
         try:
             self._start_sources(folder)
             self._run_with_restarts()
@@ -78,12 +85,6 @@ class JobMaster:
             for source in self._sources.values():
                 source.stop()
             self._executor.close()
-            shutil.rmtree(folder, ignore_errors=True)
-        return JobExecutionResult(
-            self.job_id,
-            wall_clock_ms() - self._started_ms,
-            {name: accumulator.get_local_value() for name, accumulator in self.accumulators.items()},
-        )
 
     @property
     def metrics(self) -> dict[str, dict[str, Any]]:
@@ -104,11 +105,13 @@ class JobMaster:
         self.execution_graph.transition_all(ExecutionState.FAILED)
         self.output.end(failure)
 
-    def _working_folder(self) -> Path:
+    def _working_folder(self) -> tempfile.TemporaryDirectory[str]:
+        """The job's files while it runs; gone at its end, also when the program ends before the job."""
         parent = self._config.get_optional(keys.WORKING_DIR)
         if parent is not None:
             Path(parent).mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f"penstock-{str(self.job_id)[:8]}-", dir=parent))
+        prefix = f"penstock-{str(self.job_id)[:8]}-"
+        return tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True)
 
     def _start_sources(self, folder: Path) -> None:
         # A batch job is one epoch: its keyed operators begin when they have all their input.
