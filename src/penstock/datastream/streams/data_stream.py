@@ -9,6 +9,7 @@ from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureEr
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream.connectors.base import DescribedSinkFunction
 from penstock.datastream.fields import Field, as_key_selector, get_field
 from penstock.datastream.functions import (
     FilterFunction,
@@ -18,6 +19,7 @@ from penstock.datastream.functions import (
     Partitioner,
     ProcessFunction,
     SinkFunction,
+    TwoPhaseCommitSinkFunction,
 )
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
@@ -435,6 +437,11 @@ class DataStream(_Named):
         if not isinstance(sink_func, SinkFunction):
             raise TypeError(
                 f"add_sink needs a SinkFunction with invoke(value, context), got {type(sink_func).__name__}"
+            )
+        if isinstance(sink_func, (TwoPhaseCommitSinkFunction, DescribedSinkFunction)):
+            raise UnsupportedFeatureError(
+                f"add_sink({type(sink_func).__name__}): sinks that commit with a checkpoint, and connectors' sinks, cannot "
+                f"run yet; use a plain SinkFunction"
             )
         return self._sink("Unnamed", d.SinkFunctionDescription(sink_func))
 
