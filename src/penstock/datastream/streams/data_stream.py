@@ -440,8 +440,8 @@ class DataStream(_Named):
             )
         if isinstance(sink_func, (TwoPhaseCommitSinkFunction, DescribedSinkFunction)):
             raise UnsupportedFeatureError(
-                f"add_sink({type(sink_func).__name__}): sinks that commit with a checkpoint, and connectors' sinks, cannot "
-                f"run yet; use a plain SinkFunction"
+                f"add_sink({type(sink_func).__name__}): two-phase commit sinks and connectors' sinks cannot run yet; use a "
+                f"plain SinkFunction"
             )
         return self._sink("Unnamed", d.SinkFunctionDescription(sink_func))
 
