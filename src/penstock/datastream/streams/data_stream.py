@@ -440,8 +440,8 @@ class DataStream(_Named):
             )
         if isinstance(sink_func, (TwoPhaseCommitSinkFunction, DescribedSinkFunction)):
             raise UnsupportedFeatureError(
-                f"add_sink({type(sink_func).__name__}): two-phase commit sinks and connectors' sinks cannot run yet; use a "
-                f"plain SinkFunction"
+                f"add_sink({type(sink_func).__name__}): two-phase commit sinks and connectors' sinks cannot run yet; "
+                f"use a plain SinkFunction"
             )
         return self._sink("Unnamed", d.SinkFunctionDescription(sink_func))
 
