@@ -21,6 +21,10 @@ class HandleBook:
             subtask: SubtaskOrder(handles, wants_full(handles)) for subtask, handles in self._handles.items() if handles
         }
 
+    def names(self) -> set[str]:
+        """The files that count."""
+        return {handle.name for handles in self._handles.values() for handle in handles}
+
     def complete(self, acks: Iterable[TaskAck]) -> list[str]:
         """Take over an epoch's snapshots; returns the files that nothing refers to any more."""
         unused: list[str] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,4 +24,9 @@ class FolderStateStorage:
         return Path(self.folder, name).read_bytes()
 
     def delete(self, name: str) -> None:
-        Path(self.folder, name).unlink(missing_ok=True)
+        """Remove a file that nobody needs; one that cannot be removed now is only in the way."""
+        with contextlib.suppress(OSError):
+            Path(self.folder, name).unlink(missing_ok=True)
+
+    def names(self) -> list[str]:
+        return [path.name for path in Path(self.folder).iterdir()]

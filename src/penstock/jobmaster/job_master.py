@@ -22,7 +22,7 @@ from penstock.graph.execution_graph import ExecutionGraph, ExecutionState
 from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.jobmaster.epoch_policy import EpochPolicy
 from penstock.jobmaster.job_metrics import JobMetrics
-from penstock.jobmaster.job_output import JobOutput
+from penstock.jobmaster.job_output import JobOutput, OutputError
 from penstock.jobmaster.restart_strategy import build_restart_strategy
 from penstock.jobmaster.source_coordinator import SourceCoordinator, build_source_coordinator
 from penstock.jobmaster.stage_executor import EpochCancelledError, EpochResult, StageExecutor, run_whole_epoch
@@ -63,9 +63,15 @@ class JobMaster:
 
     def run(self) -> JobExecutionResult:
         """Run to the end. Raises what ended the job, unless it finished by itself or was cancelled."""
-        self.status = JobStatus.CREATED
-        with self._working_folder() as folder:
-            self._run_in(Path(folder))
+        try:
+            self.status = JobStatus.CREATED
+            with self._working_folder() as folder:
+                self._run_in(Path(folder))
+        except BaseException as failure:
+            self._fail(failure)
+            raise
+        finally:
+            self._executor.close()
         return JobExecutionResult(
             self.job_id,
             wall_clock_ms() - self._started_ms,
@@ -75,16 +81,14 @@ class JobMaster:
     def _run_in(self, folder: Path) -> None:
         self._storage = FolderStateStorage(str(folder / "state"))
         Path(self._storage.folder).mkdir()
+        self._runs_folder = folder / "runs"
+        self._runs_folder.mkdir()
         try:
             self._start_sources(folder)
             self._run_with_restarts()
-        except BaseException as failure:
-            self._fail(failure)
-            raise
         finally:
             for source in self._sources.values():
                 source.stop()
-            self._executor.close()
 
     @property
     def metrics(self) -> dict[str, dict[str, Any]]:
@@ -144,16 +148,17 @@ class JobMaster:
                     self._prepare_restart(failure)
                     continue
             break
-        if self._is_cancelled:
-            self.execution_graph.cancel_all()
-            self.status = JobStatus.CANCELED
-        else:
-            self.status = JobStatus.FINISHED
+        with self._changed:
+            if self._is_cancelled:
+                self.execution_graph.cancel_all()
+            self.status = JobStatus.CANCELED if self._is_cancelled else JobStatus.FINISHED
         self.output.end()
 
     def _prepare_restart(self, failure: Exception) -> None:
         """Wait as the strategy says and go back to the last complete epoch; raises if the job is to fail."""
         self.status = JobStatus.FAILING
+        if isinstance(failure, OutputError):
+            raise failure
         delay_ms = self._restart_strategy.on_failure(wall_clock_ms())
         if delay_ms is None:
             raise failure
@@ -165,6 +170,8 @@ class JobMaster:
             vertex.new_attempt()
         for vertex_id, source in self._sources.items():
             source.rewind(self._positions[vertex_id])
+        for name in set(self._storage.names()) - self._book.names():
+            self._storage.delete(name)
         with self._changed:
             self._changed.wait_for(lambda: self._is_cancelled, timeout=delay_ms / 1000)
 
@@ -179,11 +186,14 @@ class JobMaster:
         self.execution_graph.transition_all(ExecutionState.SCHEDULED, ExecutionState.DEPLOYING)
         self._executor.deploy(deployment, self._storage)
         self.execution_graph.transition_all(ExecutionState.INITIALIZING)
+        run_folder = self._runs_folder / run_id
+        run_folder.mkdir()
         try:
             while self._wait_for_work():
-                if self._run_epoch(run_id, deployment):
+                if self._run_epoch(run_folder, deployment):
                     return
         finally:
+            run_folder.rmdir()
             forget_run(run_id)
 
     def _wait_for_work(self) -> bool:
@@ -201,7 +211,7 @@ class JobMaster:
 
     # --- an epoch --------------------------------------------------------------------------------------------------
 
-    def _run_epoch(self, run_id: str, deployment: JobDeployment) -> bool:
+    def _run_epoch(self, run_folder: Path, deployment: JobDeployment) -> bool:
         """True if the job ended with this epoch."""
         now_ms = wall_clock_ms()
         self._policy.epoch_started(now_ms)
@@ -209,7 +219,13 @@ class JobMaster:
         is_last = all(source.is_exhausted for source in self._sources.values())
         self._epoch += 1
         command = EpochCommand(
-            self._epoch, run_id, secrets.token_hex(4), self._book.orders(), now_ms, self._completed, not is_last
+            epoch=self._epoch,
+            run_id=run_folder.name,
+            run_folder=str(run_folder),
+            orders=self._book.orders(),
+            now_ms=now_ms,
+            completed_epoch=self._completed,
+            keeps_state=not is_last,
         )
         host = TaskHost(deployment, self._storage, command)
         result = run_whole_epoch(self._executor, host, deployment, command, source_rows)
@@ -236,12 +252,14 @@ class JobMaster:
             )
 
     def _complete(self, acks: list[TaskAck]) -> None:
+        # State and positions move on together; whatever fails afterwards finds the epoch complete.
+        unused = self._book.complete(acks)
+        self._positions = {vertex: source.position for vertex, source in self._sources.items()}
         self._completed = self._epoch
-        for name in self._book.complete(acks):
+        for name in unused:
             self._storage.delete(name)
         for vertex, source in self._sources.items():
-            self._positions[vertex] = source.position
-            source.checkpoint_complete(source.position)
+            source.checkpoint_complete(self._positions[vertex])
         for ack in sorted(acks, key=lambda ack: (ack.vertex, ack.subtask)):
             self._record(ack)
             self.output.show(ack.outcome)
@@ -254,7 +272,8 @@ class JobMaster:
         execution = self.execution_graph.job_vertices[ack.vertex].subtasks[ack.subtask].current
         if execution.state is ExecutionState.INITIALIZING:
             execution.transition_to(ExecutionState.RUNNING)
-            self.status = JobStatus.RUNNING if not self._is_cancelled else self.status
+            with self._changed:
+                self.status = JobStatus.RUNNING if not self._is_cancelled else self.status
         if ack.outcome.is_finished and execution.state is ExecutionState.RUNNING:
             execution.transition_to(ExecutionState.FINISHED)
         for operator_id, reports in ack.outcome.metrics.items():

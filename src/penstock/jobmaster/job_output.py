@@ -7,9 +7,14 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from penstock.common.exceptions import JobExecutionError
 from penstock.runtime.stream_task import EpochOutcome
 
 _END = object()
+
+
+class OutputError(JobExecutionError):
+    """What a complete epoch gave could not be shown. It cannot be repeated: the epoch is complete."""
 
 
 class CollectedValues:
@@ -42,8 +47,11 @@ class JobOutput:
         self.collected: dict[str, CollectedValues] = {}
 
     def show(self, outcome: EpochOutcome) -> None:
-        for to_stderr, line in outcome.lines:
-            print(line, file=sys.stderr if to_stderr else sys.stdout)
+        try:
+            for to_stderr, line in outcome.lines:
+                print(line, file=sys.stderr if to_stderr else sys.stdout)
+        except (OSError, ValueError) as error:
+            raise OutputError(f"print: cannot write to the terminal or file it goes to ({error})") from error
         for collect_id, values in outcome.collected.items():
             self.collected[collect_id].put_all(values)
 

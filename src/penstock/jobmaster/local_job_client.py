@@ -64,7 +64,7 @@ class LocalJobClient(JobClient):
         raise UnsupportedFeatureError("savepoints cannot be written yet")
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        values = {name: each.get_local_value() for name, each in self.master.accumulators.items()}
+        values = {name: each.get_local_value() for name, each in list(self.master.accumulators.items())}
         return CompletableFuture.completed(values)
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:

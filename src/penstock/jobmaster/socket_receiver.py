@@ -66,6 +66,7 @@ class SocketReceiver:
 
     def _run(self) -> None:
         attempts = 0
+        failure: JobExecutionError | None = None
         try:
             connection = self._connect(attempts_left=self._description.max_retries)
             while connection is not None:
@@ -77,10 +78,12 @@ class SocketReceiver:
                     break
                 connection = self._connect(attempts_left=limit if limit < 0 else limit - attempts)
         except JobExecutionError as error:
-            self.failure = error
+            failure = error
         except Exception as error:  # A receiver that dies silently would stall the job
-            self.failure = JobExecutionError(f"{self._name()}: {type(error).__name__}: {error}")
-        self.has_ended = self.failure is None
+            failure = JobExecutionError(f"{self._name()}: {type(error).__name__}: {error}")
+        # The failure last: once it is seen, another thread may take this one's place.
+        self.has_ended = failure is None
+        self.failure = failure
         self._on_change()
 
     def _read_to_end(self, connection: socket.socket) -> None:

@@ -27,6 +27,10 @@ _OPERATORS: dict[type[OperatorDescription], Callable[[Any], UserFunctionOperator
 }
 
 
+MOST_NESTED = 15
+"""flat_maps in one loop at most: each is a loop within a loop, and Python allows 20."""
+
+
 def is_fusable(description: OperatorDescription) -> bool:
     """True for plain functions; one that may use keyed state needs its key set, which the loop does not do."""
     return type(description) in _OPERATORS and not description.is_keyed
@@ -69,12 +73,12 @@ def generate(kinds: Sequence[type[OperatorDescription]], with_timestamps: bool, 
             call(f"v{at + 1} = f{at}({current})", at)
             current = f"v{at + 1}"
         elif kind is FilterDescription:
-            call(f"if f{at}({current}):", at)
-            indent += "    "
+            call(f"if not f{at}({current}):", at)
+            lines.append(f"{indent}    continue")
         else:
             call(f"r{at} = f{at}({current})", at)
-            lines.append(f"{indent}if r{at} is not None:")
-            indent += "    "
+            lines.append(f"{indent}if r{at} is None:")
+            lines.append(f"{indent}    continue")
             call(f"for v{at + 1} in r{at}:", at)
             indent += "    "
             current = f"v{at + 1}"

@@ -50,11 +50,12 @@ class CombiningEdgeTarget(EdgeTarget):
         """By window start: partial results by key."""
         self._held = 0
         self._watermark = MIN_LONG_VALUE
-        self._is_combining = True
+        self._is_suspended = False
+        self._is_worthwhile = True
         self._tried, self._partials = 0, 0
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
-        if not self._is_combining or timestamps is None or timestamps[0] is None:
+        if not self._is_worthwhile or self._is_suspended or timestamps is None or timestamps[0] is None:
             super().push_batch(values, timestamps)
             return
         times = cast("Sequence[int]", timestamps)
@@ -112,14 +113,15 @@ class CombiningEdgeTarget(EdgeTarget):
 
     def push_watermark(self, watermark: int) -> None:
         self._watermark = watermark
+        self._is_suspended = False
         for start in [start for start in self._windows if start + self._size <= watermark + 1]:
             self._send_window(start)
         super().push_watermark(watermark)
 
     def push_status(self, idle: bool) -> None:
         self._send_all()
-        # While idle, others may move the watermark past what this channel knows: lateness is then decided downstream.
-        self._is_combining = self._is_combining and not idle
+        # While idle, others may move the watermark past what this channel knows: lateness is decided downstream then.
+        self._is_suspended = self._is_suspended or idle
         super().push_status(idle)
 
     def push_end_of_data(self) -> None:
@@ -130,8 +132,15 @@ class CombiningEdgeTarget(EdgeTarget):
         self._send_all()
         super().end_epoch()
         if self._tried > _TRIAL_RECORDS:
-            self._is_combining = self._is_combining and self._tried >= self._partials * _LEAST_REDUCTION
+            self._is_worthwhile = self._tried >= self._partials * _LEAST_REDUCTION
             self._tried = self._partials = 0
+
+    def memory(self) -> Any:
+        return super().memory(), self._watermark, self._is_suspended, self._is_worthwhile
+
+    def restore(self, memory: Any) -> None:
+        dealer, self._watermark, self._is_suspended, self._is_worthwhile = memory
+        super().restore(dealer)
 
     def _send_all(self) -> None:
         for start in list(self._windows):

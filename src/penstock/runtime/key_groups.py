@@ -69,7 +69,22 @@ def _hash_other(key: Any) -> int:
         return _hash_pickled(key.astimezone(datetime.timezone.utc))
     if dataclasses.is_dataclass(key) and not isinstance(key, type):
         return _hash_sequence(getattr(key, field.name) for field in dataclasses.fields(key) if field.compare)
-    return _hash_pickled(key)
+    return _hash_object(key)
+
+
+def _hash_object(key: Any) -> int:
+    """An object by its fields, whatever their order; one without fields by its pickle."""
+    kind: Any = type(key)
+    if hasattr(key, "__dict__") and kind.__reduce__ is object.__reduce__:
+        fields = vars(key)
+        return _hash_sequence((kind.__qualname__, *((name, fields[name]) for name in sorted(fields))))
+    try:
+        return _hash_pickled(key)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InvalidProgramError(
+            f"the key {key!r} of type {type(key).__name__} has no hash that is the same in every process ({error}); "
+            f"use a str, a number, a tuple or a dataclass as key"
+        ) from error
 
 
 def _hash_pickled(key: Any) -> int:

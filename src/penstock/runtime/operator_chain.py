@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from penstock.graph.descriptions import SourceDescription, WindowDescription
+from penstock.graph.descriptions import FlatMapDescription, SourceDescription, WindowDescription
 from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.batch import Output
-from penstock.runtime.chain_compiler import FusedOperator, is_fusable
+from penstock.runtime.chain_compiler import MOST_NESTED, FusedOperator, is_fusable
 from penstock.runtime.combining import CombiningEdgeTarget
 from penstock.runtime.operators import build_operator
 from penstock.runtime.operators.base import DriverReport, OperatorContext, StreamOperator, TaskInfo
@@ -80,7 +80,8 @@ class OperatorChain:
             if leaving or len(chained) != 1 or chained[0].side_tag is not None:
                 break
             following = self._nodes[chained[0].target]
-            if not is_fusable(following.operator):
+            nested = sum(isinstance(each.operator, FlatMapDescription) for each in run)
+            if not is_fusable(following.operator) or nested >= MOST_NESTED:
                 break
             run.append(following)
         return run
@@ -139,8 +140,15 @@ class OperatorChain:
                 service.restore()
 
     def close(self) -> None:
+        """Close all, also when one fails to; the first failure is raised."""
+        failures = []
         for operator in self.operators:
-            operator.close()
+            try:
+                operator.close()
+            except Exception as failure:  # The others must be closed first.
+                failures.append(failure)
+        if failures:
+            raise failures[0]
 
     # --- what goes on in another process -----------------------------------------------------------------------------
 
@@ -148,7 +156,7 @@ class OperatorChain:
         """What the operators and channels must know to go on, apart from state."""
         return (
             [(operator.current_watermark, operator.task_memory()) for operator in self.operators],
-            [edge.dealer.memory() for edge in self.edges],
+            [edge.memory() for edge in self.edges],
         )
 
     def restore_memory(self, memory: Any) -> None:
@@ -157,8 +165,8 @@ class OperatorChain:
             operator.current_watermark = watermark
             if task_memory is not None:
                 operator.restore_task_memory(task_memory)
-        for edge, dealer_memory in zip(self.edges, edges, strict=True):
-            edge.dealer.restore(dealer_memory)
+        for edge, edge_memory in zip(self.edges, edges, strict=True):
+            edge.restore(edge_memory)
 
     def restore_watermarks(self) -> None:
         """Timer services come into being in `open`; they take the watermark that their operator remembers."""

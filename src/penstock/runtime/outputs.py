@@ -85,6 +85,13 @@ class EdgeTarget:
         for writer in self._writers:
             writer.add_end_of_data()
 
+    def memory(self) -> Any:
+        """What the edge must know to go on in another process."""
+        return self.dealer.memory()
+
+    def restore(self, memory: Any) -> None:
+        self.dealer.restore(memory)
+
     def end_epoch(self) -> None:
         """Send what is left; numbers start anew with the next epoch."""
         for target in range(len(self._targets)):

@@ -18,6 +18,7 @@ from penstock.graph.descriptions import (
     WindowDescription,
 )
 from penstock.runtime.batch import Batch
+from penstock.runtime.chunk import encode
 from penstock.runtime.key_groups import stable_hash
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.keyed import keys_of
@@ -84,7 +85,7 @@ class SortedInput:
         # Without a name: the file is gone when it is closed, also if the process is killed.
         file = tempfile.TemporaryFile(prefix="penstock-sort-")  # noqa: SIM115
         for start in range(0, len(self._entries), BATCH_RECORDS):
-            pickle.dump(self._entries[start : start + BATCH_RECORDS], file, protocol=5)
+            file.write(encode(self._entries[start : start + BATCH_RECORDS]))
         file.seek(0)
         self._spilled.append(file)
         self._entries, self._bytes = [], 0

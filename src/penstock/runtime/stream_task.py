@@ -251,6 +251,7 @@ class StreamTask:
 
     def _drain(self) -> Iterator[Row]:
         if self._ready:
+            self._was_touched = True  # What was sent is remembered downstream, so it must be here too.
             rows = self._ready.copy()
             self._ready.clear()
             yield from rows

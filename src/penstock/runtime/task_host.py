@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import secrets
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -48,8 +49,8 @@ class EpochCommand:
     epoch: int
     run_id: str
     """Changes with every restart of the job: tasks kept from before are not used again."""
-    attempt_id: str
-    """Names the files of this attempt of the epoch."""
+    run_folder: str
+    """Is there as long as the run goes on: what works for the run ends when it is gone."""
     orders: dict[tuple[int, int], SubtaskOrder]
     """By (vertex, subtask)."""
     now_ms: int
@@ -169,8 +170,13 @@ class TaskHost:
         task = StreamTask(self._deployment, vertex, subtask, clock)
         for handle in order.handles:
             task.restore(self._storage.read(handle.name))
-        if not task.is_finished:
-            task.open()
+        try:
+            if not task.is_finished:
+                task.open()
+        except Exception:
+            with contextlib.suppress(Exception):  # Close what was opened; the first failure is the one that is told.
+                task.close()
+            raise
         return _KeptTask(task, clock, order.handles)
 
     def _save(self, task: StreamTask, vertex: int, subtask: int, order: SubtaskOrder) -> StateHandle | None:
@@ -179,7 +185,8 @@ class TaskHost:
         snapshot = task.snapshot(self._command.epoch, order.wants_full)
         if snapshot is None:
             return None
-        name = f"v{vertex}-s{subtask}-e{self._command.epoch}-{self._command.attempt_id}"
+        # Spark may run a task twice: each run writes a file of its own, and only the acknowledged one counts.
+        name = f"v{vertex}-s{subtask}-e{self._command.epoch}-{secrets.token_hex(4)}"
         self._storage.write(name, snapshot)
         is_full = order.wants_full or not order.handles
         return StateHandle(name, self._command.epoch, len(snapshot), is_full)
@@ -202,7 +209,9 @@ def following_handles(handles: tuple[StateHandle, ...], new: StateHandle | None)
 
 def forget_run(run_id: str) -> None:
     """Close and drop the tasks of a run in this process."""
-    for key in [key for key in _kept_tasks if key[0] == run_id]:
+    for key in [key for key in list(_kept_tasks) if key[0] == run_id]:
         kept = _kept_tasks.pop(key)
         if not kept.task.is_finished:
-            kept.task.close()
+            # The run is over: what a function fails to close cannot change its result any more.
+            with contextlib.suppress(Exception):
+                kept.task.close()

@@ -14,7 +14,7 @@ from pyspark import RDD
 
 from penstock.checkpoint.storage import FolderStateStorage
 from penstock.common.configuration import Configuration
-from penstock.common.exceptions import JobExecutionError
+from penstock.common.exceptions import ConfigurationError, JobExecutionError
 from penstock.datastream.dependencies import JobDependencies
 from penstock.graph.job_graph import JobVertex
 from penstock.jobmaster.stage_executor import EpochCancelledError
@@ -25,9 +25,11 @@ from penstock.runtime.task_host import EpochCommand
 from penstock.spark.dependencies import ship
 from penstock.spark.session import check_working_folder_is_shared, get_session
 from penstock.spark.slot_process import SlotRequest
-from penstock.spark.stage_function import SourceRows, StageFunction, by_subtask, same, without_key
+from penstock.spark.stage_function import SourceRows, StageFunction, by_slot, by_subtask, same, without_key
 
 _RAISED = re.compile(r"[\w.]+(Error|Exception|Interrupt): ")
+
+_LARGE_PARTS = 256 * 1024
 
 
 class SparkExecutor:
@@ -41,6 +43,7 @@ class SparkExecutor:
         self._spark = spark if spark is not None else get_session(config, dependencies.jars)
         check_working_folder_is_shared(self._spark, config)
         self._context = self._spark.sparkContext
+        _check_no_speculation(self._context)
         self._storage: FolderStateStorage | None = None
         self._deployment: Any = None
         self._deployment_id = ""
@@ -63,8 +66,9 @@ class SparkExecutor:
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
         self._context.setJobGroup(self._job_id, self._job_name, interruptOnCancel=True)
         self._context.setJobDescription(f"{self._job_name}: epoch {command.epoch}")
+        handed_out = self._handed_out(source_rows)
         try:
-            rows: list[Row] = self._plan(command, source_rows).collect()
+            rows: list[Row] = self._plan(command, handed_out).collect()
         except Exception as error:
             if self._is_cancelled:
                 raise EpochCancelledError from None
@@ -73,13 +77,21 @@ class SparkExecutor:
                 self._job_id,
                 self._job_name,
             ) from error
+        finally:
+            handed_out.release()
         if self._is_cancelled:
             raise EpochCancelledError
         return rows
 
-    def _plan(self, command: EpochCommand, source_rows: list[Row]) -> RDD[Row]:
+    def _handed_out(self, source_rows: list[Row]) -> SourceRows:
+        """Small parts go along with the function. PySpark would broadcast a large function, and never free that."""
+        parts = by_slot(source_rows, self._widths[0])
+        size = sum(len(row.chunk) for row in source_rows)
+        return SourceRows(parts) if size < _LARGE_PARTS else SourceRows((), self._context.broadcast(parts))
+
+    def _plan(self, command: EpochCommand, source_rows: SourceRows) -> RDD[Row]:
         width = self._widths[0]
-        rows: RDD[Any] = self._slots.mapPartitionsWithIndex(SourceRows.by_slot(source_rows, width))
+        rows: RDD[Any] = self._slots.mapPartitionsWithIndex(source_rows)
         for stage, next_width in enumerate(self._widths):
             if stage > 0 and (width, next_width) != (1, 1):
                 # Between two stages of one slot there is nothing to exchange: Spark runs them as one.
@@ -105,6 +117,13 @@ class SparkExecutor:
         if self._deployment is not None:
             self._deployment.destroy()
             self._deployment = None
+
+
+def _check_no_speculation(context: Any) -> None:
+    if context.getConf().get("spark.speculation", "false").lower() == "true":
+        raise ConfigurationError(
+            "spark.speculation is true, but a stateful task cannot run twice at the same time; set it to false"
+        )
 
 
 def _reason(error: Exception) -> str:

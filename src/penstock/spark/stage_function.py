@@ -47,13 +47,20 @@ class SourceRows:
     """What the sources of each slot are to read in this epoch."""
 
     parts: tuple[tuple[Row, ...], ...]
-
-    @staticmethod
-    def by_slot(rows: list[Row], slots: int) -> SourceRows:
-        return SourceRows(tuple(tuple(row for row in rows if row.subtask % slots == slot) for slot in range(slots)))
+    broadcast: Any = None
+    """Holds the parts instead, where they are large."""
 
     def __call__(self, slot: int, _: Iterable[int]) -> Iterator[Row]:
-        return iter(self.parts[slot])
+        parts = self.parts if self.broadcast is None else self.broadcast.value
+        return iter(parts[slot])
+
+    def release(self) -> None:
+        if self.broadcast is not None:
+            self.broadcast.destroy()
+
+
+def by_slot(rows: list[Row], slots: int) -> tuple[tuple[Row, ...], ...]:
+    return tuple(tuple(row for row in rows if row.subtask % slots == slot) for slot in range(slots))
 
 
 def by_subtask(rows: Iterable[Row]) -> Iterator[tuple[int, Row]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -454,16 +455,16 @@ class DataStream(_Named):
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
         """Run the job now and get the elements of this stream: an iterator, or a list of at most `limit` elements."""
+        if limit is not None and limit <= 0:
+            raise ValueError(f"limit must be positive, got {limit}")
         collect_id = f"collect-{self._environment.next_id()}"
         self._sink("Data stream collect sink", d.CollectSinkDescription(collect_id))
         values, close = self._environment.submit_and_collect(job_execution_name, collect_id)
         iterator = CloseableIterator(values, close)
         if limit is None:
             return iterator
-        if limit <= 0:
-            raise ValueError(f"limit must be positive, got {limit}")
         with iterator:
-            return [value for value, _ in zip(iterator, range(limit), strict=False)]
+            return list(itertools.islice(iterator, limit))
 
     def cache(self) -> CachedDataStream:
         raise UnsupportedFeatureError(
