@@ -156,7 +156,11 @@ class StreamExecutionEnvironment:
     def enable_checkpointing(
         self, interval: int | None = None, mode: CheckpointingMode | None = None
     ) -> StreamExecutionEnvironment:
-        """Keep a checkpoint at least every `interval` milliseconds."""
+        """Ask for checkpoints every `interval` milliseconds.
+
+        Every epoch is a checkpoint that a restart goes back to, whatever the interval. Asking for checkpoints also
+        turns restarts on (exponential delay), as in Flink. Checkpoints that outlive the process are not written yet.
+        """
         if interval is not None:
             self._configuration.set(keys.CHECKPOINT_INTERVAL, to_milliseconds(interval))
         if mode is not None:

@@ -1,0 +1,51 @@
+"""A source that falls idle between two inputs."""
+
+from __future__ import annotations
+
+from penstock.common import Configuration, Duration, WatermarkStrategy
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.graph.job_graph import build_job_graph
+from penstock.runtime.chunk import Status, read_chunk
+from penstock.runtime.rows import FROM_DRIVER, Row
+from penstock.runtime.sources import SourceAssignment
+from penstock.runtime.stream_task import JobDeployment, StreamTask
+
+
+class Clock:
+    now = 1000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def source_task(clock: Clock) -> StreamTask:
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration())
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number)
+    stream = env.from_collection([1]).assign_timestamps_and_watermarks(strategy.with_idleness(Duration.of_millis(10)))
+    stream.key_by(lambda number: number).sum().print()
+    graph = build_job_graph(env.get_stream_graph())
+    return StreamTask(JobDeployment("0" * 32, graph), 0, 0, clock)
+
+
+def test_falling_idle_is_part_of_the_snapshot_although_no_input_came() -> None:
+    clock = Clock()
+    task = source_task(clock)
+    task.open()
+    first = Row(0, 0, FROM_DRIVER, 0, 0, SourceAssignment([1], is_last=False).encode())
+    list(task.run_epoch([first]))
+    snapshots = [task.snapshot(1, full=True)]
+    sent: list[object] = []
+    for epoch in (2, 3, 4):
+        clock.now += 1000
+        sent += [event for row in task.run_epoch([]) for event in read_chunk(row.chunk)]
+        snapshots.append(task.snapshot(epoch, full=False))
+    assert Status(is_idle=True) in sent
+
+    restored = source_task(clock)
+    for snapshot in snapshots:
+        if snapshot is not None:
+            restored.restore(snapshot)
+    restored.open()
+    second = Row(0, 0, FROM_DRIVER, 0, 0, SourceAssignment([2], is_last=False).encode())
+    woken = [event for row in restored.run_epoch([second]) for event in read_chunk(row.chunk)]
+    assert Status(is_idle=False) in woken  # or the receiver would ignore its watermarks for ever
