@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
-from penstock.graph.partitioners import connected_upstream
+from penstock.graph.job_graph import JobGraph, JobVertex
 
 
 class ExecutionState(Enum):
@@ -108,19 +107,6 @@ class ExecutionGraph:
 
     def vertices(self) -> Iterator[ExecutionVertex]:
         return itertools.chain.from_iterable(each.subtasks for each in self.job_vertices)
-
-    def channels_into(self, vertex: JobVertex, subtask: int) -> list[tuple[JobEdge, int]]:
-        """Every (edge, upstream subtask) that sends to this subtask."""
-        return [
-            (edge, upstream)
-            for edge in self.job_graph.in_edges(vertex.id)
-            for upstream in connected_upstream(
-                edge.partitioner,
-                subtask,
-                self.job_graph.vertices[edge.source_vertex].parallelism,
-                vertex.parallelism,
-            )
-        ]
 
     def transition_all(self, *states: ExecutionState) -> None:
         """Take every subtask that has not ended through `states`."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.graph.descriptions import DriverSinkDescription
-from penstock.graph.partitioners import ForwardPartitioner, StreamPartitioner
+from penstock.graph.partitioners import ForwardPartitioner, StreamPartitioner, connected_upstream
 from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 from penstock.graph.transformations import ChainingStrategy
 
@@ -85,6 +85,19 @@ class JobGraph:
 
     def out_edges(self, vertex: int) -> list[JobEdge]:
         return [edge for edge in self.edges if edge.source_vertex == vertex]
+
+    def channels_into(self, vertex: int, subtask: int) -> list[tuple[JobEdge, int]]:
+        """Every (edge, sending subtask) that a subtask receives from."""
+        return [
+            (edge, sender)
+            for edge in self.in_edges(vertex)
+            for sender in connected_upstream(
+                edge.partitioner,
+                subtask,
+                self.vertices[edge.source_vertex].parallelism,
+                self.vertices[vertex].parallelism,
+            )
+        ]
 
     def stages(self) -> list[list[JobVertex]]:
         """The vertices of each stage that runs on executors."""

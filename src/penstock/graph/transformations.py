@@ -42,7 +42,6 @@ class PhysicalTransformation(Transformation):
     description: str | None = None
     max_parallelism: int | None = None
     slot_sharing_group: str | None = None
-    co_location_group: str | None = None
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
     buffer_timeout_ms: int = -1
     is_parallelism_fixed: bool = False

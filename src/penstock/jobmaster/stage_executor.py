@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from penstock.checkpoint.storage import FolderStateStorage
-from penstock.graph.job_graph import DRIVER_STAGE
 from penstock.jobmaster.local_dependencies import LocalDependencies
 from penstock.runtime.failure import TaskFailure
 from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, Row
 from penstock.runtime.stream_task import JobDeployment
-from penstock.runtime.task_host import EpochCommand, TaskAck, TaskHost, forget_run
+from penstock.runtime.task_host import EpochCommand, TaskAck, TaskHost
 
 
 class StageExecutor(Protocol):
@@ -44,9 +43,9 @@ def run_whole_epoch(
     """The executor's stages, then the driver's own vertices on what came out."""
     result = EpochResult()
     waiting = sort_out(executor.run_epoch(command, source_rows), result)
-    for vertex in deployment.job_graph.vertices:
-        if vertex.stage != DRIVER_STAGE or result.failures:
-            continue
+    if result.failures:
+        return result
+    for vertex in deployment.job_graph.driver_vertices():
         for subtask in range(vertex.parallelism):
             rows = [row for row in waiting if (row.vertex, row.subtask) == (vertex.id, subtask)]
             sort_out(host.run_task(vertex.id, subtask, rows), result)
@@ -73,7 +72,6 @@ class InlineExecutor:
         self._dependencies = dependencies
         self._deployment: JobDeployment | None = None
         self._storage: FolderStateStorage | None = None
-        self._run_id: str | None = None
         self._is_cancelled = False
 
     def deploy(self, deployment: JobDeployment, storage: FolderStateStorage) -> None:
@@ -82,7 +80,6 @@ class InlineExecutor:
 
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
         assert self._deployment is not None and self._storage is not None
-        self._run_id = command.run_id
         host = TaskHost(self._deployment, self._storage, command)
         rows = source_rows
         for stage, vertices in enumerate(self._deployment.job_graph.stages()):
@@ -99,8 +96,7 @@ class InlineExecutor:
         self._is_cancelled = True
 
     def close(self) -> None:
-        if self._run_id is not None:
-            forget_run(self._run_id)
+        """The job master forgets the tasks of this process."""
         if self._dependencies is not None:
             self._dependencies.close()
 

@@ -10,7 +10,6 @@ from typing import Any
 from penstock.common.constants import MAX_LONG_VALUE
 from penstock.graph.descriptions import BroadcastProcessDescription
 from penstock.graph.job_graph import JobGraph
-from penstock.graph.partitioners import connected_upstream
 from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import EndOfData, Event, Status, Watermark, encode, read_chunk
 from penstock.runtime.metric_reports import MetricReport, MetricReporter
@@ -79,13 +78,10 @@ class StreamTask:
         self._upstream_parallelism = {
             edge.index: job_graph.vertices[edge.source_vertex].parallelism for edge in job_graph.in_edges(vertex_id)
         }
-        self._channels: dict[tuple[int, int], int] = {}
-        for edge in job_graph.in_edges(vertex_id):
-            senders = connected_upstream(
-                edge.partitioner, subtask, self._upstream_parallelism[edge.index], vertex.parallelism
-            )
-            for sender in senders:
-                self._channels[(edge.index, sender)] = len(self._channels)
+        self._channels = {
+            (edge.index, sender): number
+            for number, (edge, sender) in enumerate(job_graph.channels_into(vertex_id, subtask))
+        }
         self._valve = StatusWatermarkValve(len(self._channels))
         self._ended: set[int] = set()
         self._current = (0, 1)

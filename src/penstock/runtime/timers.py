@@ -105,7 +105,6 @@ class InternalTimerService:
         self.event_time = TimerQueue(backend.table(f"{TIMER_TABLE_PREFIX}{name}/event-time"))
         self.processing_time = TimerQueue(backend.table(f"{TIMER_TABLE_PREFIX}{name}/processing-time"))
         self.current_watermark = MIN_LONG_VALUE
-        self.fired_timers = 0
 
     def current_processing_time(self) -> int:
         return self._clock()
@@ -122,12 +121,14 @@ class InternalTimerService:
     def delete_processing_time_timer(self, namespace: Hashable, timestamp: int) -> None:
         self.processing_time.remove(timestamp, self._backend.key(), namespace)
 
-    def advance_watermark(self, watermark: int) -> None:
+    def advance_watermark(self, watermark: int) -> int:
+        """How many timers fired."""
         self.current_watermark = watermark
-        self.fired_timers += self.event_time.fire_until(watermark, self._backend, self._on_event_time)
+        return self.event_time.fire_until(watermark, self._backend, self._on_event_time)
 
-    def advance_processing_time(self, now_ms: int) -> None:
-        self.fired_timers += self.processing_time.fire_until(now_ms, self._backend, self._on_processing_time)
+    def advance_processing_time(self, now_ms: int) -> int:
+        """How many timers fired."""
+        return self.processing_time.fire_until(now_ms, self._backend, self._on_processing_time)
 
     def restore(self) -> None:
         self.event_time.restore()

@@ -107,12 +107,11 @@ def test_execution_graph_has_one_vertex_for_each_subtask(job_graph):
     assert {vertex.state for vertex in graph.vertices()} == {ExecutionState.CREATED}
 
 
-def test_execution_graph_knows_the_channels(job_graph):
-    graph = ExecutionGraph(job_graph)
+def test_job_graph_knows_the_channels(job_graph):
     source, window, sink = job_graph.vertices
-    assert graph.channels_into(source, 0) == []
-    assert [upstream for _, upstream in graph.channels_into(window, 2)] == [0]
-    assert [upstream for _, upstream in graph.channels_into(sink, 0)] == [0, 1, 2]
+    assert job_graph.channels_into(source.id, 0) == []
+    assert [upstream for _, upstream in job_graph.channels_into(window.id, 2)] == [0]
+    assert [upstream for _, upstream in job_graph.channels_into(sink.id, 0)] == [0, 1, 2]
 
 
 def test_vertex_ids_are_32_hex_digits_and_differ(job_graph):

@@ -97,7 +97,7 @@ def test_element_between_sliding_windows_is_late_only_if_its_time_has_passed():
 def test_element_between_sliding_windows_may_be_as_late_as_is_allowed():
     h = OperatorHarness(windows(SlidingEventTimeWindows(2, 5), allowed_lateness_ms=5))
     h.watermark(10).element(text("y"), at=9)
-    assert h.metrics == {}
+    assert "numLateRecordsDropped" not in h.metrics
     h.watermark(14).element(text("y"), at=9)
     assert h.metrics == {"numLateRecordsDropped": 1}
 
@@ -106,7 +106,7 @@ def test_element_late_for_some_sliding_windows_counts_in_the_others():
     h = OperatorHarness(windows(SlidingEventTimeWindows(10, 5)))
     h.watermark(10).element(text("x"), at=9).watermark(100)
     assert h.output == [("a", 5, 15, ("x",))]
-    assert h.metrics == {}
+    assert "numLateRecordsDropped" not in h.metrics
 
 
 # --- sessions -------------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def test_a_late_element_lives_on_in_the_open_session_it_touches():
     h.element(text("x"), at=10).watermark(18).element(text("y"), at=1)
     h.watermark(19)
     assert h.output == [("a", 1, 20, ("x", "y"))]
-    assert h.metrics == {}
+    assert "numLateRecordsDropped" not in h.metrics
 
 
 def test_a_session_of_exactly_the_same_span_keeps_its_elements():

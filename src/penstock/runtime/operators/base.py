@@ -104,7 +104,7 @@ class StreamOperator:
         """Fire the timers up to `watermark`, then pass it on."""
         self.current_watermark = watermark
         for service in self.context.timer_services.values():
-            service.advance_watermark(watermark)
+            self._count_fired(service.advance_watermark(watermark))
         self.output.emit_watermark(watermark)
 
     def process_status(self, idle: bool) -> None:
@@ -112,7 +112,11 @@ class StreamOperator:
 
     def advance_processing_time(self, now_ms: int) -> None:
         for service in self.context.timer_services.values():
-            service.advance_processing_time(now_ms)
+            self._count_fired(service.advance_processing_time(now_ms))
+
+    def _count_fired(self, timers: int) -> None:
+        if timers:
+            self.context.increment("numFiredTimers", timers)
 
     def next_processing_time(self) -> int | None:
         """When this operator wants to be woken although no input came."""
