@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 Timestamps = Sequence["int | None"]
@@ -14,6 +14,19 @@ class Batch(NamedTuple):
     values: list[Any]
     timestamps: Timestamps | None = None
     keys: list[Any] | None = None
+
+
+def call_each(function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
+    """A user's function on each value.
+
+    A loop, not a comprehension: newer Pythons forget a comprehension's variable when it raises, and a failure is told
+    with the record, found as `value` in this frame.
+    """
+    results: list[Any] = []
+    append = results.append
+    for value in values:
+        append(function(value))
+    return results
 
 
 class Output(Protocol):

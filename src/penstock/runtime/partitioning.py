@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.common.exceptions import InvalidProgramError
 from penstock.graph import partitioners as p
-from penstock.runtime.batch import Batch, Timestamps
+from penstock.runtime.batch import Batch, Timestamps, call_each
 from penstock.runtime.key_groups import KeyOwners, check_keys
 
 Dealt = list[tuple[int, Batch]]
@@ -75,8 +75,7 @@ class ByNumber(Dealer):
         self._choose = choose
 
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
-        choose = self._choose
-        return _deal_by([choose(value) for value in values], self._targets, values, timestamps, None)
+        return _deal_by(call_each(self._choose, values), self._targets, values, timestamps, None)
 
 
 class ByKeyGroup(Dealer):
@@ -88,8 +87,7 @@ class ByKeyGroup(Dealer):
         self._owners = KeyOwners(max_parallelism, targets)
 
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
-        select = self._key_selector
-        return self.deal_keyed([select(value) for value in values], values, timestamps)
+        return self.deal_keyed(call_each(self._key_selector, values), values, timestamps)
 
     def deal_keyed(self, keys: list[Any], values: list[Any], timestamps: Timestamps | None) -> Dealt:
         """Deal values whose keys are known."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.graph.descriptions import KeyedDescription, KeySelectorFunction
-from penstock.runtime.batch import Batch
+from penstock.runtime.batch import Batch, call_each
 from penstock.runtime.operators.base import StreamOperator
 
 
 def keys_of(batch: Batch, key_selector: KeySelectorFunction) -> list[Any]:
     if batch.keys is not None:
         return batch.keys
-    return [key_selector(value) for value in batch.values]
+    return call_each(key_selector, batch.values)
 
 
 class KeyedOperator(StreamOperator):

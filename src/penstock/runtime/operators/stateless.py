@@ -15,7 +15,7 @@ from penstock.graph.descriptions import (
     FlatMapDescription,
     MapDescription,
 )
-from penstock.runtime.batch import Batch, Timestamps
+from penstock.runtime.batch import Batch, Timestamps, call_each
 from penstock.runtime.operators.user_function import UserFunctionOperator
 from penstock.runtime.user_function import results_of
 
@@ -25,8 +25,7 @@ class MapOperator(UserFunctionOperator):
         super().__init__(description.function, ("map",), (description.key_selector,))
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
-        call = self.calls[0]
-        self.output.collect_batch([call(value) for value in self.elements(batch)], batch.timestamps)
+        self.output.collect_batch(call_each(self.calls[0], self.elements(batch)), batch.timestamps)
 
 
 class FilterOperator(UserFunctionOperator):
@@ -34,8 +33,7 @@ class FilterOperator(UserFunctionOperator):
         super().__init__(description.function, ("filter",), (description.key_selector,))
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
-        call = self.calls[0]
-        keep = [call(value) for value in self.elements(batch)]
+        keep = call_each(self.calls[0], self.elements(batch))
         self.output.collect_batch(*_kept(keep, batch.values, batch.timestamps))
 
 
@@ -46,8 +44,7 @@ class CoMapOperator(UserFunctionOperator):
         super().__init__(description.function, ("map1", "map2"), description.key_selectors)
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
-        call = self.calls[input_index]
-        results = [call(value) for value in self.elements(batch, input_index)]
+        results = call_each(self.calls[input_index], self.elements(batch, input_index))
         keep = [result is not None for result in results]
         self.output.collect_batch(*_kept(keep, results, batch.timestamps))
 
@@ -65,10 +62,12 @@ class FlatMapOperator(UserFunctionOperator):
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
         call = self.calls[input_index]
         elements = self.elements(batch, input_index)
-        if batch.timestamps is None:
-            self.output.collect_batch([out for value in elements for out in results_of(call(value))], None)
-            return
         values: list[Any] = []
+        if batch.timestamps is None:
+            for value in elements:
+                values.extend(results_of(call(value)))
+            self.output.collect_batch(values, None)
+            return
         timestamps: list[int | None] = []
         for value, timestamp in zip(elements, batch.timestamps, strict=True):
             before = len(values)

@@ -86,12 +86,15 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         if isinstance(self._assigner, RecordTimestampAssigner):
             return list(batch.timestamps) if batch.timestamps is not None else [None] * len(batch.values)
         extract = self._extract
+        extracted: list[int | None] = []
+        append = extracted.append
         if batch.timestamps is None:
-            return [extract(value, MIN_LONG_VALUE) for value in batch.values]
-        return [
-            extract(value, MIN_LONG_VALUE if timestamp is None else timestamp)
-            for value, timestamp in zip(batch.values, batch.timestamps, strict=True)
-        ]
+            for value in batch.values:
+                append(extract(value, MIN_LONG_VALUE))
+            return extracted
+        for value, timestamp in zip(batch.values, batch.timestamps, strict=True):
+            append(extract(value, MIN_LONG_VALUE if timestamp is None else timestamp))
+        return extracted
 
     def _process_one_by_one(self, values: list[Any], timestamps: list[int | None]) -> None:
         collect = self.output.collect
