@@ -136,7 +136,8 @@ def test_csv_settings_for_reading():
 
 ROWS = st.builds(
     Row,
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=30),
+    # The csv module of Python 3.10 refuses NUL.
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30),
     st.integers(-(2**31), 2**31 - 1),
     st.floats(allow_nan=False, allow_infinity=False),
 )
