@@ -74,7 +74,11 @@ def info(is_json: bool, svg: Path | None, **given: Any) -> None:
     job = launch.submitted[0]
     plan, chains = json.loads(job.plan_json), job.job_graph.chains
     if svg is not None:
-        svg.write_text(draw_svg(plan, chains), encoding="utf-8")
+        try:
+            svg.write_text(draw_svg(plan, chains), encoding="utf-8")
+        except OSError as error:
+            complain(f"--svg {svg}: cannot be written ({error.strerror}); name a file in a folder that exists")
+            sys.exit(1)
         click.echo(f"Wrote {svg}", err=True)
     if is_json:
         click.echo(job.plan_json)

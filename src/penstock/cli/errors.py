@@ -42,6 +42,8 @@ def report(error: BaseException, is_debug: bool) -> None:
     elif not is_debug:
         frames = _user_frames(error.__traceback__)
         click.echo("".join(traceback.format_exception(type(error), error, frames)).rstrip(), err=True)
+    if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == "pyflink":
+        complain("this is a PyFlink program: run it with `penstock run --pyflink`")
 
 
 def _details(error: PenstockError) -> Iterator[str]:

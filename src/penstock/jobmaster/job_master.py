@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import secrets
 import tempfile
 import threading
@@ -30,6 +31,8 @@ from penstock.runtime.failure import TaskFailure
 from penstock.runtime.rows import FROM_DRIVER, Row
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import EpochCommand, TaskAck, TaskHost, forget_run, wall_clock_ms
+
+_log = logging.getLogger(__name__)
 
 
 class JobMaster:
@@ -164,6 +167,13 @@ class JobMaster:
             raise failure
         self.status = JobStatus.RESTARTING
         self.restarts += 1
+        _log.warning(
+            "job '%s': attempt %d failed (%s), restarting in %d ms",
+            self.job_graph.job_name,
+            self.restarts,
+            str(failure).partition("\n")[0],
+            delay_ms,
+        )
         for vertex in self.execution_graph.vertices():
             if not vertex.state.is_terminal:
                 vertex.current.transition_to(ExecutionState.FAILED)

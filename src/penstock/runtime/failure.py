@@ -12,6 +12,7 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped]
 
 import penstock
+from penstock.common.exceptions import PenstockError, StateAccessError
 from penstock.runtime.chain_compiler import FUSED_FILE_PREFIX, FusedOperator
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
@@ -53,7 +54,8 @@ def describe_failure(
     all_frames = traceback.extract_tb(exc.__traceback__)
     users = [frame for frame in all_frames if _is_users(frame.filename)]
     # Without a frame of the user's, a record at hand says that a built-in of the user's choice failed on it.
-    is_user_error = bool(users) or record is not None
+    # An error of Penstock's own says itself what the user can do.
+    is_user_error = bool(users) or record is not None or isinstance(exc, PenstockError)
     shown = users if is_user_error else all_frames
     text = "".join(traceback.format_list(shown)) + "".join(traceback.format_exception_only(type(exc), exc))
     return TaskFailure(
@@ -93,8 +95,16 @@ def _where(frames: list[tuple[FrameType, int]]) -> tuple[OperatorContext | None,
         if filename.startswith(_PACKAGE) and record is None and "value" in frame.f_locals:
             record = short_repr(frame.f_locals["value"])
         if isinstance(operator, StreamOperator):
-            return operator.context, record
+            return operator.context, record or _current_key(operator.context)
     return None, record
+
+
+def _current_key(context: OperatorContext) -> str | None:
+    """For what is not about one record: a timer, or a window that fires."""
+    try:
+        return f"<none, but key {short_repr(context.keyed_state.key())}>"
+    except StateAccessError:
+        return None
 
 
 def _fused_site(

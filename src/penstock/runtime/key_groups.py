@@ -135,7 +135,17 @@ def key_group_of(key: Any, max_parallelism: int) -> int:
             f"the key {key!r} is of type {type(key).__name__}, which is not hashable; key_by needs a hashable key: "
             f"return a str, a number, a tuple or another immutable value"
         ) from None
+    check_kind(type(key))
     return murmur_mix(stable_hash(key)) % max_parallelism
+
+
+def check_kind(kind: Any) -> None:
+    """Raise for a class whose objects are equal to themselves only: another process has other objects."""
+    if kind.__hash__ is object.__hash__ and kind is not type(None):
+        raise InvalidProgramError(
+            f"a {kind.__name__} cannot be a key: it compares by identity, so no two records would have the same key; "
+            f"define __eq__ and __hash__ (a frozen dataclass has both), or use a str, a number or a tuple"
+        )
 
 
 def subtask_of_key_group(group: int, max_parallelism: int, parallelism: int) -> int:

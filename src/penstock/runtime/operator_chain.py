@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from penstock.datastream.declared_types import row_form_of
 from penstock.graph.descriptions import FlatMapDescription, SourceDescription, WindowDescription
 from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
 from penstock.graph.stream_graph import StreamNode
@@ -80,6 +81,8 @@ class OperatorChain:
             if leaving or len(chained) != 1 or chained[0].side_tag is not None:
                 break
             following = self._nodes[chained[0].target]
+            if row_form_of(run[-1].output_type) is not None:
+                break  # What it emits must take its declared form first.
             nested = sum(isinstance(each.operator, FlatMapDescription) for each in run)
             if not is_fusable(following.operator) or nested >= MOST_NESTED:
                 break
@@ -104,7 +107,8 @@ class OperatorChain:
         side: dict[str, list[Target]] = {}
         for tag, target in self._targets_of(node):
             (main if tag is None else side.setdefault(tag, [])).append(target)
-        return OperatorOutput(main, side)
+        # A source's elements have their declared form already.
+        return OperatorOutput(main, side, None if node.is_source else row_form_of(node.output_type))
 
     def _targets_of(self, node: StreamNode) -> Iterator[tuple[str | None, Target]]:
         for chained in self._vertex.chained_edges:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from penstock.graph.job_graph import JobEdge
 from penstock.graph.partitioners import connected_downstream
-from penstock.runtime.batch import Batch, Timestamps
+from penstock.runtime.batch import Batch, Timestamps, call_each
 from penstock.runtime.chunk import ChunkWriter
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.partitioning import Dealt, build_dealer
@@ -115,8 +115,15 @@ def _columns(batch: Batch) -> tuple[list[Any], Timestamps | None, list[Any] | No
 class OperatorOutput:
     """An operator's output: gathers single records into batches, and copies to every receiver in order."""
 
-    def __init__(self, main: Sequence[Target], side: Mapping[str, Sequence[Target]]) -> None:
+    def __init__(
+        self,
+        main: Sequence[Target],
+        side: Mapping[str, Sequence[Target]],
+        as_declared: Callable[[Any], Any] | None = None,
+    ) -> None:
         self._main = main
+        self._as_declared = as_declared
+        """Gives an element the form of its declared type, where that is a row."""
         self._side = side
         self._all = [*main, *(target for targets in side.values() for target in targets)]
         self._values: list[Any] = []
@@ -132,8 +139,13 @@ class OperatorOutput:
         if self._values:
             self._flush_main()
         if values:
-            for target in self._main:
-                target.push_batch(values, timestamps)
+            self._push_main(values, timestamps)
+
+    def _push_main(self, values: list[Any], timestamps: Timestamps | None) -> None:
+        if self._as_declared is not None:
+            values = call_each(self._as_declared, values)
+        for target in self._main:
+            target.push_batch(values, timestamps)
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int | None) -> None:
         buffers = self._side_buffers.get(tag_id)
@@ -161,8 +173,7 @@ class OperatorOutput:
     def _flush_main(self) -> None:
         values, timestamps = self._values, self._timestamps
         self._values, self._timestamps = [], []
-        for target in self._main:
-            target.push_batch(values, timestamps)
+        self._push_main(values, timestamps)
 
     def _flush_side(self) -> None:
         self._has_side_records = False

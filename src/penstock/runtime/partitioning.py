@@ -9,7 +9,7 @@ from typing import Any
 from penstock.common.exceptions import InvalidProgramError
 from penstock.graph import partitioners as p
 from penstock.runtime.batch import Batch, Timestamps, call_each
-from penstock.runtime.key_groups import KeyOwners, check_keys
+from penstock.runtime.key_groups import KeyOwners, check_keys, check_kind
 
 Dealt = list[tuple[int, Batch]]
 """Target number (among the connected ones) and its part of the batch, order kept."""
@@ -98,6 +98,8 @@ class ByKeyGroup(Dealer):
         except TypeError:
             check_keys(keys)
             raise
+        for kind in set(map(type, keys)):
+            check_kind(kind)
         return [(0, Batch(values, timestamps, keys))]
 
 

@@ -161,7 +161,7 @@ class TaskHost:
                 _kept_tasks[key] = kept
             ack = TaskAck(vertex, subtask, self._command.epoch, handle, outcome, started_ms, wall_clock_ms())
             yield Row(ACKNOWLEDGEMENT, subtask, 0, 0, 0, encode(ack))
-        except Exception as exc:  # Whatever a task raises is reported to the driver as its failure
+        except (Exception, SystemExit) as exc:  # Whatever a task raises is reported to the driver as its failure.
             yield self._failure(exc, kept, vertex, subtask)
 
     def _build(self, vertex: int, subtask: int, order: SubtaskOrder) -> _KeptTask:
@@ -191,7 +191,7 @@ class TaskHost:
         is_full = order.wants_full or not order.handles
         return StateHandle(name, self._command.epoch, len(snapshot), is_full)
 
-    def _failure(self, exc: Exception, kept: _KeptTask | None, vertex: int, subtask: int) -> Row:
+    def _failure(self, exc: BaseException, kept: _KeptTask | None, vertex: int, subtask: int) -> Row:
         described = self._deployment.job_graph.vertices[vertex]
         failure = describe_failure(exc, vertex, described.name, subtask, described.parallelism)
         if kept is not None:

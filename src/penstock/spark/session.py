@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError
+from penstock.spark.deferred_interrupt import deferred_interrupt
 from penstock.spark.java import find_java
 from penstock.spark.quiet_java import quiet_java
 
@@ -60,7 +61,7 @@ def get_session(config: Configuration, jars: Sequence[str] = ()) -> SparkSession
         builder = builder.config(key, value)
     if sys.stderr.isatty():
         print("Starting Spark ...", file=sys.stderr)
-    with quiet_java():
+    with deferred_interrupt(), quiet_java():
         return builder.getOrCreate()
 
 

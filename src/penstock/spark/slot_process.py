@@ -119,8 +119,9 @@ def _start(path: str, run_folder: str) -> None:
 
 def _become_slot_process(listener: socket.socket, path: str, run_folder: str, daemon: int) -> None:
     try:
-        for each in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(each, signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for each in (signal.SIGTERM, signal.SIGHUP):  # Spark's Python daemon ends its group by a hang-up.
+            signal.signal(each, lambda *_: _leave(path))
         # What the worker had open (its connection to Spark above all) must not stay open here.
         listening = os.dup2(listener.fileno(), 3) if listener.fileno() != 3 else 3
         os.closerange(4, 4096)
@@ -199,10 +200,14 @@ class SlotProcess:
         self._end()
 
     def _end(self) -> None:
-        Path(self._path).unlink(missing_ok=True)
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(0)
+        _leave(self._path)
+
+
+def _leave(path: str) -> None:
+    Path(path).unlink(missing_ok=True)
+    os._exit(0)
 
 
 def _not_loaded(error: Exception, slot: int) -> Row:
