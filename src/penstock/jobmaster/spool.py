@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 _LENGTH = struct.Struct("<I")
 SEGMENT_RECORDS = 50_000
@@ -23,7 +24,7 @@ class Spool:
         self._folder = folder
         self._segment_records = segment_records
         self._segments = sorted(int(path.name.partition("-")[2]) for path in folder.glob("segment-*"))
-        self._file: BinaryIO | None = None
+        self._file: io.FileIO | None = None
         self._cursor = (0, 0, 0)
         """Where the last read ended: record number, its segment, the place in that file."""
         self.end = self._recover()
@@ -34,10 +35,20 @@ class Spool:
             part = records[start : start + self._segment_records]
             if not self._segments or self.end - self._segments[-1] >= self._segment_records:
                 self._roll()
-            file = self._open()
-            file.write(b"".join(_LENGTH.pack(len(record)) + record for record in part))
-            file.flush()
+            self._write(b"".join(_LENGTH.pack(len(record)) + record for record in part))
             self.end += len(part)
+
+    def _write(self, content: bytes) -> None:
+        """All of it or nothing: behind half a record, left by a full disk, no later one could be read."""
+        file = self._open()
+        start = os.fstat(file.fileno()).st_size
+        try:
+            written = 0
+            while written < len(content):
+                written += file.write(content[written:])
+        except OSError:
+            os.ftruncate(file.fileno(), start)
+            raise
 
     def read(self, start: int, limit: int) -> list[bytes]:
         """At most `limit` records from number `start` on."""
@@ -82,9 +93,9 @@ class Spool:
         self.close()
         self._segments.append(self.end)
 
-    def _open(self) -> BinaryIO:
+    def _open(self) -> io.FileIO:
         if self._file is None:
-            self._file = self._path(self._segments[-1]).open("ab")
+            self._file = self._path(self._segments[-1]).open("ab", buffering=0)
         return self._file
 
     def _path(self, segment: int) -> Path:

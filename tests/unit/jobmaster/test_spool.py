@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import resource
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -127,3 +128,18 @@ def test_segment_that_another_thread_has_just_begun_is_not_read(folder):
     spool.append([b"a", b"b"])
     spool._roll()
     assert spool.read(0, 10) == [b"a", b"b"]
+
+
+def test_append_that_the_disk_cannot_hold_leaves_no_half_record_behind(folder):
+    spool = Spool(folder)
+    spool.append([b"first"])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))  # The file can grow by a few bytes, then writing fails.
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            spool.append([b"does not fit" * 10])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    spool.append([b"second"])
+    assert spool.read(0, 10) == [b"first", b"second"]
+    assert Spool(folder).read(0, 10) == [b"first", b"second"]
