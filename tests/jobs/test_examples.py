@@ -11,8 +11,6 @@ from penstock.datastream.launch import Launch, launching
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDS_A_SERVER = {"socket_window_word_count"}
-ANY_ORDER = {"batch_mode"}
-"""Which key comes first in batch mode is open."""
 NAMES = sorted(file.stem for file in EXAMPLES.glob("*.py") if file.stem not in NEEDS_A_SERVER)
 ALSO_ON_SPARK = {
     "accumulators", "batch_mode", "broadcast_state", "cached_files", "event_time_windows", "joins", "keyed_state",
@@ -30,7 +28,7 @@ def test_example_prints_what_is_expected(name, target, capsys, request):
         Program(str(EXAMPLES / f"{name}.py")).run()
     expected = (EXAMPLES / "expected" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
     printed = capsys.readouterr().out.splitlines()
-    if target == "inline" and name not in ANY_ORDER:
+    if target == "inline":
         assert printed == expected
     else:  # Which of several subtasks prints first is open.
         assert sorted(printed) == sorted(expected)

@@ -63,7 +63,7 @@ class FinalReduceOperator(ReduceOperator):
             return
         keys = self.keys_of(batch)
         self.reduced(batch, keys)
-        for key in set(keys):
+        for key in dict.fromkeys(keys):  # Each once, in an order that is the same in every process.
             self.context.keyed_state.current_key = key
             self._timers.register_event_time_timer(VOID_NAMESPACE, MAX_LONG_VALUE)
 
