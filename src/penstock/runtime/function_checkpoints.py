@@ -84,5 +84,9 @@ class FunctionCheckpoints:
         if isinstance(self._function, CheckpointListener):
             self._function.notify_checkpoint_complete(checkpoint_id)
 
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        if isinstance(self._function, CheckpointListener):
+            self._function.notify_checkpoint_aborted(checkpoint_id)
+
     def _list_state(self) -> Any:
         return self._context.operator_state.get_list_state(ListStateDescriptor(LIST_CHECKPOINTED_STATE))

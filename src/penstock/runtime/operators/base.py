@@ -45,6 +45,8 @@ class CheckpointParticipant(Protocol):
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None: ...
 
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None: ...
+
 
 @dataclass
 class OperatorContext:
@@ -132,6 +134,10 @@ class StreamOperator:
     def close(self) -> None:
         """Release what `open` acquired; also called after a failure."""
 
+    def prepare_commit(self, checkpoint_id: int) -> list[Any]:
+        """What the driver is to commit once the checkpoint is complete; asked before `snapshot_state`."""
+        return []
+
     def snapshot_state(self, checkpoint_id: int) -> None:
         """Write what must survive into `context.operator_state` before the task takes its snapshot."""
         for participant in self.context.participants:
@@ -141,6 +147,11 @@ class StreamOperator:
         """The checkpoint is complete: what was prepared for it may be committed."""
         for participant in self.context.participants:
             participant.notify_checkpoint_complete(checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint failed: what was prepared for it becomes part of a later one."""
+        for participant in self.context.participants:
+            participant.notify_checkpoint_aborted(checkpoint_id)
 
     def task_memory(self) -> Any:
         """What must go on in another process in the next epoch but is not state: watermark generators and the like."""
