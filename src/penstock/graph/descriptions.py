@@ -248,6 +248,11 @@ class SocketSourceDescription(SourceDescription):
 class SinkDescription(OperatorDescription):
     """Base of all sinks."""
 
+    @property
+    def commits_with_checkpoints(self) -> bool:
+        """True if what was written becomes visible only when a checkpoint is complete."""
+        return False
+
 
 @dataclass(frozen=True, eq=False)
 class DriverSinkDescription(SinkDescription):
@@ -271,3 +276,26 @@ class CollectSinkDescription(DriverSinkDescription):
 @dataclass(frozen=True, eq=False)
 class SinkFunctionDescription(SinkDescription):
     function: Any
+
+
+@dataclass(frozen=True, eq=False)
+class TwoPhaseCommitDescription(SinkDescription):
+    """A TwoPhaseCommitSinkFunction: one transaction for each checkpoint, committed by the subtask."""
+
+    function: Any
+
+    @property
+    def commits_with_checkpoints(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class SinkWriterDescription(SinkDescription):
+    """A Sink V2: writers in the subtasks and, if `has_committer`, a committer in the driver."""
+
+    sink: Any
+    has_committer: bool = False
+
+    @property
+    def commits_with_checkpoints(self) -> bool:
+        return self.has_committer

@@ -10,7 +10,9 @@ from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureEr
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.datastream.connectors.base import DescribedSinkFunction
+from penstock.datastream.connectors.base import DescribedSinkFunction, SupportsPreprocessing
+from penstock.datastream.connectors.base import Sink as DescribedSink
+from penstock.datastream.connectors.sink_v2 import Sink, SupportsCommitter
 from penstock.datastream.fields import Field, as_key_selector, get_field
 from penstock.datastream.functions import (
     FilterFunction,
@@ -434,24 +436,31 @@ class DataStream(_Named):
         return self._print("stderr", sink_identifier)
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
-        """Hand every element to `sink_func.invoke(value, context)`."""
+        """Hand every element to `sink_func.invoke(value, context)`; exactly once for a TwoPhaseCommitSinkFunction."""
         if not isinstance(sink_func, SinkFunction):
             raise TypeError(
                 f"add_sink needs a SinkFunction with invoke(value, context), got {type(sink_func).__name__}"
             )
-        if isinstance(sink_func, (TwoPhaseCommitSinkFunction, DescribedSinkFunction)):
-            raise UnsupportedFeatureError(
-                f"add_sink({type(sink_func).__name__}): two-phase commit sinks and connectors' sinks cannot run yet; "
-                f"use a plain SinkFunction"
-            )
+        if isinstance(sink_func, DescribedSinkFunction):
+            return self.sink_to(sink_func.to_sink())
+        if isinstance(sink_func, TwoPhaseCommitSinkFunction):
+            return self._sink("Unnamed", d.TwoPhaseCommitDescription(sink_func))
         return self._sink("Unnamed", d.SinkFunctionDescription(sink_func))
 
-    def sink_to(self, sink: Any) -> DataStreamSink:
-        """Write every element with a connector's sink."""
-        raise UnsupportedFeatureError(
-            f"sink_to({type(sink).__name__}): connectors' sinks cannot run yet; use add_sink with a SinkFunction, or "
-            f"print()"
-        )
+    def sink_to(self, sink: DescribedSink) -> DataStreamSink:
+        """Write every element with a connector's sink, or with one of your own (`penstock.datastream.connectors`)."""
+        if not isinstance(sink, DescribedSink):
+            raise TypeError(
+                f"sink_to needs a Sink such as FileSink, got {type(sink).__name__}; a SinkFunction goes to add_sink"
+            )
+        if not isinstance(sink, Sink):
+            raise UnsupportedFeatureError(
+                f"sink_to({type(sink).__name__}): this connector can be described but not run yet; write to files with "
+                f"FileSink, or subclass penstock.datastream.connectors.sink_v2.Sink"
+            )
+        transformer = sink.get_transformer() if isinstance(sink, SupportsPreprocessing) else None
+        stream = self if transformer is None else transformer.apply(self)
+        return stream._sink("Writer", d.SinkWriterDescription(sink, isinstance(sink, SupportsCommitter)))
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
         """Run the job now and get the elements of this stream: an iterator, or a list of at most `limit` elements."""

@@ -13,6 +13,7 @@ from penstock.runtime.operators.broadcast import BroadcastProcessOperator
 from penstock.runtime.operators.interval_join import IntervalJoinOperator
 from penstock.runtime.operators.process import build_co_process, build_keyed_process, build_process
 from penstock.runtime.operators.reduce import build_reduce
+from penstock.runtime.operators.sink_writer import SinkWriterOperator
 from penstock.runtime.operators.sinks import CollectSinkOperator, PrintSinkOperator, SinkFunctionOperator
 from penstock.runtime.operators.stateless import (
     CoFlatMapOperator,
@@ -21,6 +22,7 @@ from penstock.runtime.operators.stateless import (
     FlatMapOperator,
     MapOperator,
 )
+from penstock.runtime.operators.two_phase_commit import TwoPhaseCommitOperator
 from penstock.runtime.operators.watermarks import TimestampsAndWatermarksOperator
 
 
@@ -48,6 +50,8 @@ _OPERATORS: dict[type[d.OperatorDescription], Callable[[Any], StreamOperator]] =
     d.PrintSinkDescription: PrintSinkOperator,
     d.CollectSinkDescription: CollectSinkOperator,
     d.SinkFunctionDescription: SinkFunctionOperator,
+    d.TwoPhaseCommitDescription: TwoPhaseCommitOperator,
+    d.SinkWriterDescription: SinkWriterOperator,
 }
 
 

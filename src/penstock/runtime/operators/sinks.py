@@ -49,8 +49,10 @@ class CollectSinkOperator(StreamOperator):
         self.context.report.collected.setdefault(self._collect_id, []).extend(batch.values)
 
 
-class _SinkContext(SinkFunction.Context):
-    def __init__(self, operator: SinkFunctionOperator) -> None:
+class FunctionSinkContext(SinkFunction.Context):
+    """What a sink function is told about the element it gets."""
+
+    def __init__(self, operator: StreamOperator) -> None:
         self._operator = operator
         self.element_timestamp: int | None = None
 
@@ -71,7 +73,7 @@ class SinkFunctionOperator(StreamOperator):
         self.user_function = UserFunction(description.function, "invoke")
 
     def open(self) -> None:
-        self._sink_context = _SinkContext(self)
+        self._sink_context = FunctionSinkContext(self)
         self.user_function.open(StreamingRuntimeContext(self.context, has_keyed_state=False))
 
     def close(self) -> None:
@@ -84,7 +86,9 @@ class SinkFunctionOperator(StreamOperator):
             context.element_timestamp = None if batch.timestamps is None else batch.timestamps[at]
             invoke(value, context)
 
+    def process_watermark(self, watermark: int) -> None:
+        super().process_watermark(watermark)
+        self.user_function.function.write_watermark(watermark)
+
     def finish(self) -> None:
-        finish = getattr(self.user_function.function, "finish", None)
-        if finish is not None:
-            finish()
+        self.user_function.function.finish()

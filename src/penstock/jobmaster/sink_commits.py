@@ -1,0 +1,185 @@
+"""Commits what the sinks' writers prepared, once its checkpoint is complete."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum, auto
+from typing import Any
+
+from penstock.common.exceptions import JobExecutionError
+from penstock.datastream.connectors.sink_v2 import (
+    CommitRequest,
+    Committer,
+    CommitterInitContext,
+    JobInfo,
+)
+from penstock.graph.descriptions import SinkDescription, SinkWriterDescription
+from penstock.graph.job_graph import JobGraph
+from penstock.graph.stream_graph import StreamNode
+from penstock.metrics import MetricGroup
+
+MOST_RETRIES = 10
+"""Flink's default of sink.committer.retries."""
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 2.0
+
+_log = logging.getLogger(__name__)
+
+
+class _Answer(Enum):
+    COMMITTED = auto()
+    RETRY = auto()
+    GIVEN_UP = auto()
+    FAILED = auto()
+
+
+class PendingRequest(CommitRequest[Any]):
+    """One committable on its way. It counts as committed unless the committer says otherwise."""
+
+    def __init__(self, committable: Any) -> None:
+        self._committable = committable
+        self._retries = 0
+        self.answer = _Answer.COMMITTED
+        self.reason: BaseException | None = None
+
+    def get_committable(self) -> Any:
+        return self._committable
+
+    def get_number_of_retries(self) -> int:
+        return self._retries
+
+    def signal_failed_with_known_reason(self, reason: BaseException) -> None:
+        self.answer, self.reason = _Answer.GIVEN_UP, reason
+
+    def signal_failed_with_unknown_reason(self, reason: BaseException) -> None:
+        self.answer, self.reason = _Answer.FAILED, reason
+
+    def retry_later(self) -> None:
+        self.answer = _Answer.RETRY
+
+    def update_and_retry_later(self, committable: Any) -> None:
+        self._committable = committable
+        self.retry_later()
+
+    def signal_already_committed(self) -> None:
+        self.answer = _Answer.COMMITTED
+
+    def try_again(self) -> None:
+        self._retries += 1
+        self.answer = _Answer.COMMITTED
+
+
+class _InitContext(CommitterInitContext):
+    def __init__(self, job: JobInfo, sink_name: str) -> None:
+        self._job = job
+        self._metrics = MetricGroup((sink_name,))
+
+    def get_job_info(self) -> JobInfo:
+        return self._job
+
+    def metric_group(self) -> MetricGroup:
+        return self._metrics
+
+
+class SinkCommits:
+    """The committers of a job's sinks, made when they are first needed.
+
+    `commit` may be called with the same committables again, as after a restart: committers take that.
+    """
+
+    def __init__(self, job_graph: JobGraph, job_id: str = "", pause: Callable[[float], object] = time.sleep) -> None:
+        sinks = [node for vertex in job_graph.vertices for node in vertex.nodes if _commits(node)]
+        self._sinks = {node.operator_id: node for node in sinks if isinstance(node.operator, SinkWriterDescription)}
+        self._job = JobInfo(job_id, job_graph.job_name)
+        self._pause = pause
+        self._committers: dict[str, Committer[Any]] = {}
+        self.has_committers = bool(sinks)
+        """True if what some sink writes becomes visible only by a checkpoint, also if its subtasks commit it."""
+
+    def commit(self, committables: Mapping[str, list[Any]]) -> None:
+        """Commit, by operator id; raises JobExecutionError with the sink's name if that fails for good."""
+        for operator_id, prepared in committables.items():
+            if prepared:
+                self._commit(self._sink(operator_id, len(prepared)), [PendingRequest(each) for each in prepared])
+
+    def close(self) -> None:
+        """Close all committers, also when one fails to; the first failure is raised."""
+        failures = []
+        for operator_id, committer in self._committers.items():
+            try:
+                committer.close()
+            except Exception as failure:  # The others must be closed first.
+                failures.append(_failed(self._sinks[operator_id], f"its committer cannot be closed: {_told(failure)}"))
+                failures[-1].__cause__ = failure
+        self._committers.clear()
+        if failures:
+            raise failures[0]
+
+    def _sink(self, operator_id: str, prepared: int) -> StreamNode:
+        sink = self._sinks.get(operator_id)
+        if sink is None:
+            raise JobExecutionError(
+                f"the checkpoint holds {prepared} committables of operator {operator_id}, but the job has no such "
+                f"committing sink; run the program that took the checkpoint, with the same uid() of the sink"
+            )
+        return sink
+
+    def _commit(self, sink: StreamNode, requests: list[PendingRequest]) -> None:
+        for attempt in range(MOST_RETRIES + 1):
+            self._attempt(sink, requests)
+            requests = [request for request in requests if request.answer is _Answer.RETRY]
+            if not requests:
+                return
+            if attempt < MOST_RETRIES:
+                self._pause(min(FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S))
+        raise _failed(
+            sink,
+            f"{len(requests)} committables, the first of them {requests[0].get_committable()!r}, could not be "
+            f"committed in {MOST_RETRIES + 1} attempts: the committer asked for another one each time",
+        )
+
+    def _attempt(self, sink: StreamNode, requests: list[PendingRequest]) -> None:
+        for request in requests:
+            if request.answer is _Answer.RETRY:
+                request.try_again()
+        try:
+            self._committer(sink).commit(list(requests))
+        except Exception as failure:
+            raise _failed(sink, f"commit() raised {_told(failure)}") from failure
+        _check(sink, requests)
+
+    def _committer(self, sink: StreamNode) -> Committer[Any]:
+        committer = self._committers.get(sink.operator_id)
+        if committer is None:
+            assert isinstance(sink.operator, SinkWriterDescription)
+            committer = sink.operator.sink.create_committer(_InitContext(self._job, sink.name))
+            self._committers[sink.operator_id] = committer
+        return committer
+
+
+def _commits(node: StreamNode) -> bool:
+    return isinstance(node.operator, SinkDescription) and node.operator.commits_with_checkpoints
+
+
+def _check(sink: StreamNode, requests: Iterable[PendingRequest]) -> None:
+    """Log what was given up, then raise for what failed."""
+    failed = None
+    for request in requests:
+        if request.answer is _Answer.GIVEN_UP:
+            _log.error("sink '%s': gave up %r: %s", sink.name, request.get_committable(), request.reason)
+        elif request.answer is _Answer.FAILED:
+            failed = failed or request
+    if failed is not None:
+        assert failed.reason is not None
+        told = f"{failed.get_committable()!r} could not be committed: {_told(failed.reason)}"
+        raise _failed(sink, told) from failed.reason
+
+
+def _failed(sink: StreamNode, what: str) -> JobExecutionError:
+    return JobExecutionError(f"sink '{sink.name}': {what}")
+
+
+def _told(failure: BaseException) -> str:
+    return f"{type(failure).__name__}: {failure}"
