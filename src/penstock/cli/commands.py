@@ -1,4 +1,4 @@
-"""The verbs: `run` runs a job here, `info` shows its plan without running it."""
+"""The verbs: `run` runs a job here, `info` shows its plan without running it; those for running jobs are elsewhere."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from penstock.cli.errors import complain, report
+from penstock.cli.job_commands import cancel, checkpoint, list_jobs, savepoint, stop
 from penstock.cli.options import ProgramCommand, Request, program_options, read_request
 from penstock.common.exceptions import PenstockError
 from penstock.compat.pyflink_alias import pyflink_as_penstock
@@ -85,6 +86,10 @@ def info(is_json: bool, svg: Path | None, **given: Any) -> None:
     else:
         click.echo(f"{PLAN_HEADER}\n{job.job_name}\n")
         Console(highlight=False).print(_coloured(draw_text(plan, chains)), soft_wrap=True)
+
+
+for _verb in (list_jobs, cancel, stop, savepoint, checkpoint):
+    main.add_command(_verb)
 
 
 def _coloured(drawing: str) -> Text:

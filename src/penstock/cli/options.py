@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ import click
 
 from penstock.cli.errors import NoSuchFile
 from penstock.cli.program import Program
+from penstock.common import config_keys as keys
 from penstock.common.config_file import load_conf_dir, load_config_file
 from penstock.common.exceptions import UnsupportedFeatureError
 
@@ -25,9 +26,6 @@ _REFUSED: tuple[tuple[tuple[str, ...], bool, str], ...] = (
     (("-d", "--detached"), False, f"{_NO_CLUSTER}; leave it out, or put the command in the background with '&'"),
     (("-m", "--jobmanager"), True, f"{_NO_CLUSTER}; leave it out, or name a Spark cluster with --master"),
     (("-sae", "--shutdownOnAttachedExit"), False, f"{_NO_CLUSTER}; leave it out, the job ends with this process"),
-    (("-s", "--fromSavepoint"), True, "cannot start from a savepoint yet; leave it out to start with empty state"),
-    (("-n", "--allowNonRestoredState"), False, "goes with -s, and starting from a savepoint is not there yet"),
-    (("-cm", "--claimMode"), True, "goes with -s, and starting from a savepoint is not there yet"),
     (("-pyclientexec", "--pyClientExecutable"), True, "does not choose a Python; start penstock with the one you want"),
     (("-c", "--class"), True, "is for Java programs, and Penstock runs Python ones"),
     (("-C", "--classpath"), True, "is for Java programs; name jars with --conf and spark.jars"),
@@ -100,6 +98,14 @@ def program_options(command: F) -> F:
         click.option("-pyreq", "--pyRequirements", metavar="FILE#DIR", help="Packages to install for the job (pip)."),
         click.option("-pyexec", "--pyExecutable", metavar="FILE", help="The Python that runs the job's functions."),
         click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism of the job."),
+        click.option("-s", "--fromSavepoint", "savepoint", metavar="PATH", help="Start from a savepoint or checkpoint"),
+        click.option("-n", "--allowNonRestoredState", is_flag=True, help="With -s: drop state that no operator has."),
+        click.option(
+            "-cm",
+            "--claimMode",
+            type=click.Choice(["claim", "no_claim"], case_sensitive=False),
+            help="With -s: claim, the job may remove it later; no_claim, it stays yours (default).",
+        ),
         click.option("-D", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated."),
         click.option("--conf", type=click.Path(path_type=Path), help="A config.yaml or its folder (weaker than -D)."),
         click.option("-t", "--target", help="local or spark: on Spark (default); inline: without Spark, to try a job."),
@@ -127,8 +133,7 @@ def read_request(given: dict[str, Any]) -> Request:
             f"-t/--target {target} is not supported, only {', '.join(TARGETS)} are; "
             "to run on a Spark cluster name it with --master, for example --master spark://host:7077"
         )
-    from_file = load_conf_dir() if given["conf"] is None else load_config_file(given["conf"])
-    configuration = {**from_file, **dict(_setting(word) for word in given["settings"])}
+    configuration = read_settings(given["conf"], given["settings"])
     configuration.update({key: given[flag] for flag, key in _SETTINGS_BY_FLAG.items() if given[flag] is not None})
     if given["parallelism"] is not None:
         configuration["parallelism.default"] = str(given["parallelism"])
@@ -136,11 +141,32 @@ def read_request(given: dict[str, Any]) -> Request:
         configuration["execution.target"] = target
     if given["master"] is not None:
         configuration["spark.master"] = given["master"]
+    configuration.update(_recovery(given))
     program = _program(given)
     if program.python_files:
         files = [configuration.get("python.files"), *program.python_files]
         configuration["python.files"] = ",".join(filter(None, files))
     return Request(program, configuration, given["pyflink"], given["debug"])
+
+
+def _recovery(given: dict[str, Any]) -> dict[str, str]:
+    """The settings for starting from a savepoint."""
+    if given["savepoint"] is None:
+        if given["allownonrestoredstate"] or given["claimmode"] is not None:
+            raise click.UsageError("-n and -cm go with -s, which names the savepoint to start from")
+        return {}
+    settings = {keys.SAVEPOINT_PATH.key: given["savepoint"]}
+    if given["allownonrestoredstate"]:
+        settings[keys.IGNORE_UNCLAIMED_STATE.key] = "true"
+    if given["claimmode"] is not None:
+        settings[keys.CLAIM_MODE.key] = given["claimmode"].upper()
+    return settings
+
+
+def read_settings(conf: Path | None, words: Sequence[str]) -> dict[str, str]:
+    """The settings of the config file, and over them those of -D."""
+    from_file = load_conf_dir() if conf is None else load_config_file(conf)
+    return {**from_file, **dict(_setting(word) for word in words)}
 
 
 def _setting(word: str) -> tuple[str, str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
 from penstock.common.completable_future import CompletableFuture
-from penstock.common.exceptions import JobExecutionError, UnsupportedFeatureError
+from penstock.common.exceptions import JobExecutionError
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
@@ -21,22 +22,30 @@ class LocalJobClient(JobClient):
 
     def __init__(self, master: JobMaster) -> None:
         self.master = master
+        self._ended: Future[JobExecutionResult] = Future()
         self._result: Future[JobExecutionResult] = Future()
+        """The same as `_ended`, but later: whoever waits for the result finds the job's end noted everywhere."""
         self._thread = threading.Thread(target=self._run, name=f"job-{master.job_id}", daemon=True)
+
+    def start(self) -> LocalJobClient:
         self._thread.start()
+        return self
 
     def _run(self) -> None:
         try:
-            result = self.master.run()
-            if self.master.status is JobStatus.CANCELED:
-                raise JobExecutionError(
-                    f"job '{self.master.job_graph.job_name}' ({self.master.job_id}) was cancelled",
-                    str(self.master.job_id),
-                    self.master.job_graph.job_name,
-                )
-            self._result.set_result(result)
+            self._ended.set_result(self._run_master())
+            self._result.set_result(self._ended.result())
         except BaseException as failure:  # Handed to whoever waits for the result
+            if not self._ended.done():
+                self._ended.set_exception(failure)
             self._result.set_exception(failure)
+
+    def _run_master(self) -> JobExecutionResult:
+        result = self.master.run()
+        if self.master.status is JobStatus.CANCELED:
+            job_id, name = str(self.master.job_id), self.master.job_graph.job_name
+            raise JobExecutionError(f"job '{name}' ({job_id}) was cancelled", job_id, name)
+        return result
 
     def get_job_id(self) -> JobID:
         return self.master.job_id
@@ -48,20 +57,29 @@ class LocalJobClient(JobClient):
         """Cancel the job; the future is done when nothing of it runs any more."""
         self.master.cancel()
         done: Future[None] = Future()
-
-        def end(_: Any) -> None:
-            done.set_result(None)
-
-        self._result.add_done_callback(end)
+        self.when_done(lambda: done.set_result(None))
         return CompletableFuture(done)
+
+    def when_done(self, action: Callable[[], None]) -> None:
+        """Call `action` when the job has ended in whatever way, before its result is handed out."""
+
+        def act(_: Any) -> None:
+            action()
+
+        self._ended.add_done_callback(act)
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What ended the job, if it has ended and not by itself."""
+        return self._ended.exception() if self._ended.done() else None
 
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        raise UnsupportedFeatureError("savepoints cannot be written yet; use cancel() to end the job without one")
+        return CompletableFuture(self.master.stop_with_savepoint(savepoint_directory, advance_to_end_of_event_time))
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        raise UnsupportedFeatureError("savepoints cannot be written yet")
+        return CompletableFuture(self.master.trigger_savepoint(savepoint_directory))
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         values = {name: each.get_local_value() for name, each in list(self.master.accumulators.items())}

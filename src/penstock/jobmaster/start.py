@@ -21,6 +21,8 @@ from penstock.jobmaster.stage_executor import InlineExecutor, StageExecutor
 
 # Looked up by name, so that nothing but the Spark target needs PySpark.
 _SPARK_EXECUTOR = "penstock.spark.spark_executor"
+# Looked up by name, because it stands above this package.
+_DRIVER_SERVER = "penstock.rest.driver_server"
 
 
 def start_job(
@@ -30,7 +32,21 @@ def start_job(
     spark: Any = None,
     announce: Callable[[str], None] | None = None,
 ) -> LocalJobClient:
-    """Start the job in a thread of this process. `announce` is told its id before the job can print anything."""
+    """Start the job in a thread of this process, where `penstock list`, `cancel` and their like find it.
+
+    `announce` is told its id before the job can print anything.
+    """
+    client = prepare_job(job_graph, config, dependencies, spark)
+    importlib.import_module(_DRIVER_SERVER).make_controllable(client, config)
+    if announce is not None:
+        announce(f"Job has been submitted with JobID {client.get_job_id()}")
+    return client.start()
+
+
+def prepare_job(
+    job_graph: JobGraph, config: Configuration, dependencies: JobDependencies, spark: Any = None
+) -> LocalJobClient:
+    """A job that is ready to be started."""
     job_id = JobID.generate()
     executor = build_executor(job_id, job_graph, config, dependencies.with_settings(config), spark)
     master = JobMaster(job_id, job_graph, Configuration(config), executor)
@@ -38,8 +54,6 @@ def start_job(
         for node in vertex.nodes:
             if isinstance(node.operator, CollectSinkDescription):
                 master.output.collected[node.operator.collect_id] = CollectedValues()
-    if announce is not None:
-        announce(f"Job has been submitted with JobID {job_id}")
     return LocalJobClient(master)
 
 

@@ -93,9 +93,9 @@ def test_missing_script_ends_with_two(verb):
 
 
 def test_flag_that_cannot_be_honoured_ends_with_one_and_says_why():
-    result = penstock("run", "-s", "savepoint", "job.py")
+    result = penstock("run", "-c", "org.example.Job", "job.py")
     assert result.exit_code == 1
-    assert result.stderr.startswith("penstock: -s/--fromSavepoint cannot start from a savepoint yet")
+    assert result.stderr.startswith("penstock: -c/--class is for Java programs")
 
 
 def test_failing_script_ends_with_one_and_its_traceback():

@@ -69,6 +69,15 @@ def test_target_is_a_setting_like_any_other():
     assert request("-t", "inline", "job.py").configuration == {"execution.target": "inline"}
 
 
+def test_flags_for_starting_from_a_savepoint_are_settings():
+    asked = request("-s", "savepoints/1", "-n", "-cm", "claim", "job.py")
+    assert asked.configuration == {
+        "execution.state-recovery.path": "savepoints/1",
+        "execution.state-recovery.ignore-unclaimed-state": "true",
+        "execution.state-recovery.claim-mode": "CLAIM",
+    }
+
+
 def test_python_files_are_split_at_commas():
     Path("lib").mkdir()
     asked = request("-pyfs", "lib,job.py", "-Dpython.files=more.zip", "job.py")
@@ -97,6 +106,8 @@ def test_missing_file_is_named(words):
         (("-Dnonsense", "job.py"), "expected key=value, got 'nonsense'"),
         (("-py", "job.py", "-pym", "job"), "give only one"),
         (("-p", "0", "job.py"), "0 is not in the range"),
+        (("-n", "job.py"), "-n and -cm go with -s"),
+        (("-s", "savepoints/1", "-cm", "keep", "job.py"), "'keep' is not one of"),
     ],
 )
 def test_wrong_command_lines_are_refused(words, message):
@@ -108,7 +119,6 @@ def test_wrong_command_lines_are_refused(words, message):
     ("words", "message"),
     [
         (("-d",), "-d/--detached needs a session cluster"),
-        (("-s", "savepoints/1"), "-s/--fromSavepoint cannot start from a savepoint yet"),
         (("-m", "host:8081"), "-m/--jobmanager needs a session cluster.*--master"),
         (("-t", "remote"), "-t/--target remote is not supported, only local, spark, inline are.*--master"),
         (("-py", "job.py", "-pyclientexec", "py"), "-pyclientexec/--pyClientExecutable does not choose a Python"),

@@ -1,0 +1,83 @@
+"""What the verbs for running jobs have in common: flags, and the short flags that mean something else in each verb."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from penstock.cli.errors import report
+from penstock.cli.locate import manager_address
+from penstock.cli.options import read_settings
+from penstock.common.exceptions import PenstockError
+from penstock.rest.client import Address
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_AMBIGUOUS = ("-p", "-d", "-s")
+_SHORT_FLAGS = "penstock.short-flags"
+
+
+class JobCommand(click.Command):
+    """A verb for running jobs. Remembers which of the short flags with several meanings were typed."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_SHORT_FLAGS] = [word for word in args if word in _AMBIGUOUS]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PenstockError as error:
+            report(error, bool(ctx.params.get("debug")))
+            sys.exit(1)
+
+
+def say_meaning(flag: str, meaning: str) -> None:
+    """Tell which meaning a short flag has here, if it was typed; on stderr, where it is in no script's way."""
+    if flag in click.get_current_context().meta[_SHORT_FLAGS]:
+        click.echo(f"{flag} is {meaning} here", err=True)
+
+
+class Answer:
+    """What a verb says: sentences as Flink's, or with --json one JSON object at the end."""
+
+    def __init__(self, is_json: bool) -> None:
+        self._is_json = is_json
+
+    def say(self, text: str) -> None:
+        if not self._is_json:
+            click.echo(text)
+
+    def give(self, result: Mapping[str, Any]) -> None:
+        if self._is_json:
+            click.echo(json.dumps(result))
+
+
+def job_options(command: F) -> F:
+    """Flags of all verbs for running jobs; the command gets `manager: Address | None`, `answer: Answer`."""
+
+    def with_context(
+        *args: Any, manager: str | None, is_json: bool, conf: Path | None, settings: Any, debug: bool, **rest: Any
+    ) -> Any:
+        configuration = read_settings(conf, settings)
+        address: Address | None = manager_address(manager, configuration)
+        return command(*args, manager=address, answer=Answer(is_json), configuration=configuration, **rest)
+
+    with_context.__name__, with_context.__doc__ = command.__name__, command.__doc__
+    with_context.__click_params__ = list(getattr(command, "__click_params__", []))  # type: ignore[attr-defined]
+    options = [
+        click.option("-m", "--jobmanager", "manager", metavar="HOST:PORT", help="Ask this job manager."),
+        click.option("-D", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated."),
+        click.option("--conf", type=click.Path(path_type=Path), help="A config.yaml or its folder."),
+        click.option("--json", "is_json", is_flag=True, help="Print one JSON object and nothing else."),
+        click.option("--debug", is_flag=True, envvar="PENSTOCK_DEBUG", help="On failure show the whole stack."),
+    ]
+    decorated: Any = with_context
+    for option in reversed(options):
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]

@@ -1,0 +1,93 @@
+"""Finds the jobs that a command line is about: at a job manager, or among the jobs of this user on this machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common import config_keys as keys
+from penstock.common.configuration import Configuration
+from penstock.common.exceptions import PenstockError
+from penstock.rest import sockets
+from penstock.rest.client import Address, RestClient, RestClientError
+
+_PREFIX = re.compile(r"[0-9a-f]{1,32}")
+ENDED = ("FINISHED", "CANCELED", "FAILED")
+
+
+class JobNotFoundError(PenstockError):
+    """No job, or more than one, goes by what the user typed."""
+
+
+@dataclass(frozen=True)
+class LocatedJob:
+    """A job and who answers for it."""
+
+    client: RestClient
+    entry: Mapping[str, Any]
+    """As in `/jobs/overview`."""
+
+    @property
+    def job_id(self) -> str:
+        return str(self.entry["jid"])
+
+    @property
+    def has_ended(self) -> bool:
+        return self.entry["state"] in ENDED
+
+
+def manager_address(given: str | None, configuration: Mapping[str, str]) -> Address | None:
+    """The job manager that -m or the settings name."""
+    if given is not None:
+        return Address.parse(given)
+    config = Configuration.from_dict(configuration)
+    host = config.get_optional(keys.REST_ADDRESS)
+    port = config.get_optional(keys.REST_PORT)
+    if host is None and port is None:
+        return None
+    return Address(host=host or "localhost", port=config.get(keys.REST_PORT))
+
+
+def all_jobs(manager: Address | None) -> list[LocatedJob]:
+    """All jobs, those that started first in front."""
+    if manager is not None:
+        found = _jobs_at(RestClient(manager))
+    else:
+        found = [job for path in sockets.live_sockets() for job in _jobs_of_process(RestClient(Address(path)))]
+    return sorted(found, key=lambda job: (job.entry["start-time"], job.job_id))
+
+
+def _jobs_at(client: RestClient) -> list[LocatedJob]:
+    return [LocatedJob(client, entry) for entry in client.get("/jobs/overview")["jobs"]]
+
+
+def _jobs_of_process(client: RestClient) -> list[LocatedJob]:
+    try:
+        return _jobs_at(client)
+    except RestClientError as error:
+        if error.status is None:  # It has ended since its socket was found.
+            return []
+        raise
+
+
+def locate(job: str, manager: Address | None) -> LocatedJob:
+    """The job of an id or of the beginning of one. Running jobs win over ended ones."""
+    if not is_job_id(job):
+        raise JobNotFoundError(f"{job!r} is no job id: an id has 32 hexadecimal digits, or is the beginning of one")
+    found = [each for each in all_jobs(manager) if each.job_id.startswith(job.lower())]
+    candidates = [each for each in found if not each.has_ended] or found
+    if not candidates:
+        raise JobNotFoundError(
+            f"there is no job {job}{'' if manager is None else f' at {manager}'}; `penstock list -a` shows those there "
+            f"are{', and -m host:port asks a job manager elsewhere' if manager is None else ''}"
+        )
+    if len(candidates) > 1:
+        ids = ", ".join(each.job_id for each in candidates)
+        raise JobNotFoundError(f"{job} is the beginning of {len(candidates)} job ids: {ids}; give more digits")
+    return candidates[0]
+
+
+def is_job_id(text: str) -> bool:
+    return _PREFIX.fullmatch(text.lower()) is not None

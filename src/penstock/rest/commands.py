@@ -1,0 +1,117 @@
+"""What the REST API does to jobs: cancel, stop, savepoints, checkpoints."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from penstock.common import config_keys as keys
+from penstock.common.exceptions import CheckpointError
+from penstock.jobmaster.dispatcher import Dispatcher, RunningJob
+from penstock.rest.errors import RestError, bad_request
+from penstock.rest.lookup import find_job, find_running
+from penstock.rest.operations import Operations
+
+_FORMATS = ("canonical", "native")
+DISPOSALS = "savepoint-disposal"
+
+
+def savepoints_of(job_id: str) -> str:
+    return f"{job_id}/savepoints"
+
+
+def checkpoints_of(job_id: str) -> str:
+    return f"{job_id}/checkpoints"
+
+
+class Commands:
+    """Carries out what requests ask for; what takes time goes on as an operation."""
+
+    def __init__(self, dispatcher: Dispatcher, operations: Operations) -> None:
+        self._dispatcher = dispatcher
+        self._operations = operations
+
+    def cancel(self, job_id: str, mode: str) -> dict[str, Any]:
+        if mode != "cancel":
+            raise bad_request(
+                f"mode={mode} is not known: use mode=cancel, or POST /jobs/{job_id}/stop to stop with a savepoint"
+            )
+        job = find_job(self._dispatcher, job_id)
+        if isinstance(job, RunningJob):
+            job.master.cancel()
+        elif (status := job.documents["/status"]["status"]) != "CANCELED":
+            raise RestError(409, f"Job {job_id} has ended already ({status})")
+        return {}
+
+    def savepoint(self, job_id: str, body: dict[str, Any]) -> dict[str, str]:
+        job = find_running(self._dispatcher, job_id)
+        directory = self._directory(job, body.get("target-directory"), "target-directory")
+        format_type = _format(body)
+
+        def begin() -> Future[Any]:
+            done = job.master.trigger_savepoint(directory, format_type)
+            if body.get("cancel-job"):
+                done.add_done_callback(lambda done: job.master.cancel() if done.exception() is None else None)
+            return done
+
+        return self._operations.begin(savepoints_of(job_id), body.get("triggerId"), begin)
+
+    def stop(self, job_id: str, body: dict[str, Any]) -> dict[str, str]:
+        job = find_running(self._dispatcher, job_id)
+        directory = self._directory(job, body.get("targetDirectory"), "targetDirectory")
+        format_type, drain = _format(body), bool(body.get("drain"))
+        return self._operations.begin(
+            savepoints_of(job_id),
+            body.get("triggerId"),
+            lambda: job.master.stop_with_savepoint(directory, drain, format_type),
+        )
+
+    def checkpoint(self, job_id: str, body: dict[str, Any]) -> dict[str, str]:
+        job = find_running(self._dispatcher, job_id)
+        return self._operations.begin(checkpoints_of(job_id), body.get("triggerId"), job.master.trigger_checkpoint)
+
+    def dispose(self, body: dict[str, Any]) -> dict[str, str]:
+        path = body.get("savepoint-path")
+        if not isinstance(path, str):
+            raise bad_request('the body must name a savepoint: {"savepoint-path": "..."}')
+        return self._operations.begin(DISPOSALS, body.get("triggerId"), lambda: in_background(lambda: dispose(path)))
+
+    def _directory(self, job: RunningJob, given: Any, name: str) -> str | None:
+        if given is not None:
+            return str(given)
+        if job.config.get_optional(keys.SAVEPOINT_DIR) is None:
+            raise bad_request(f"Config key [{keys.SAVEPOINT_DIR.key}] is not set. Property [{name}] must be provided.")
+        return None
+
+
+def _format(body: dict[str, Any]) -> str:
+    chosen = str(body.get("formatType") or "canonical").lower()
+    if chosen not in _FORMATS:
+        raise bad_request(f"formatType {body['formatType']} is not known; use CANONICAL or NATIVE")
+    return chosen
+
+
+def dispose(path: str) -> None:
+    """Remove a savepoint. Refuses a folder that is none."""
+    folder = Path(path.removeprefix("file://"))
+    folder = folder.parent if folder.name == "_metadata" else folder
+    if not (folder / "_metadata").is_file():
+        raise CheckpointError(f"{path} is no savepoint: there is no file _metadata in it; name a savepoint's folder")
+    shutil.rmtree(folder)
+
+
+def in_background(action: Callable[[], Any]) -> Future[Any]:
+    done: Future[Any] = Future()
+
+    def act() -> None:
+        try:
+            done.set_result(action())
+        except Exception as failure:  # Told to whoever asks for the result
+            done.set_exception(failure)
+
+    Thread(target=act, daemon=True).start()
+    return done

@@ -1,0 +1,113 @@
+"""Lets other processes of this user control the jobs of this one."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import socket
+import threading
+from typing import Any
+
+from penstock.common import config_keys as keys
+from penstock.common.configuration import Configuration
+from penstock.common.exceptions import PenstockError
+from penstock.jobmaster.dispatcher import Dispatcher, RunningJob
+from penstock.jobmaster.local_job_client import LocalJobClient
+from penstock.rest import sockets
+from penstock.rest.server import LazyServer
+
+_log = logging.getLogger(__name__)
+
+LOOPBACK = "127.0.0.1"
+_ANSWERS_READ_WITHIN_S = 5
+"""How long a process waits at its end for those who asked for a savepoint and have not heard the result."""
+
+
+class DriverServer:
+    """The REST API of a process whose program runs jobs: on a Unix socket, and on TCP ports that the user named."""
+
+    def __init__(self, config: Configuration) -> None:
+        self.dispatcher = Dispatcher(_describe, config)
+        self._operations: Any = None
+        self._socket = sockets.listen()
+        self._owner = os.getpid()
+        self._servers = [LazyServer(self._socket.listener, self._app).start()]
+        self._ports: set[str] = set()
+        self._lock = threading.Lock()
+        atexit.register(self._close)
+
+    def add(self, client: LocalJobClient, config: Configuration) -> None:
+        job = self.dispatcher.add(client, config)
+        self._socket.announce(job.job_id)
+        client.when_done(lambda: self._socket.withdraw(job.job_id))
+
+    def listen_on_tcp(self, config: Configuration) -> None:
+        """Also serve a port that the user named; one that is taken is told and does no harm."""
+        chosen = chosen_ports(config)
+        if chosen is None or chosen in self._ports:
+            return
+        self._ports.add(chosen)
+        listener = bind_tcp(config.get(keys.REST_BIND_ADDRESS) or LOOPBACK, chosen)
+        self._servers.append(LazyServer(listener, self._app).start())
+
+    def _app(self) -> Any:
+        from penstock.rest.app import build_app
+        from penstock.rest.operations import Operations
+
+        with self._lock:
+            if self._operations is None:
+                self._operations = Operations(self.dispatcher.config.get(keys.REST_STORE_DURATION))
+        return build_app(self.dispatcher, self._operations, self.dispatcher.cancel_all)
+
+    def _close(self) -> None:
+        if os.getpid() != self._owner:  # A child that was forked has our list of things to do at the end.
+            return
+        if self._operations is not None:
+            self._operations.wait_until_read(_ANSWERS_READ_WITHIN_S)
+        for server in self._servers:
+            server.close(1)
+        self._socket.remove()
+
+
+def _describe(job: RunningJob) -> dict[str, Any]:
+    from penstock.rest.documents import describe
+
+    return describe(job)
+
+
+_server: DriverServer | None = None
+_server_lock = threading.Lock()
+
+
+def make_controllable(client: LocalJobClient, config: Configuration) -> None:
+    """Let the job be found by `penstock list` and its like. Where that cannot be, the job runs all the same."""
+    global _server
+    try:
+        with _server_lock:
+            if _server is None:
+                _server = DriverServer(config)
+            _server.dispatcher.config = config
+        _server.add(client, config)
+        _server.listen_on_tcp(config)
+    except (OSError, PenstockError) as error:
+        _log.warning("job %s cannot be controlled from other processes: %s", client.get_job_id(), error)
+
+
+def chosen_ports(config: Configuration) -> str | None:
+    """The port, or the ports to try, that the user named; None if there are none."""
+    bind_port, port = config.get_optional(keys.REST_BIND_PORT), config.get_optional(keys.REST_PORT)
+    return bind_port if bind_port is not None else None if port is None else str(port)
+
+
+def bind_tcp(host: str, ports: str) -> socket.socket:
+    """Listen on the first free port of a list like `8081` or `50100-50200,8081` (Flink's form)."""
+    taken: list[str] = []
+    for part in ports.split(","):
+        first, _, last = part.strip().partition("-")
+        for port in range(int(first), int(last or first) + 1):
+            try:
+                return socket.create_server((host, port), backlog=64)
+            except OSError as error:
+                taken.append(f"{port} ({error.strerror})")
+    raise OSError(f"cannot listen on {host}, port {', '.join(taken)}; set rest.bind-port to a free one or to a range")

@@ -1,0 +1,52 @@
+"""Serves an ASGI application on a listening socket, in a thread."""
+
+from __future__ import annotations
+
+import logging
+import select
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+_log = logging.getLogger(__name__)
+
+
+class LazyServer:
+    """Begins with the first connection: until then a job that nobody asks about pays nothing for it.
+
+    The application is made, and the server's packages are imported, in the server's own thread.
+    """
+
+    def __init__(self, listener: socket.socket, make_app: Callable[[], Any]) -> None:
+        self._listener = listener
+        self._make_app = make_app
+        self._server: Any = None
+        self._thread = threading.Thread(target=self._run, name="penstock-rest", daemon=True)
+
+    def start(self) -> LazyServer:
+        self._thread.start()
+        return self
+
+    def _run(self) -> None:
+        try:
+            select.select([self._listener], [], [])
+            self._serve()
+        except Exception:  # The job must not suffer; whoever connects is hung up on
+            _log.warning("the REST API of this process has ended", exc_info=True)
+            self._listener.close()
+
+    def _serve(self) -> None:
+        import uvicorn
+
+        config = uvicorn.Config(
+            self._make_app(), log_config=None, access_log=False, lifespan="off", loop="asyncio", http="h11", ws="none"
+        )
+        self._server = uvicorn.Server(config)
+        self._server.run(sockets=[self._listener])
+
+    def close(self, timeout_s: float) -> None:
+        """Finish the answers that are on their way; a server that never began has none."""
+        if self._server is not None:
+            self._server.should_exit = True
+            self._thread.join(timeout_s)

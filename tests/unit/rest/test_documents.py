@@ -1,0 +1,146 @@
+"""The shapes of Flink's REST API, of jobs that really run (without Spark)."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.rest.client import RestClientError
+
+
+def refused(action, *arguments, **query) -> RestClientError:
+    with pytest.raises(RestClientError) as caught:
+        action(*arguments, **query)
+    return caught.value
+
+
+def test_running_job_is_listed_with_flinks_fields(job):
+    (entry,) = [each for each in job.rest.get("/jobs/overview")["jobs"] if each["jid"] == job.id]
+    assert entry["name"] == "waiting" and entry["end-time"] == -1 and entry["duration"] >= 0
+    assert entry["tasks"]["total"] == 2 and entry["job-type"] == "STREAMING"
+    assert {"id": job.id, "status": job.get("/status")["status"]} in job.rest.get("/jobs")["jobs"]
+
+
+def test_prefix_v1_means_the_same(job):
+    assert job.rest.get(f"/v1{job.path}/config") == job.get("/config")
+
+
+def test_details_tell_vertices_and_plan(job):
+    details = job.get()
+    assert [vertex["name"] for vertex in details["vertices"]] == [
+        "Source: Socket Stream -> Map",
+        "Keyed Aggregation -> Sink: Print to Std. Out",
+    ]
+    first, second = (vertex["id"] for vertex in details["vertices"])
+    node = details["plan"]["nodes"][1]
+    assert (node["id"], node["inputs"]) == (second, [{"num": 0, "id": first, "ship_strategy": "HASH"}])
+    assert set(details["timestamps"]) >= {"CREATED", "RUNNING", "FAILED", "FINISHED"}
+    assert sum(details["status-counts"].values()) == 2
+
+
+def test_vertex_tells_its_subtasks(job):
+    vertex = job.get()["vertices"][0]["id"]
+    told = job.get(f"/vertices/{vertex}")
+    assert (told["id"], told["parallelism"], len(told["subtasks"])) == (vertex, 1, 1)
+    assert told["subtasks"][0]["attempt"] == 0
+    assert job.get(f"/vertices/{vertex}/subtasktimes")["id"] == vertex
+
+
+def test_vertex_metrics_are_listed_and_read_by_subtask_and_over_all(job, eventually):
+    job.send("river\nrain\n")
+    vertex = job.get()["vertices"][1]["id"]
+    path = f"/vertices/{vertex}/metrics"
+    name = "Sink__Print_to_Std__Out.numRecordsIn"
+    eventually(lambda: {"id": f"0.{name}"} in job.get(path))
+    eventually(lambda: job.get(path, get=f"0.{name}") == [{"id": f"0.{name}", "value": "2"}])
+    assert job.get(f"/vertices/{vertex}/subtasks/metrics", get=name, agg="sum,max") == [
+        {"id": name, "sum": 2, "max": 2}
+    ]
+    assert refused(job.get, f"/vertices/{vertex}/subtasks/metrics", get=name, agg="best").status == 400
+
+
+def test_job_metrics_give_ids_or_values(job):
+    assert {"id": "numRestarts"} in job.get("/metrics")
+    assert job.get("/metrics", get="numRestarts,unknown") == [{"id": "numRestarts", "value": "0"}]
+
+
+def test_settings_that_look_secret_are_hidden(start_job):
+    job = start_job({"pipeline.global-job-parameters": "db.password:river,rate:3"})
+    assert job.get("/config")["execution-config"]["user-config"] == {"db.password": "******", "rate": "3"}
+
+
+def test_what_does_not_exist_is_refused_with_flinks_errors(job):
+    assert refused(job.rest.get, "/jobs/" + "0" * 32).status == 404
+    assert refused(job.rest.get, "/nothing").status == 404
+    assert refused(job.get, "/vertices/" + "0" * 32).status == 404
+    assert refused(job.get, "/checkpoints/details/99").status == 404
+    assert refused(job.rest.delete, "/jobs").status == 405
+    assert str(refused(job.rest.get, "/nothing")) == "Not found: GET /nothing"
+
+
+def test_ended_job_stays_and_tells_the_same(job):
+    job.send("river\n")
+    job.end()
+    assert job.get("/status") == {"status": "FINISHED"}
+    details = job.get()
+    assert details["state"] == "FINISHED" and details["end-time"] >= details["start-time"]
+    vertex = details["vertices"][1]["id"]
+    name = "0.Sink__Print_to_Std__Out.numRecordsIn"
+    assert job.get(f"/vertices/{vertex}/metrics", get=name) == [{"id": name, "value": "1"}]
+    result = job.get("/execution-result")
+    assert result["status"] == {"id": "COMPLETED"}
+    assert result["job-execution-result"]["application-status"] == "SUCCEEDED"
+
+
+def test_failed_job_tells_its_exceptions(start_job):
+    job = start_job(define=lambda text: text.map(lambda word: 1 / 0))
+    job.send("river\n")
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        job.client.get_job_execution_result().result()
+    history = job.get("/exceptions")["exceptionHistory"]
+    assert history["truncated"] is False
+    assert "ZeroDivisionError" in history["entries"][0]["exceptionName"]
+    assert job.get("/exceptions", maxExceptions="0") == {"exceptionHistory": {"entries": [], "truncated": True}}
+    cause = job.get("/execution-result")["job-execution-result"]["failure-cause"]
+    assert "ZeroDivisionError" in cause["stack-trace"]
+
+
+def test_cluster_documents_count_jobs_and_invent_no_task_managers(job):
+    overview = job.rest.get("/overview")
+    assert overview["jobs-running"] >= 1
+    assert overview["taskmanagers"] == len(job.rest.get("/taskmanagers")["taskmanagers"])
+    assert job.rest.get("/config")["features"]["web-cancel"] is True
+    assert {"key": "execution.target", "value": "inline"} in job.rest.get("/jobmanager/config")
+
+
+def test_accumulators_are_told_by_name_and_value(job):
+    assert job.get("/accumulators")["user-task-accumulators"] == []
+
+
+def test_checkpoint_settings_are_the_jobs(start_job):
+    job = start_job({"execution.checkpointing.interval": "10 s", "execution.checkpointing.min-pause": "1 s"})
+    told = job.get("/checkpoints/config")
+    assert (told["mode"], told["interval"], told["min_pause"]) == ("exactly_once", 10_000, 1_000)
+    assert job.get("/checkpoints")["counts"].keys() == {"restored", "total", "in_progress", "completed", "failed"}
+
+
+def test_job_of_a_plain_program_is_gone_from_the_folder_after_its_end(job):
+    from penstock.rest import sockets
+
+    assert job.id in sockets.announced_jobs()
+    job.end()
+    assert job.id not in sockets.announced_jobs()
+
+
+def test_port_that_is_taken_does_no_harm_to_the_job(job, caplog):
+    import contextlib
+    import socket
+
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        config = Configuration.from_dict({"execution.target": "inline", "rest.port": str(port)})
+        env = StreamExecutionEnvironment.get_execution_environment(config)
+        env.from_collection([1]).print()
+        env.execute()
+    assert f"cannot listen on 127.0.0.1, port {port}" in caplog.text
