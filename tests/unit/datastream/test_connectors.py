@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from dataclasses import dataclass
 from datetime import datetime, timezone
 
 import pytest
@@ -13,6 +14,7 @@ from penstock.common.typeinfo import Types
 from penstock.datastream.connectors import DeliveryGuarantee, FileSink, FileSource, NumberSequenceSource, StreamFormat
 from penstock.datastream.connectors.base import Sink, Source
 from penstock.datastream.connectors.cassandra import CassandraSink, ConsistencyLevel
+from penstock.datastream.connectors.file_parts import PartFileInfo
 from penstock.datastream.connectors.file_system import (
     BucketAssigner,
     FileCompactor,
@@ -36,6 +38,8 @@ from penstock.datastream.connectors.kafka import (
     Semantic,
 )
 from penstock.datastream.connectors.pulsar import PulsarSource, StartCursor
+from penstock.datastream.formats.avro import AvroBulkWriters, AvroSchema
+from penstock.datastream.formats.parquet import ParquetBulkWriters
 from penstock.datastream.functions import SinkFunction, SourceFunction
 
 SERVERS = {"bootstrap.servers": "host:9092"}
@@ -192,22 +196,38 @@ def test_file_sink_has_flinks_defaults_and_keeps_what_it_was_told():
     assert options.bucket_assigner == BucketAssigner.date_time_bucket_assigner()
     assert (options.bucket_check_interval_ms, options.output_file_config) == (60_000, OutputFileConfig("part", ""))
     names = OutputFileConfig.builder().with_part_prefix("p").with_part_suffix(".txt").build()
-    strategy = FileCompactStrategy.builder().set_size_threshold(1024).enable_compaction_on_checkpoint(2).build()
     told = (
         builder.with_output_file_config(names)
         .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
         .with_bucket_check_interval(5)
-        .enable_compact(strategy, FileCompactor.concat_file_compactor(b"\n"))
+        .disable_compact()
         .build()
         .options
     )
     assert (told.output_file_config.get_part_suffix(), told.bucket_check_interval_ms) == (".txt", 5)
-    assert (told.compact_strategy, told.compactor.file_delimiter) == (strategy, b"\n")
-    assert builder.disable_compact().build().options.compactor is None
     stream = io.BytesIO()
     told.encoder.encode("line", stream)
     assert stream.getvalue() == b"line\n"
+
+
+def test_file_sink_refuses_what_it_cannot_write():
+    strategy = FileCompactStrategy.builder().set_size_threshold(1024).enable_compaction_on_checkpoint(2).build()
+    builder = FileSink.for_row_format("/out", Encoder.simple_string_encoder())
+    with pytest.raises(UnsupportedFeatureError, match="small files are not put together here"):
+        builder.enable_compact(strategy, FileCompactor.concat_file_compactor(b"\n"))
+    with pytest.raises(UnsupportedFeatureError, match="AvroWriterFactory can be described but not written yet"):
+        FileSink.for_bulk_format("/out", AvroBulkWriters.for_generic_record(AvroSchema('"string"')))
+    bulk = FileSink.for_bulk_format("/out", ParquetBulkWriters.for_row_type(Types.ROW([Types.INT()])))
+    with pytest.raises(ValueError, match="a bulk format can only roll on checkpoints"):
+        bulk.with_rolling_policy(RollingPolicy.default_rolling_policy())
+
+
+def test_relative_path_of_a_file_sink_is_below_the_programs_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    encoder = Encoder.simple_string_encoder()
+    assert FileSink.for_row_format("out", encoder).build().options.base_path == str(tmp_path / "out")
+    assert FileSink.for_row_format("s3://b/out", encoder).build().options.base_path == "s3://b/out"
 
 
 def test_old_file_sink_becomes_the_new_one():
@@ -217,21 +237,53 @@ def test_old_file_sink_becomes_the_new_one():
     assert isinstance(old.to_sink(), FileSink) and old.to_sink().options.base_path == "/out"
 
 
+class At(BucketAssigner.Context):
+    def __init__(self, now_ms):
+        self.now_ms = now_ms
+
+    def current_processing_time(self):
+        return self.now_ms
+
+    def current_watermark(self):
+        return 0
+
+    def timestamp(self):
+        return None
+
+
 def test_bucket_is_the_hour_of_writing():
-    now_ms = int(datetime(2024, 3, 1, 17, 5, tzinfo=timezone.utc).timestamp() * 1000)
-    assert BucketAssigner.date_time_bucket_assigner(timezone_id="UTC").bucket_of("x", now_ms) == "2024-03-01--17"
+    now = At(int(datetime(2024, 3, 1, 17, 5, tzinfo=timezone.utc).timestamp() * 1000))
+    assert BucketAssigner.date_time_bucket_assigner(timezone_id="UTC").get_bucket_id("x", now) == "2024-03-01--17"
     berlin = BucketAssigner.date_time_bucket_assigner("'day='yyyyMMdd'/h'HH", "Europe/Berlin")
-    assert berlin.bucket_of("x", now_ms) == "day=20240301/h18"
-    assert BucketAssigner.base_path_bucket_assigner().bucket_of("x", now_ms) == ""
+    assert berlin.get_bucket_id("x", now) == "day=20240301/h18"
+    assert BucketAssigner.base_path_bucket_assigner().get_bucket_id("x", now) == ""
+
+
+@dataclass
+class Part(PartFileInfo):
+    size: int = 0
+    updated_ms: int = 0
+
+    def get_bucket_id(self):
+        return ""
+
+    def get_creation_time(self):
+        return 0
+
+    def get_size(self):
+        return self.size
+
+    def get_last_update_time(self):
+        return self.updated_ms
 
 
 def test_default_policy_rolls_by_size_age_and_idleness():
     policy = RollingPolicy.default_rolling_policy(100, 1000, 500)
-    assert policy.should_roll_on_event(101) and not policy.should_roll_on_event(100)
-    assert policy.should_roll_on_processing_time(created_ms=0, last_update_ms=999, now_ms=1000)
-    assert policy.should_roll_on_processing_time(created_ms=0, last_update_ms=0, now_ms=500)
-    assert not policy.should_roll_on_processing_time(created_ms=0, last_update_ms=400, now_ms=800)
-    assert RollingPolicy.on_checkpoint_rolling_policy().should_roll_on_checkpoint(0)
+    assert policy.should_roll_on_event(Part(101), "x") and not policy.should_roll_on_event(Part(100), "x")
+    assert policy.should_roll_on_processing_time(Part(updated_ms=999), 1000)
+    assert policy.should_roll_on_processing_time(Part(updated_ms=0), 500)
+    assert not policy.should_roll_on_processing_time(Part(updated_ms=400), 800)
+    assert RollingPolicy.on_checkpoint_rolling_policy().should_roll_on_checkpoint(Part(0))
 
 
 def test_jdbc_sink_checks_statement_against_type():

@@ -5,18 +5,42 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from functools import lru_cache
 from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from penstock.datastream.connectors.date_pattern import check_date_pattern, format_date
 
 
-class BucketAssigner(ABC):
-    """Chooses the folder, below the sink's path, that an element goes to."""
+class BucketAssignerContext(ABC):
+    """About the element that needs a folder."""
 
     @abstractmethod
-    def bucket_of(self, element: Any, processing_time_ms: int) -> str:
-        """The folder; empty for the sink's path itself."""
+    def current_processing_time(self) -> int:
+        """The current processing time in milliseconds."""
+
+    @abstractmethod
+    def current_watermark(self) -> int:
+        """The current watermark."""
+
+    @abstractmethod
+    def timestamp(self) -> int | None:
+        """Event time of the element; None if it has none."""
+
+
+class BucketAssigner(ABC):
+    """Chooses the folder, below the sink's path, that an element goes to. Subclass it for folders of your own.
+
+    >>> class ByCountry(BucketAssigner):
+    ...     def get_bucket_id(self, element, context):
+    ...         return f"country={element['country']}"
+    """
+
+    Context = BucketAssignerContext
+
+    @abstractmethod
+    def get_bucket_id(self, element: Any, context: BucketAssignerContext) -> str:
+        """The folder, with `/` between its parts; empty for the sink's path itself."""
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
@@ -33,7 +57,7 @@ class BucketAssigner(ABC):
 class BasePathBucketAssigner(BucketAssigner):
     """All files in one folder."""
 
-    def bucket_of(self, element: Any, processing_time_ms: int) -> str:
+    def get_bucket_id(self, element: Any, context: BucketAssignerContext) -> str:
         return ""
 
 
@@ -47,33 +71,59 @@ class DateTimeBucketAssigner(BucketAssigner):
     def __post_init__(self) -> None:
         check_date_pattern(self.format_str)
         try:
-            self._time_zone()
+            _time_zone(self.timezone_id)
         except (ZoneInfoNotFoundError, ValueError):
             raise ValueError(
                 f"date_time_bucket_assigner: unknown time zone {self.timezone_id!r}; use a name such as 'Europe/Berlin'"
             ) from None
 
-    def bucket_of(self, element: Any, processing_time_ms: int) -> str:
-        return format_date(self.format_str, datetime.fromtimestamp(processing_time_ms / 1000, self._time_zone()))
+    def get_bucket_id(self, element: Any, context: BucketAssignerContext) -> str:
+        return _time_folder(self.format_str, self.timezone_id, context.current_processing_time())
 
-    def _time_zone(self) -> tzinfo | None:
-        return None if self.timezone_id is None else ZoneInfo(self.timezone_id)
+
+@lru_cache(maxsize=256)  # Many elements are written in the same millisecond.
+def _time_folder(format_str: str, timezone_id: str | None, now_ms: int) -> str:
+    return format_date(format_str, datetime.fromtimestamp(now_ms / 1000, _time_zone(timezone_id)))
+
+
+def _time_zone(timezone_id: str | None) -> tzinfo | None:
+    return None if timezone_id is None else ZoneInfo(timezone_id)
+
+
+class PartFileInfo(ABC):
+    """A file being written, as a rolling policy sees it."""
+
+    @abstractmethod
+    def get_bucket_id(self) -> str:
+        """The folder it is in, below the sink's path."""
+
+    @abstractmethod
+    def get_creation_time(self) -> int:
+        """When it was begun, in milliseconds of processing time."""
+
+    @abstractmethod
+    def get_size(self) -> int:
+        """How many bytes were written to it."""
+
+    @abstractmethod
+    def get_last_update_time(self) -> int:
+        """When the last element was written to it, in milliseconds of processing time."""
 
 
 class RollingPolicy(ABC):
-    """Decides when a file is finished and the next one begins."""
+    """Decides when a file is finished and the next one begins. Subclass it for a rule of your own."""
 
     @abstractmethod
-    def should_roll_on_checkpoint(self, part_size: int) -> bool:
+    def should_roll_on_checkpoint(self, part_file_state: PartFileInfo) -> bool:
         """True to finish the file at a checkpoint."""
 
     @abstractmethod
-    def should_roll_on_event(self, part_size: int) -> bool:
-        """True to finish the file before the next element."""
+    def should_roll_on_event(self, part_file_state: PartFileInfo, element: Any) -> bool:
+        """True to finish the file before this element."""
 
     @abstractmethod
-    def should_roll_on_processing_time(self, created_ms: int, last_update_ms: int, now_ms: int) -> bool:
-        """True to finish the file because of its age."""
+    def should_roll_on_processing_time(self, part_file_state: PartFileInfo, current_time: int) -> bool:
+        """True to finish the file because of its age; asked every bucket check interval."""
 
     @staticmethod
     def default_rolling_policy(
@@ -101,28 +151,28 @@ class DefaultRollingPolicy(RollingPolicy):
             if getattr(self, name) <= 0:
                 raise ValueError(f"default_rolling_policy: {name} must be positive, got {getattr(self, name)}")
 
-    def should_roll_on_checkpoint(self, part_size: int) -> bool:
-        return part_size > self.part_size
+    def should_roll_on_checkpoint(self, part_file_state: PartFileInfo) -> bool:
+        return part_file_state.get_size() > self.part_size
 
-    def should_roll_on_event(self, part_size: int) -> bool:
-        return part_size > self.part_size
+    def should_roll_on_event(self, part_file_state: PartFileInfo, element: Any) -> bool:
+        return part_file_state.get_size() > self.part_size
 
-    def should_roll_on_processing_time(self, created_ms: int, last_update_ms: int, now_ms: int) -> bool:
-        is_old = now_ms - created_ms >= self.rollover_interval_ms
-        return is_old or now_ms - last_update_ms >= self.inactivity_interval_ms
+    def should_roll_on_processing_time(self, part_file_state: PartFileInfo, current_time: int) -> bool:
+        is_old = current_time - part_file_state.get_creation_time() >= self.rollover_interval_ms
+        return is_old or current_time - part_file_state.get_last_update_time() >= self.inactivity_interval_ms
 
 
 @dataclass(frozen=True)
 class OnCheckpointRollingPolicy(RollingPolicy):
     """Finishes every file at every checkpoint."""
 
-    def should_roll_on_checkpoint(self, part_size: int) -> bool:
+    def should_roll_on_checkpoint(self, part_file_state: PartFileInfo) -> bool:
         return True
 
-    def should_roll_on_event(self, part_size: int) -> bool:
+    def should_roll_on_event(self, part_file_state: PartFileInfo, element: Any) -> bool:
         return False
 
-    def should_roll_on_processing_time(self, created_ms: int, last_update_ms: int, now_ms: int) -> bool:
+    def should_roll_on_processing_time(self, part_file_state: PartFileInfo, current_time: int) -> bool:
         return False
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
+from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.serialization import BulkWriterFactory, Encoder
-from penstock.datastream.connectors.base import DescribedSinkFunction, Sink, StreamTransformer, SupportsPreprocessing
+from penstock.datastream.connectors.base import DescribedSinkFunction, StreamTransformer, SupportsPreprocessing
+from penstock.datastream.connectors.file_committer import FileCommitter
 from penstock.datastream.connectors.file_parts import (
     BucketAssigner,
     FileCompactor,
@@ -16,6 +18,15 @@ from penstock.datastream.connectors.file_parts import (
     OnCheckpointRollingPolicy,
     OutputFileConfig,
     RollingPolicy,
+)
+from penstock.datastream.connectors.file_writer import BucketState, FileWriter
+from penstock.datastream.connectors.part_files import PartFile, absolute_path
+from penstock.datastream.connectors.sink_v2 import (
+    CommitterInitContext,
+    Sink,
+    SupportsCommitter,
+    SupportsWriterState,
+    WriterInitContext,
 )
 
 B = TypeVar("B", bound="_FileBuilder")
@@ -32,12 +43,11 @@ class FileSinkOptions:
     bucket_assigner: BucketAssigner = field(default_factory=BucketAssigner.date_time_bucket_assigner)
     bucket_check_interval_ms: int = 60_000
     output_file_config: OutputFileConfig = field(default_factory=lambda: OutputFileConfig("part", ""))
-    compact_strategy: FileCompactStrategy | None = None
-    compactor: FileCompactor | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.base_path, str) or not self.base_path:
             raise ValueError(f"FileSink: base_path must be a folder or a URI, got {self.base_path!r}")
+        object.__setattr__(self, "base_path", absolute_path(self.base_path))
 
     @staticmethod
     def for_rows(base_path: str, encoder: Encoder) -> FileSinkOptions:
@@ -51,6 +61,11 @@ class FileSinkOptions:
     def for_bulk(base_path: str, writer_factory: BulkWriterFactory) -> FileSinkOptions:
         if not isinstance(writer_factory, BulkWriterFactory):
             raise TypeError(f"for_bulk_format: writer_factory must be a BulkWriterFactory, got {writer_factory!r}")
+        if type(writer_factory).create is BulkWriterFactory.create:
+            raise UnsupportedFeatureError(
+                f"for_bulk_format: {type(writer_factory).__name__} can be described but not written yet; use "
+                f"ParquetBulkWriters, OrcBulkWriters or CsvBulkWriters, or a BulkWriterFactory with create(stream)"
+            )
         # A bulk file has a footer, so it cannot be left open over a checkpoint.
         policy = RollingPolicy.on_checkpoint_rolling_policy()
         return FileSinkOptions(base_path, writer_factory=writer_factory, rolling_policy=policy)
@@ -92,12 +107,16 @@ class _FileBuilder:
 class FileSinkBuilder(_FileBuilder, ABC):
     """Collects how a FileSink writes."""
 
-    def enable_compact(self: C, strategy: FileCompactStrategy, compactor: FileCompactor) -> C:
-        """Put small files together before they are shown."""
-        return self._with(compact_strategy=strategy, compactor=compactor)
+    def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> NoReturn:
+        """Refused: files are not put together."""
+        raise UnsupportedFeatureError(
+            "FileSink.enable_compact: small files are not put together here; write fewer and larger ones, with a "
+            "longer checkpoint interval, a larger part size or a lower parallelism of the sink"
+        )
 
     def disable_compact(self: C) -> C:
-        return self._with(compact_strategy=None, compactor=None)
+        """Files are never put together."""
+        return self
 
     @abstractmethod
     def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSinkBuilder:
@@ -125,8 +144,20 @@ class FileBulkSinkBuilder(FileSinkBuilder):
 
 
 @dataclass(frozen=True)
-class FileSink(Sink, SupportsPreprocessing):
-    """Writes elements to files exactly once: a file shows up when its checkpoint is complete."""
+class FileSink(Sink, SupportsWriterState[BucketState], SupportsCommitter[PartFile], SupportsPreprocessing):
+    """Writes elements to files exactly once: a file shows up when its checkpoint is complete.
+
+    Files are in folders, the *buckets*, below `base_path`: a local path, which the driver and all executors must reach,
+    or a URI (`file://`, or what pyarrow knows: `s3://`, `gs://`, `hdfs://`). While a file is written its name begins
+    with a dot, so most readers pass it over; it is finished when the rolling policy says so and gets its final name
+    when the next checkpoint is complete. In a bounded job the last files show up at its end, also without checkpoints.
+
+    A file of a row format may stay open over checkpoints; after a restart it is cut to what the checkpoint knows.
+    Bulk formats, and all files outside of local file systems, are finished at every checkpoint.
+
+    What a failed attempt wrote and no checkpoint knows is removed when the attempt is closed. After a crash, where
+    nothing is closed, such files stay, hidden, as in Flink; hidden files older than the job may be deleted.
+    """
 
     BaseBuilder = FileSinkBuilder
     RowFormatBuilder = FileRowSinkBuilder
@@ -147,6 +178,15 @@ class FileSink(Sink, SupportsPreprocessing):
     def get_transformer(self) -> StreamTransformer | None:
         """Always None: elements are written as they come."""
         return None
+
+    def create_writer(self, context: WriterInitContext) -> FileWriter:
+        return FileWriter(self.options, context, ())
+
+    def restore_writer(self, context: WriterInitContext, recovered_state: list[BucketState]) -> FileWriter:
+        return FileWriter(self.options, context, recovered_state)
+
+    def create_committer(self, context: CommitterInitContext) -> FileCommitter:
+        return FileCommitter(self.options.base_path)
 
 
 class StreamingFileSinkBuilder(_FileBuilder, ABC):

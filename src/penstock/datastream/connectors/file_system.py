@@ -9,6 +9,7 @@ from penstock.datastream.connectors.file_parts import (
     FileCompactStrategy,
     OnCheckpointRollingPolicy,
     OutputFileConfig,
+    PartFileInfo,
     RollingPolicy,
 )
 from penstock.datastream.connectors.file_sink import FileSink, StreamingFileSink
@@ -34,6 +35,7 @@ __all__ = [
     "FileSplitAssignerProvider",
     "OnCheckpointRollingPolicy",
     "OutputFileConfig",
+    "PartFileInfo",
     "RollingPolicy",
     "StreamFormat",
     "StreamingFileSink",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, BinaryIO
 
-from penstock.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
+from penstock.common.serialization import BulkWriter, BulkWriterFactory, RowDataBulkWriterFactory
 from penstock.datastream.connectors.file_source import StreamFormat
 from penstock.datastream.formats.csv_rows import CsvRowDeserializationSchema, CsvRowSerializationSchema
-from penstock.datastream.formats.csv_schema import CsvSchema, CsvSchemaBuilder
+from penstock.datastream.formats.csv_schema import CsvColumn, CsvSchema, CsvSchemaBuilder
+from penstock.datastream.formats.csv_values import CsvDialect, csv_writer
 
 __all__ = [
     "CsvBulkWriters",
@@ -30,12 +32,38 @@ class CsvReaderFormat(StreamFormat):
         return CsvReaderFormat(_checked("CsvReaderFormat", schema))
 
 
+class CsvRowWriter(BulkWriter):
+    """Writes the rows of one CSV file, after a header if the schema has one."""
+
+    def __init__(self, stream: BinaryIO, schema: CsvSchema) -> None:
+        dialects = [_dialect(schema, column) for column in schema.columns]
+        self._stream = stream
+        self._schema = schema
+        self._writers = [csv_writer(c.type_info, each) for c, each in zip(schema.columns, dialects, strict=True)]
+        if schema.uses_header:
+            self._write_line([each.quote(c.name) for c, each in zip(schema.columns, dialects, strict=True)])
+
+    def add_element(self, element: Any) -> None:
+        fields = self._schema.row_type._values_of(element)
+        if len(fields) != len(self._writers):
+            raise ValueError(
+                f"{element!r} has {len(fields)} fields, but the CSV schema has {len(self._writers)} columns"
+            )
+        self._write_line([write(field) for write, field in zip(self._writers, fields, strict=True)])
+
+    def _write_line(self, texts: list[str]) -> None:
+        self._stream.write((self._schema.column_separator.join(texts) + self._schema.line_separator).encode())
+
+
 class CsvWriterFactory(RowDataBulkWriterFactory):
     """Writes rows as CSV files."""
 
     def __init__(self, schema: CsvSchema) -> None:
         super().__init__(schema.row_type)
         self.schema = schema
+
+    def create(self, stream: BinaryIO) -> CsvRowWriter:
+        return CsvRowWriter(stream, self.schema)
 
 
 class CsvBulkWriters:
@@ -44,6 +72,16 @@ class CsvBulkWriters:
     @staticmethod
     def for_schema(schema: CsvSchema) -> BulkWriterFactory:
         return CsvWriterFactory(_checked("CsvBulkWriters", schema))
+
+
+def _dialect(schema: CsvSchema, column: CsvColumn) -> CsvDialect:
+    return CsvDialect(
+        field_delimiter=schema.column_separator,
+        array_element_delimiter=column.array_separator or schema.array_element_separator or ";",
+        quote_character=schema.quote_char,
+        escape_character=schema.escape_char,
+        null_literal=schema.null_value,
+    )
 
 
 def _checked(where: str, schema: CsvSchema) -> CsvSchema:

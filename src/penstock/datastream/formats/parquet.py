@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, BinaryIO
 
 from penstock.common.configuration import Configuration
 from penstock.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
 from penstock.common.typeinfo import RowTypeInfo
 from penstock.datastream.connectors.file_source import BulkFormat, StreamFormat
+from penstock.datastream.formats.arrow_rows import ArrowRowWriter, arrow_schema
 from penstock.datastream.formats.avro import AvroSchema
 from penstock.datastream.formats.row_types import check_row_type
 
@@ -69,13 +71,35 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         self.is_case_sensitive = is_case_sensitive
 
 
+class ParquetRowWriter(ArrowRowWriter):
+    """Writes the rows of one Parquet file."""
+
+    def __init__(self, stream: BinaryIO, row_type: RowTypeInfo, is_utc_timestamp: bool, compression: str) -> None:
+        from pyarrow.parquet import ParquetWriter
+
+        super().__init__(row_type, is_utc_timestamp)
+        self._writer = ParquetWriter(stream, self.schema, compression=compression)
+
+    def write_table(self, table: Any) -> None:
+        self._writer.write_table(table)
+
+    def end_file(self) -> None:
+        self._writer.close()
+
+
 class ParquetWriterFactory(RowDataBulkWriterFactory):
-    """Writes rows as Parquet files."""
+    """Writes rows as Parquet files. Of the Hadoop configuration only `parquet.compression` counts; it is SNAPPY."""
 
     def __init__(self, row_type: RowTypeInfo, hadoop_config: dict[str, str], is_utc_timestamp: bool) -> None:
         super().__init__(row_type)
         self.hadoop_config = hadoop_config
         self.is_utc_timestamp = is_utc_timestamp
+        arrow_schema(row_type)  # So that a type that cannot be written is told here.
+
+    def create(self, stream: BinaryIO) -> ParquetRowWriter:
+        compression = self.hadoop_config.get("parquet.compression", "SNAPPY").lower()
+        compression = "none" if compression == "uncompressed" else compression
+        return ParquetRowWriter(stream, self.get_row_type(), self.is_utc_timestamp, compression)
 
 
 class ParquetBulkWriters:
