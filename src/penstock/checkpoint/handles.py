@@ -1,45 +1,86 @@
-"""Which snapshot files each subtask is restored from after the last complete epoch."""
+"""Which state files each subtask is restored from, and how much its next one must hold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from penstock.runtime.task_host import StateHandle, SubtaskOrder, TaskAck, following_handles
+from penstock.graph.job_graph import JobGraph
+from penstock.runtime.saved_state import FileChain, StateFolder, StateHandle, following_handles
+from penstock.runtime.state.table import Extent
+from penstock.runtime.task_host import SubtaskOrder, TaskAck
+
+Subtask = tuple[int, int]
+"""Vertex and number."""
 
 _MOST_DELTAS = 20
-_SMALL_BASE = 64 * 1024
+_SMALL = 64 * 1024
 
 
 class HandleBook:
-    """Handles by (vertex, subtask), moved on only when every subtask has acknowledged an epoch."""
+    """Handles by subtask: those of the last complete checkpoint, and those that subtasks have written since.
 
-    def __init__(self) -> None:
-        self._handles: dict[tuple[int, int], tuple[StateHandle, ...]] = {}
+    A checkpoint that fails leaves files of some subtasks behind, on which their next deltas build.
+    """
 
-    def orders(self) -> dict[tuple[int, int], SubtaskOrder]:
-        return {
-            subtask: SubtaskOrder(handles, wants_full(handles)) for subtask, handles in self._handles.items() if handles
+    def __init__(
+        self,
+        job_graph: JobGraph,
+        folder: StateFolder,
+        tracks_changes: bool,
+        initial: dict[Subtask, SubtaskOrder] | None = None,
+    ) -> None:
+        self._folder = folder
+        self._names = {
+            vertex.id: {node.operator_id: node.name for node in vertex.nodes} for vertex in job_graph.vertices
         }
+        self._subtasks = [(vertex.id, number) for vertex in job_graph.vertices for number in range(vertex.parallelism)]
+        self._tracks_changes = tracks_changes
+        self._initial = initial or {}
+        self._complete: dict[Subtask, tuple[StateHandle, ...]] = {}
+        self._written: dict[Subtask, tuple[StateHandle, ...]] = {}
 
-    def names(self) -> set[str]:
-        """The files that count."""
-        return {handle.name for handles in self._handles.values() for handle in handles}
+    def orders(self) -> dict[Subtask, SubtaskOrder]:
+        return {subtask: self._order(subtask) for subtask in self._subtasks}
 
-    def complete(self, acks: Iterable[TaskAck]) -> list[str]:
-        """Take over an epoch's snapshots; returns the files that nothing refers to any more."""
-        unused: list[str] = []
+    def _order(self, subtask: Subtask) -> SubtaskOrder:
+        extent = next_extent(self._written.get(subtask, ())) if self._tracks_changes else Extent.ALL
+        handles = self._complete.get(subtask)
+        if handles is None:
+            return replace(self._initial.get(subtask, SubtaskOrder()), extent=extent)
+        vertex, number = subtask
+        chain = FileChain(self._folder, handles, number, self._names[vertex])
+        return SubtaskOrder((chain,), is_exact=True, extent=extent)
+
+    def acknowledged(self, acks: Iterable[TaskAck]) -> None:
+        """Subtasks have written files, which count once the checkpoint is complete."""
         for ack in acks:
             subtask = (ack.vertex, ack.subtask)
-            before = self._handles.get(subtask, ())
-            after = following_handles(before, ack.handle)
-            self._handles[subtask] = after
-            kept = {handle.name for handle in after}
-            unused.extend(handle.name for handle in before if handle.name not in kept)
-        return unused
+            self._written[subtask] = following_handles(self._written.get(subtask, ()), ack.handle)
+
+    def completed(self) -> None:
+        self._complete = dict(self._written)
+
+    def reset(self) -> None:
+        """Go back to the last complete checkpoint."""
+        self._written = dict(self._complete)
+
+    def written(self, vertex: int, number: int) -> tuple[StateHandle, ...]:
+        return self._written.get((vertex, number), ())
 
 
-def wants_full(handles: tuple[StateHandle, ...]) -> bool:
-    """True when the deltas have outgrown their base: restoring would read more than a new full snapshot writes."""
-    base = sum(handle.size for handle in handles if handle.is_full)
-    deltas = [handle.size for handle in handles if not handle.is_full]
-    return len(deltas) >= _MOST_DELTAS or sum(deltas) > max(base, _SMALL_BASE)
+def next_extent(handles: tuple[StateHandle, ...]) -> Extent:
+    """How much the next snapshot must hold, so that neither writing nor restoring costs much more than the state.
+
+    Deltas are gathered into one when there are many; a new base is written when what changed has outgrown the old one.
+    So a small epoch of a large state costs what it changed, and a base is paid for by the changes before it.
+    """
+    if not handles:
+        return Extent.ALL
+    sizes = {extent: [handle.size for handle in handles if handle.extent is extent] for extent in Extent}
+    base, gathered, deltas = (sum(sizes[extent]) for extent in (Extent.ALL, Extent.SINCE_BASE, Extent.CHANGES))
+    if gathered + deltas > max(base, _SMALL):
+        return Extent.ALL
+    if len(sizes[Extent.CHANGES]) >= _MOST_DELTAS or deltas > max(gathered, _SMALL):
+        return Extent.SINCE_BASE
+    return Extent.CHANGES

@@ -6,6 +6,9 @@ PenstockError
 ├── UnsupportedFeatureError (NotImplementedError)  a name that exists but cannot work here
 ├── StateAccessError                             state or timers used where there are none
 ├── EnvironmentSetupError                        the machine lacks something (Java, a package)
+├── CheckpointError                              a checkpoint or savepoint cannot be written, found or used
+│   ├── CorruptStateError                        ... because a file of it is missing or damaged
+│   └── StateMismatchError (ValueError)          ... because it does not fit the job
 └── JobExecutionError                            the job ran and failed
     └── UserFunctionError                        ... because a user function raised
 """
@@ -35,6 +38,18 @@ class StateAccessError(PenstockError):
 
 class EnvironmentSetupError(PenstockError):
     """Something the machine must provide is missing or too old."""
+
+
+class CheckpointError(PenstockError):
+    """A checkpoint or savepoint cannot be written, found or used."""
+
+
+class CorruptStateError(CheckpointError):
+    """A file of a checkpoint or savepoint is missing, damaged, or of a format that this version does not read."""
+
+
+class StateMismatchError(CheckpointError, ValueError):
+    """The state of a checkpoint or savepoint does not fit the job that is to start from it."""
 
 
 class JobExecutionError(PenstockError):

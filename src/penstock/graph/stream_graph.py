@@ -53,6 +53,8 @@ class StreamNode:
     chaining: ChainingStrategy
     output_type: Any = None
     buffer_timeout_ms: int = -1
+    has_own_max_parallelism: bool = False
+    """True if the program chose it; otherwise it is that of the state the job starts from, if it starts from any."""
 
     @property
     def is_source(self) -> bool:
@@ -165,6 +167,7 @@ class StreamGraphGenerator:
             chaining=transformation.chaining,
             output_type=transformation.output_type,
             buffer_timeout_ms=transformation.buffer_timeout_ms,
+            has_own_max_parallelism=bool(transformation.max_parallelism or self.default_max_parallelism),
         )
         for input_index, each in enumerate(transformation.inputs):
             for link in self._links[each.id]:

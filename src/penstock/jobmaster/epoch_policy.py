@@ -23,14 +23,12 @@ class EpochPolicy:
     def epoch_completed(self, wake_ups_ms: list[int]) -> None:
         self.wake_up_ms = min(wake_ups_ms, default=None)
 
-    def wait_ms(self, now_ms: int, has_work: bool) -> int | None:
-        """How long to wait, 0 for now; None until something happens."""
-        if has_work:
-            due = now_ms
-        elif self.wake_up_ms is not None:
-            due = self.wake_up_ms
-        else:
+    def wait_ms(self, now_ms: int, has_work: bool, checkpoint_ms: int | None = None) -> int | None:
+        """How long to wait, 0 for now; None until something happens. `checkpoint_ms`: when a checkpoint is due."""
+        wake_ups = [now_ms if has_work else None, self.wake_up_ms, checkpoint_ms]
+        if all(time is None for time in wake_ups):
             return None
+        due = min(time for time in wake_ups if time is not None)
         if self.last_start_ms is not None:
             due = max(due, self.last_start_ms + self.interval_ms)
         return max(0, due - now_ms)

@@ -41,23 +41,46 @@ class CollectedValues:
 
 
 class JobOutput:
-    """Shows what an epoch produced, once the epoch is complete: a repeated epoch shows nothing twice."""
+    """Shows what epochs produced, once they are complete.
 
-    def __init__(self) -> None:
+    `holds_collected`: an epoch may be repeated although it was complete, if no checkpoint came after it. Collected
+    values then wait for a checkpoint, so that nobody gets them twice; printed lines do not wait, as in Flink.
+    """
+
+    def __init__(self, holds_collected: bool = False) -> None:
         self.collected: dict[str, CollectedValues] = {}
+        self._holds_collected = holds_collected
+        self._lines: list[tuple[bool, str]] = []
+        self._held: list[tuple[str, list[Any]]] = []
 
-    def show(self, outcome: EpochOutcome) -> None:
+    def take(self, outcome: EpochOutcome) -> None:
+        """A subtask's part of an epoch that is complete."""
+        self._lines.extend(outcome.lines)
+        self._held.extend(outcome.collected.items())
+
+    def show(self) -> None:
+        lines, self._lines = self._lines, []
         try:
-            for to_stderr, line in outcome.lines:
+            for to_stderr, line in lines:
                 print(line, file=sys.stderr if to_stderr else sys.stdout)
+            sys.stdout.flush()
         except (OSError, ValueError) as error:
             raise OutputError(f"print: cannot write to the terminal or file it goes to ({error})") from error
-        for collect_id, values in outcome.collected.items():
+        if not self._holds_collected:
+            self.release_held()
+
+    def release_held(self) -> None:
+        held, self._held = self._held, []
+        for collect_id, values in held:
             self.collected[collect_id].put_all(values)
 
-    def flush(self) -> None:
-        sys.stdout.flush()
+    def drop_held(self) -> None:
+        """The job goes back to a checkpoint before these values."""
+        self._held = []
+        self._lines = []
 
     def end(self, failure: BaseException | None = None) -> None:
+        if failure is None:
+            self.release_held()
         for values in self.collected.values():
             values.end(failure)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -37,7 +38,16 @@ class SourceCoordinator(Protocol):
     def position(self) -> Any: ...
 
     def rewind(self, position: Any) -> None:
-        """Go back to a position, after a failure."""
+        """Go back to a position of this run, after a failure."""
+
+    def restore(self, position: Any, is_exact: bool) -> None:
+        """Begin where another run of the job stood; called before `start`.
+
+        Unless `is_exact`, the parallelism may have changed, and subtasks do not remember that their part has ended.
+        """
+
+    def end(self) -> dict[int, SourceAssignment]:
+        """Plan the end now, whatever is left unread: the job is drained."""
 
     def checkpoint_complete(self, position: Any) -> None:
         """Nothing before `position` will be asked for again."""
@@ -52,16 +62,8 @@ class SourceCoordinator(Protocol):
     def stop(self) -> None: ...
 
 
-class FixedSourceCoordinator:
-    """A bounded source whose parts (lists or ranges) are known from the start, one for each subtask.
-
-    The position is how far into its part every subtask is, and whether the end was planned.
-    """
-
-    def __init__(self, parts: Sequence[Sequence[Any]], max_records: int) -> None:
-        self._parts = parts
-        self._max_records = max_records
-        self.position: tuple[int, bool] = (0, False)
+class KnownSourceCoordinator:
+    """A bounded source that is all there from the start, so that nothing runs and nothing can fail."""
 
     def start(self) -> None:
         """Nothing to wait for."""
@@ -69,33 +71,120 @@ class FixedSourceCoordinator:
     def has_work(self) -> bool:
         return not self.is_exhausted
 
-    def plan(self) -> dict[int, SourceAssignment]:
-        start, has_ended = self.position
-        if has_ended:
-            return {}
-        end = start + self._max_records
-        self.position = (end, all(len(part) <= end for part in self._parts))
-        return {
-            subtask: SourceAssignment(part[start:end], is_last=len(part) <= end)
-            for subtask, part in enumerate(self._parts)
-            if start == 0 or start < len(part)
-        }
-
-    def rewind(self, position: Any) -> None:
-        self.position = position
-
     def checkpoint_complete(self, position: Any) -> None:
-        """The parts are in memory; there is nothing to free."""
+        """There is nothing to free."""
 
     @property
     def is_exhausted(self) -> bool:
-        return self.position[1]
+        raise NotImplementedError
 
     def check(self) -> None:
         """Cannot fail."""
 
     def stop(self) -> None:
         """Nothing runs."""
+
+
+class CollectionSourceCoordinator(KnownSourceCoordinator):
+    """The elements are in the program, and one subtask reads them; the position is how far it is."""
+
+    def __init__(self, values: Sequence[Any], max_records: int) -> None:
+        self._values = values
+        self._max_records = max_records
+        self.position: tuple[int, bool] = (0, False)
+        """Elements read, and whether the end was planned."""
+
+    def plan(self) -> dict[int, SourceAssignment]:
+        start, has_ended = self.position
+        if has_ended:
+            return {}
+        end = min(start + self._max_records, len(self._values))
+        self.position = (end, end == len(self._values))
+        return {0: SourceAssignment(self._values[start:end], self.is_exhausted)}
+
+    def end(self) -> dict[int, SourceAssignment]:
+        number, has_ended = self.position
+        self.position = (number, True)
+        return {} if has_ended else {0: SourceAssignment((), True)}
+
+    def rewind(self, position: Any) -> None:
+        self.position = position
+
+    def restore(self, position: Any, is_exact: bool) -> None:
+        number, has_ended = position
+        self.position = (number, has_ended and is_exact)
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self.position[1]
+
+
+@dataclass(frozen=True)
+class SequencePosition:
+    """What each subtask of a sequence has left to read, and who was told that there is no more."""
+
+    left: tuple[tuple[range, ...], ...]
+    ended: frozenset[int] = frozenset()
+
+
+class SequenceSourceCoordinator(KnownSourceCoordinator):
+    """Numbers from `first` to `last`, in one range for each subtask."""
+
+    def __init__(self, first: int, last: int, parallelism: int, max_records: int) -> None:
+        self._max_records = max_records
+        self._parallelism = parallelism
+        self.position = SequencePosition(_dealt([range(first, last + 1)], parallelism))
+
+    def plan(self) -> dict[int, SourceAssignment]:
+        left, ended, planned = list(self.position.left), set(self.position.ended), {}
+        for subtask in sorted(set(range(self._parallelism)) - ended):
+            now, left[subtask] = _take(left[subtask], self._max_records)
+            planned[subtask] = SourceAssignment(now, is_last=not left[subtask])
+            if not left[subtask]:
+                ended.add(subtask)
+        self.position = SequencePosition(tuple(left), frozenset(ended))
+        return planned
+
+    def end(self) -> dict[int, SourceAssignment]:
+        told = set(range(self._parallelism)) - self.position.ended
+        self.position = SequencePosition(self.position.left, frozenset(range(self._parallelism)))
+        return {subtask: SourceAssignment((), True) for subtask in sorted(told)}
+
+    def rewind(self, position: Any) -> None:
+        self.position = position
+
+    def restore(self, position: Any, is_exact: bool) -> None:
+        if len(position.left) == self._parallelism:
+            self.position = position if is_exact else SequencePosition(position.left)
+        else:
+            unread = [each for ranges in position.left for each in ranges]
+            self.position = SequencePosition(_dealt(unread, self._parallelism))
+
+    @property
+    def is_exhausted(self) -> bool:
+        return len(self.position.ended) == self._parallelism
+
+
+def _take(ranges: tuple[range, ...], count: int) -> tuple[range, tuple[range, ...]]:
+    """At most `count` numbers of the first range, and what is left then."""
+    if not ranges:
+        return range(0), ()
+    first, *others = ranges
+    return first[:count], tuple(each for each in (first[count:], *others) if each)
+
+
+def _dealt(ranges: list[range], parts: int) -> tuple[tuple[range, ...], ...]:
+    """All numbers of `ranges`, in their order, in `parts` portions of almost the same size."""
+    total = sum(map(len, ranges))
+    bounds = [total * part // parts for part in range(parts + 1)]
+    portions = []
+    for start, end in itertools.pairwise(bounds):
+        portion, passed = [], 0
+        for each in ranges:
+            portion.append(each[max(0, start - passed) : max(0, end - passed)])
+            passed += len(each)
+        portions.append(tuple(each for each in portion if each))
+    return tuple(portions)
 
 
 class SocketSourceCoordinator:
@@ -133,6 +222,15 @@ class SocketSourceCoordinator:
         self.position = position
         self._receiver.resume()
 
+    def restore(self, position: Any, is_exact: bool) -> None:
+        """A socket cannot be read again: it begins anew, unless it had ended."""
+        self.position = (0, position[1] and is_exact)
+
+    def end(self) -> dict[int, SourceAssignment]:
+        number, has_ended = self.position
+        self.position = (number, True)
+        return {} if has_ended else {0: SourceAssignment([], True)}
+
     def checkpoint_complete(self, position: Any) -> None:
         self._spool.forget_before(position[0])
 
@@ -159,17 +257,10 @@ def build_source_coordinator(
     """`max_records`: the most records a subtask gets in one epoch."""
     match description:
         case CollectionSourceDescription():
-            return FixedSourceCoordinator([description.values], max_records or sys.maxsize)
+            return CollectionSourceCoordinator(description.values, max_records or sys.maxsize)
         case SequenceSourceDescription():
-            parts = split_sequence(description.start, description.end, parallelism)
-            return FixedSourceCoordinator(parts, max_records or sys.maxsize)
+            first, last = description.start, description.end
+            return SequenceSourceCoordinator(first, last, parallelism, max_records or sys.maxsize)
         case SocketSourceDescription():
             return SocketSourceCoordinator(description, folder, on_change, max_records or MOST_SPOOLED_RECORDS)
     raise UnsupportedFeatureError(f"there is no reader for {type(description).__name__}")
-
-
-def split_sequence(first: int, last: int, parts: int) -> list[range]:
-    """The numbers from `first` to `last` in ranges of almost the same length; a range may be empty."""
-    count = last - first + 1
-    bounds = [first + count * part // parts for part in range(parts + 1)]
-    return [range(start, end) for start, end in itertools.pairwise(bounds)]

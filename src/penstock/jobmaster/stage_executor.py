@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from penstock.checkpoint.storage import FolderStateStorage
+from penstock.checkpoint.folders import Folder
+from penstock.checkpoint.savepoints import Copy, one_after_the_other
 from penstock.jobmaster.local_dependencies import LocalDependencies
 from penstock.runtime.failure import TaskFailure
 from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, Row
+from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import EpochCommand, TaskAck, TaskHost
 
@@ -18,11 +20,17 @@ from penstock.runtime.task_host import EpochCommand, TaskAck, TaskHost
 class StageExecutor(Protocol):
     """Runs all stages of an epoch that do not run in the driver."""
 
-    def deploy(self, deployment: JobDeployment, storage: FolderStateStorage) -> None:
+    keeps_tasks_in_place: bool
+    """True if a subtask goes on in the process that ran its last epoch, as long as nothing fails."""
+
+    def deploy(self, deployment: JobDeployment, folder: Folder) -> None:
         """Make the job known; called again after a restart."""
 
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
         """Run the stages; returns the rows for the driver: its vertices' input, acknowledgements, failures."""
+
+    def run_copies(self, copies: Iterable[Copy]) -> list[tuple[StateHandle, ...]]:
+        """Write the parts of a savepoint, from another thread, while epochs go on."""
 
     def cancel(self) -> None:
         """Stop a running epoch, from another thread; `run_epoch` then raises."""
@@ -68,19 +76,21 @@ def sort_out(rows: Iterable[Row], result: EpochResult) -> list[Row]:
 class InlineExecutor:
     """All stages in this process, one subtask after the other: a debugger stops in user code."""
 
+    keeps_tasks_in_place = True
+
     def __init__(self, dependencies: LocalDependencies | None = None) -> None:
         self._dependencies = dependencies
         self._deployment: JobDeployment | None = None
-        self._storage: FolderStateStorage | None = None
+        self._folder: Folder | None = None
         self._is_cancelled = False
 
-    def deploy(self, deployment: JobDeployment, storage: FolderStateStorage) -> None:
+    def deploy(self, deployment: JobDeployment, folder: Folder) -> None:
         cached_files = {} if self._dependencies is None else self._dependencies.files
-        self._deployment, self._storage = replace(deployment, cached_files=cached_files), storage
+        self._deployment, self._folder = replace(deployment, cached_files=cached_files), folder
 
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
-        assert self._deployment is not None and self._storage is not None
-        host = TaskHost(self._deployment, self._storage, command)
+        assert self._deployment is not None and self._folder is not None
+        host = TaskHost(self._deployment, self._folder, command)
         rows = source_rows
         for stage, vertices in enumerate(self._deployment.job_graph.stages()):
             width = max(vertex.parallelism for vertex in vertices)
@@ -91,6 +101,9 @@ class InlineExecutor:
             if self._is_cancelled:
                 raise EpochCancelledError
         return rows
+
+    def run_copies(self, copies: Iterable[Copy]) -> list[tuple[StateHandle, ...]]:
+        return one_after_the_other(copies)
 
     def cancel(self) -> None:
         self._is_cancelled = True

@@ -18,6 +18,8 @@ from penstock.runtime.operators.watermarks import TimestampsAndWatermarksOperato
 from penstock.runtime.outputs import ChainTarget, EdgeTarget, OperatorOutput, Target
 from penstock.runtime.rows import Row
 from penstock.runtime.sources import build_source_operator
+from penstock.runtime.state.backends import MakeTable
+from penstock.runtime.state.table import StateTable
 
 
 class OperatorChain:
@@ -35,6 +37,7 @@ class OperatorChain:
         current_channel: Callable[[], tuple[int, int]],
         ready: list[Row],
         cached_files: dict[str, str],
+        tables_of: Callable[[str], MakeTable] = lambda operator_id: StateTable,
     ) -> None:
         self._job_graph = job_graph
         self._vertex = vertex
@@ -43,6 +46,7 @@ class OperatorChain:
         self._current_channel = current_channel
         self._ready = ready
         self._cached_files = cached_files
+        self._tables_of = tables_of
         self.report = DriverReport()
         self.contexts: dict[str, OperatorContext] = {}
         self.operators: list[StreamOperator] = []
@@ -98,6 +102,7 @@ class OperatorChain:
             self.report,
             cached_files=self._cached_files,
             current_channel=self._current_channel,
+            make_table=self._tables_of(node.operator_id),
         )
         self.contexts[node.operator_id] = context
         return context

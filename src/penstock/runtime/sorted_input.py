@@ -156,8 +156,7 @@ def end_key(operator: StreamOperator) -> None:
         service.advance_watermark(MAX_LONG_VALUE)
         service.advance_processing_time(MAX_LONG_VALUE)
     for table in operator.context.keyed_state.tables.values():
-        table.entries.clear()
-        table.changed.clear()
+        table.clear()
     for service in services:
         service.current_watermark = MIN_LONG_VALUE
         service.restore()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,10 +11,12 @@ from penstock.graph.descriptions import BroadcastProcessDescription
 from penstock.graph.job_graph import JobGraph
 from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import EndOfData, Event, Status, Watermark, encode, read_chunk
+from penstock.runtime.key_groups import KeyOwners, key_group_range
 from penstock.runtime.metric_reports import MetricReport, MetricReporter
 from penstock.runtime.operator_chain import OperatorChain
 from penstock.runtime.operators.base import TaskInfo
 from penstock.runtime.rows import FROM_DRIVER, Row
+from penstock.runtime.saved_state import SavedBlock, SavedState
 from penstock.runtime.sorted_input import (
     SortedInput,
     end_key,
@@ -24,7 +25,16 @@ from penstock.runtime.sorted_input import (
     several_keys_at_once,
 )
 from penstock.runtime.sources import SourceAssignment, SourceOperator
+from penstock.runtime.state.backends import HeapBackend, KeyedBackend
+from penstock.runtime.state.codec import encode_state
+from penstock.runtime.state.operator import Saved, share_of
+from penstock.runtime.state.state_file import StateFileWriter
+from penstock.runtime.state.table import Extent
 from penstock.runtime.watermarks import StatusWatermarkValve, ValveOutput
+
+
+Committables = dict[str, list[Any]]
+"""By operator id: what the driver commits once a checkpoint is complete."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,7 @@ class JobDeployment:
     job_parameters: dict[str, str] = field(default_factory=dict)
     cached_files: dict[str, str] = field(default_factory=dict)
     """Local paths by name, where the task runs."""
+    state_backend: KeyedBackend = HeapBackend()
 
 
 @dataclass(frozen=True)
@@ -56,9 +67,11 @@ class EpochOutcome:
 
 
 class StreamTask:
-    """Life: construct, `restore` any snapshots in order, `open`, `run_epoch` + `snapshot` again and again, `close`."""
+    """Life: construct, perhaps `restore`, `open`, `run_epoch` and now and then a snapshot, `close`."""
 
-    def __init__(self, deployment: JobDeployment, vertex_id: int, subtask: int, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, deployment: JobDeployment, vertex_id: int, subtask: int, clock: Callable[[], int], run_id: str = ""
+    ) -> None:
         job_graph = deployment.job_graph
         vertex = job_graph.vertices[vertex_id]
         self.vertex = vertex
@@ -86,9 +99,18 @@ class StreamTask:
         self._ended: set[int] = set()
         self._current = (0, 1)
         self.is_finished = False
+        """True once all its input has ended."""
+        self.is_closed = False
         self._is_open = False
         self.chain = OperatorChain(
-            job_graph, vertex, self.info, clock, lambda: self._current, self._ready, deployment.cached_files
+            job_graph,
+            vertex,
+            self.info,
+            clock,
+            lambda: self._current,
+            self._ready,
+            deployment.cached_files,
+            lambda operator_id: deployment.state_backend.tables(run_id, f"v{vertex_id}-s{subtask}", operator_id),
         )
         self._reporters = {operator_id: MetricReporter(each) for operator_id, each in self.chain.contexts.items()}
         self._records_in = 0
@@ -104,17 +126,35 @@ class StreamTask:
 
     # --- life ------------------------------------------------------------------------------------------------------
 
-    def restore(self, snapshot: bytes) -> None:
-        """Apply a full snapshot or a delta, before `open`."""
-        checkpoint_id, keyed, operator_state, memory = pickle.loads(snapshot)
-        for context in self.chain.contexts.values():
+    def restore(self, saved: Iterable[SavedState], checkpoint_id: int, is_exact: bool) -> None:
+        """Take over state, before `open`.
+
+        `is_exact`: it is the state of this very subtask, which goes on as if nothing had happened. Otherwise the job
+        has changed: this subtask takes its share of its operators' state, and time begins anew, as in Flink.
+        """
+        contexts = self.chain.contexts
+        for context in contexts.values():
             context.restored_checkpoint_id = checkpoint_id
-        for operator_id, saved in keyed.items():
-            self.chain.contexts[operator_id].keyed_state.restore(saved)
-        for operator_id, saved in operator_state.items():
-            self.chain.contexts[operator_id].operator_state.restore(saved)
-        self._valve, self._ended, self.is_finished, chain_memory = memory
-        self.chain.restore_memory(chain_memory)
+        owners = KeyOwners(self.info.max_parallelism, self.info.parallelism)
+        owns_key = None if is_exact else lambda key: owners[key] == self.info.subtask
+        lists: dict[str, dict[int, Saved]] = {}
+        for block in self._saved_blocks(saved):
+            if block.kind == "keyed":
+                contexts[block.operator_id].keyed_state.restore(block.name, block.value, owns_key)
+            elif block.kind == "operator":
+                lists.setdefault(block.operator_id, {})[block.subtask] = block.value
+            elif is_exact:
+                self._valve, self._ended, self.is_finished, self.is_closed, chain_memory = block.value
+                self.chain.restore_memory(chain_memory)
+        for operator_id, by_subtask in lists.items():
+            former = [by_subtask[subtask] for subtask in sorted(by_subtask)]
+            share = former[0] if is_exact else share_of(former, self.info.subtask, self.info.parallelism)
+            contexts[operator_id].operator_state.restore(share)
+
+    def _saved_blocks(self, saved: Iterable[SavedState]) -> Iterator[SavedBlock]:
+        key_groups = key_group_range(self.info.subtask, self.info.max_parallelism, self.info.parallelism)
+        for each in saved:
+            yield from each.blocks(frozenset(self.chain.contexts), key_groups)
 
     def open(self) -> None:
         self._is_open = True
@@ -122,6 +162,7 @@ class StreamTask:
         self.chain.restore_watermarks()
 
     def close(self) -> None:
+        self.is_closed = True
         if self._sorted is not None:
             self._sorted.close()
         if self._is_open:  # A task that has finished is not closed again by each epoch of the others.
@@ -254,36 +295,54 @@ class StreamTask:
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Tell the operators, once for each checkpoint; it is told at the beginning of the next epoch."""
-        if checkpoint_id > self._notified and not self.is_finished:
+        if checkpoint_id > self._notified:
             self._notified = checkpoint_id
             for operator in self.chain.operators:
                 operator.notify_checkpoint_complete(checkpoint_id)
 
+    def waits_for_checkpoint(self) -> bool:
+        """True if the task, when finished, must stay until it has heard that its last state is safe."""
+        return any(operator.waits_for_checkpoint() for operator in self.chain.operators)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        for operator in self.chain.operators:
+            operator.notify_checkpoint_aborted(checkpoint_id)
+
     # --- the end of an epoch ---------------------------------------------------------------------------------------
 
-    def snapshot(self, checkpoint_id: int, full: bool) -> bytes | None:
-        """The state after this epoch: all of it, or what changed; None if nothing did."""
-        if not full and not self._was_touched and not self._has_changed_state():
-            return None
-        for operator in self.chain.operators:
-            operator.snapshot_state(checkpoint_id)
-        contexts = self.chain.contexts.items()
-        keyed = {operator_id: context.keyed_state.snapshot(full) for operator_id, context in contexts}
-        operator_state = {operator_id: context.operator_state.snapshot() for operator_id, context in contexts}
-        self._was_touched = False
-        return encode(
-            (
-                checkpoint_id,
-                {operator_id: saved for operator_id, saved in keyed.items() if saved},
-                {operator_id: saved for operator_id, saved in operator_state.items() if saved},
-                (self._valve, self._ended, self.is_finished, self.chain.memory()),
-            )
-        )
+    def prepare_snapshot(self, checkpoint_id: int, extent: Extent) -> Committables | None:
+        """Have the operators write what they hold into state; what the driver is to commit with the checkpoint.
 
-    def _has_changed_state(self) -> bool:
-        return any(
-            table.changed for context in self.chain.contexts.values() for table in context.keyed_state.tables.values()
-        )
+        None if nothing has changed since the last snapshot, and there need not be another one.
+        """
+        operators = [] if self.is_closed else self.chain.operators
+        prepared = [(each.context.operator_id, each.prepare_commit(checkpoint_id)) for each in operators]
+        committables = {operator_id: found for operator_id, found in prepared if found}
+        if extent is not Extent.ALL and not committables and not self._has_changed():
+            return None
+        for operator in operators:
+            operator.snapshot_state(checkpoint_id)
+        return committables
+
+    def _has_changed(self) -> bool:
+        return self._was_touched or any(each.keyed_state.has_changes() for each in self.chain.contexts.values())
+
+    def write_snapshot(self, writer: StateFileWriter, extent: Extent) -> None:
+        """The state after this epoch: all of it, or what changed."""
+        for operator_id, context in self.chain.contexts.items():
+            for name, contents in context.keyed_state.snapshot(extent):
+                writer.add(operator_id, "keyed", name, encode_state(contents))
+            saved = context.operator_state.snapshot()
+            if saved:
+                writer.add(operator_id, "operator", ", ".join(saved), encode_state(saved))
+        memory = (self._valve, self._ended, self.is_finished, self.is_closed, self.chain.memory())
+        writer.add(self.vertex.head.operator_id, "memory", "task", encode(memory))
+
+    def snapshot_written(self, extent: Extent) -> None:
+        """The snapshot is safe: the next one need not hold it again."""
+        self._was_touched = False
+        for context in self.chain.contexts.values():
+            context.keyed_state.snapshot_written(extent)
 
     def outcome(self) -> EpochOutcome:
         """The report on the epoch; what it lists is forgotten here."""

@@ -7,39 +7,26 @@ import pickle
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
 
+from penstock.common.exceptions import PenstockError
 from penstock.runtime.chunk import encode
 from penstock.runtime.failure import describe_failure
 from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, Row
-from penstock.runtime.stream_task import EpochOutcome, JobDeployment, StreamTask
-
-
-class StateStorage(Protocol):
-    """Where subtasks leave their snapshots."""
-
-    def write(self, name: str, content: bytes) -> None: ...
-
-    def read(self, name: str) -> bytes: ...
-
-
-@dataclass(frozen=True)
-class StateHandle:
-    """One snapshot file of one subtask."""
-
-    name: str
-    epoch: int
-    size: int
-    is_full: bool
+from penstock.runtime.saved_state import SHARED, SavedState, StateFolder, StateHandle
+from penstock.runtime.state.state_file import StateFileWriter
+from penstock.runtime.state.table import Extent
+from penstock.runtime.stream_task import Committables, EpochOutcome, JobDeployment, StreamTask
 
 
 @dataclass(frozen=True)
 class SubtaskOrder:
-    """What a subtask starts from in this epoch, and whether its snapshot is to be a full one."""
+    """What a subtask is restored from if it must be, and what its next snapshot is to hold."""
 
-    handles: tuple[StateHandle, ...] = ()
-    wants_full: bool = False
+    saved: tuple[SavedState, ...] = ()
+    is_exact: bool = True
+    """True if `saved` is the state of this very subtask, of the same job."""
+    extent: Extent = Extent.ALL
 
 
 @dataclass(frozen=True)
@@ -55,10 +42,20 @@ class EpochCommand:
     """By (vertex, subtask)."""
     now_ms: int
     """The driver's clock when the epoch began."""
-    completed_epoch: int = 0
-    """The last epoch that all subtasks have acknowledged; 0 for none."""
-    keeps_state: bool = True
-    """False if the job ends with this epoch: no state is written."""
+    previous_epoch: int = 0
+    """The last epoch of this run, whose state tasks go on with; 0 for none."""
+    restorable_epoch: int = 0
+    """The epoch whose state the orders hold; a task that is gone can be rebuilt if it is the previous one."""
+    is_checkpoint: bool = False
+    """True if the epoch ends with a checkpoint."""
+    completed_checkpoint: int = 0
+    """The last checkpoint that is complete; 0 for none."""
+    aborted_checkpoints: tuple[int, ...] = ()
+    """Checkpoints that failed since the last epoch."""
+    is_last: bool = False
+    """True if the tasks end with this epoch."""
+    is_closing: bool = False
+    """True if there is nothing to do but to hear of the last checkpoint and to end."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +66,19 @@ class TaskAck:
     subtask: int
     epoch: int
     handle: StateHandle | None
-    """The new snapshot; None if the state did not change."""
+    """The new snapshot; None if the state did not change, or the epoch was no checkpoint."""
     outcome: EpochOutcome
     started_ms: int
     ended_ms: int
+    committables: Committables = field(default_factory=dict)
+    snapshot_failure: str | None = None
+    """Why the snapshot could not be written."""
+    snapshot_ms: int = 0
+    """How long it took to write the snapshot."""
+
+
+class LostTaskError(PenstockError):
+    """A subtask is gone since the last checkpoint, and with it what it did since then."""
 
 
 class EpochClock:
@@ -99,7 +105,9 @@ def _monotonic_ms() -> int:
 class _KeptTask:
     task: StreamTask
     clock: EpochClock
-    handles: tuple[StateHandle, ...]
+    epoch: int
+    """The last epoch it took part in."""
+    finished_epoch: int | None = None
 
 
 # Python workers live longer than one epoch: the tasks they ran, by (run id, vertex, subtask).
@@ -110,12 +118,18 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+@dataclass(frozen=True)
+class _Snapshot:
+    handle: StateHandle | None = None
+    failure: str | None = None
+
+
 class TaskHost:
     """One slot of one stage."""
 
-    def __init__(self, deployment: JobDeployment, storage: StateStorage, command: EpochCommand) -> None:
+    def __init__(self, deployment: JobDeployment, folder: StateFolder, command: EpochCommand) -> None:
         self._deployment = deployment
-        self._storage = storage
+        self._folder = folder
         self._command = command
 
     def run(self, stage: int, slot: int, rows: Iterable[Row]) -> Iterator[Row]:
@@ -144,52 +158,96 @@ class TaskHost:
         kept = _kept_tasks.pop(key, None)  # Put back only if the epoch goes well.
         try:
             order = self._command.orders.get((vertex, subtask), SubtaskOrder())
-            if kept is None or kept.handles != order.handles:
-                if kept is not None:
-                    kept.task.close()
-                kept = self._build(vertex, subtask, order)
-            else:
-                kept.clock.start(self._command.now_ms)
-            kept.task.notify_checkpoint_complete(self._command.completed_epoch)
-            yield from kept.task.run_epoch(rows)
-            handle = self._save(kept.task, vertex, subtask, order)
-            if kept.task.is_finished or not self._command.keeps_state:
-                kept.task.close()
-            outcome = kept.task.outcome()  # After `close`, where functions may still add to accumulators.
-            if self._command.keeps_state:
-                kept.handles = following_handles(order.handles, handle)
+            kept = self._continued(kept, vertex, subtask, order)
+            self._notify(kept)
+            if not self._command.is_closing:
+                yield from kept.task.run_epoch(rows)
+            ack = self._acknowledgement(kept, vertex, subtask, order, started_ms)
+            if not self._command.is_last:
+                kept.epoch = self._command.epoch
                 _kept_tasks[key] = kept
-            ack = TaskAck(vertex, subtask, self._command.epoch, handle, outcome, started_ms, wall_clock_ms())
             yield Row(ACKNOWLEDGEMENT, subtask, 0, 0, 0, encode(ack))
         except (Exception, SystemExit) as exc:  # Whatever a task raises is reported to the driver as its failure.
             yield self._failure(exc, kept, vertex, subtask)
 
+    def _continued(self, kept: _KeptTask | None, vertex: int, subtask: int, order: SubtaskOrder) -> _KeptTask:
+        """The task as the previous epoch left it: kept in this process, or rebuilt from its files."""
+        if kept is not None and kept.epoch == self._command.previous_epoch:
+            kept.clock.start(self._command.now_ms)
+            return kept
+        if kept is not None:
+            kept.task.close()
+        if self._command.previous_epoch not in (0, self._command.restorable_epoch):
+            raise LostTaskError(
+                f"subtask {subtask} lost its state: the process that held it since checkpoint "
+                f"{self._command.restorable_epoch} has ended"
+                if self._command.restorable_epoch
+                else f"subtask {subtask} lost its state: the process that held it has ended, and there was no "
+                f"checkpoint yet; turn checkpointing on with env.enable_checkpointing(interval_ms) to survive this"
+            )
+        return self._build(vertex, subtask, order)
+
     def _build(self, vertex: int, subtask: int, order: SubtaskOrder) -> _KeptTask:
         clock = EpochClock()
         clock.start(self._command.now_ms)
-        task = StreamTask(self._deployment, vertex, subtask, clock)
-        for handle in order.handles:
-            task.restore(self._storage.read(handle.name))
+        task = StreamTask(self._deployment, vertex, subtask, clock, self._command.run_id)
+        if order.saved:
+            task.restore(order.saved, self._command.restorable_epoch, order.is_exact)
         try:
-            if not task.is_finished:
+            if not task.is_closed:
                 task.open()
         except Exception:
             with contextlib.suppress(Exception):  # Close what was opened; the first failure is the one that is told.
                 task.close()
             raise
-        return _KeptTask(task, clock, order.handles)
+        return _KeptTask(task, clock, 0, self._command.restorable_epoch if task.is_finished else None)
 
-    def _save(self, task: StreamTask, vertex: int, subtask: int, order: SubtaskOrder) -> StateHandle | None:
-        if not self._command.keeps_state:
-            return None
-        snapshot = task.snapshot(self._command.epoch, order.wants_full)
-        if snapshot is None:
-            return None
+    def _notify(self, kept: _KeptTask) -> None:
+        for checkpoint in self._command.aborted_checkpoints:
+            kept.task.notify_checkpoint_aborted(checkpoint)
+        completed = self._command.completed_checkpoint
+        kept.task.notify_checkpoint_complete(completed)
+        if kept.finished_epoch is not None and completed >= kept.finished_epoch:
+            kept.task.close()
+
+    def _acknowledgement(
+        self, kept: _KeptTask, vertex: int, subtask: int, order: SubtaskOrder, started_ms: int
+    ) -> TaskAck:
+        task, command = kept.task, self._command
+        started_snapshot_ms = _monotonic_ms()
+        committables = task.prepare_snapshot(command.epoch, order.extent) if command.is_checkpoint else None
+        if task.is_finished and kept.finished_epoch is None:
+            kept.finished_epoch = command.epoch
+        if command.is_last or (task.is_finished and not task.waits_for_checkpoint()):
+            task.close()
+        snapshot = _Snapshot()
+        if committables is not None:
+            snapshot = self._write(task, vertex, subtask, order.extent)
+        return TaskAck(
+            vertex,
+            subtask,
+            command.epoch,
+            snapshot.handle,
+            task.outcome(),  # After `close`, where functions may still add to accumulators.
+            started_ms,
+            wall_clock_ms(),
+            committables or {},
+            snapshot.failure,
+            _monotonic_ms() - started_snapshot_ms,
+        )
+
+    def _write(self, task: StreamTask, vertex: int, subtask: int, extent: Extent) -> _Snapshot:
         # Spark may run a task twice: each run writes a file of its own, and only the acknowledged one counts.
-        name = f"v{vertex}-s{subtask}-e{self._command.epoch}-{secrets.token_hex(4)}"
-        self._storage.write(name, snapshot)
-        is_full = order.wants_full or not order.handles
-        return StateHandle(name, self._command.epoch, len(snapshot), is_full)
+        name = f"{SHARED}/v{vertex}-s{subtask}-e{self._command.epoch}-{secrets.token_hex(4)}"
+        try:
+            with self._folder.create(name) as out:
+                writer = StateFileWriter(out)
+                task.write_snapshot(writer, extent)
+                writer.finish()
+        except OSError as error:  # The disk is full, the store is away: the driver decides what a checkpoint is worth.
+            return _Snapshot(None, f"{self._folder.path_of(name)}: {error}")
+        task.snapshot_written(extent)
+        return _Snapshot(StateHandle(name, self._command.epoch, writer.size, extent, writer.states()))
 
     def _failure(self, exc: BaseException, kept: _KeptTask | None, vertex: int, subtask: int) -> Row:
         described = self._deployment.job_graph.vertices[vertex]
@@ -200,18 +258,10 @@ class TaskHost:
         return Row(FAILURE, subtask, 0, 0, 0, pickle.dumps(failure))
 
 
-def following_handles(handles: tuple[StateHandle, ...], new: StateHandle | None) -> tuple[StateHandle, ...]:
-    """What a subtask is restored from after a snapshot: a full one replaces all before it."""
-    if new is None:
-        return handles
-    return (new,) if new.is_full else (*handles, new)
-
-
 def forget_run(run_id: str) -> None:
     """Close and drop the tasks of a run in this process."""
     for key in [key for key in list(_kept_tasks) if key[0] == run_id]:
         kept = _kept_tasks.pop(key)
-        if not kept.task.is_finished:
-            # The run is over: what a function fails to close cannot change its result any more.
-            with contextlib.suppress(Exception):
-                kept.task.close()
+        # The run is over: what a function fails to close cannot change its result any more.
+        with contextlib.suppress(Exception):
+            kept.task.close()

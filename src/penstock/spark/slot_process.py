@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from penstock.checkpoint.storage import FolderStateStorage
+from penstock.checkpoint.folders import Folder
 from penstock.common.exceptions import EnvironmentSetupError
 from penstock.runtime.failure import describe_failure
 from penstock.runtime.rows import FAILURE, Row
@@ -46,7 +46,7 @@ class SlotRequest:
     stage: int
     slot: int
     deployment_id: str
-    storage: FolderStateStorage
+    folder: Folder
     command: EpochCommand
 
     def for_slot(self, slot: int) -> SlotRequest:
@@ -173,12 +173,12 @@ class SlotProcess:
             _send(stream, _END)
             stream.flush()
             return False
-        for row in TaskHost(deployment, request.storage, request.command).run(request.stage, request.slot, rows):
+        for row in TaskHost(deployment, request.folder, request.command).run(request.stage, request.slot, rows):
             _send(stream, pickle.dumps(row))
         _send(stream, _END)
         stream.flush()
         last_stage = max(v.stage for v in deployment.job_graph.vertices if request.slot < v.parallelism)
-        return not request.command.keeps_state and request.stage == last_stage
+        return request.command.is_last and request.stage == last_stage
 
     def _deployment(self, request: SlotRequest, stream: BinaryIO) -> JobDeployment:
         if request.deployment_id in self._deployments:

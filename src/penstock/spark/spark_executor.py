@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark import RDD
 
-from penstock.checkpoint.storage import FolderStateStorage
+from penstock.checkpoint.folders import Folder
+from penstock.checkpoint.savepoints import Copy
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError, JobExecutionError
 from penstock.datastream.dependencies import JobDependencies
@@ -20,6 +22,7 @@ from penstock.graph.job_graph import JobVertex
 from penstock.jobmaster.stage_executor import EpochCancelledError
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.rows import Row
+from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import EpochCommand
 from penstock.spark.dependencies import ship
@@ -44,7 +47,9 @@ class SparkExecutor:
         check_working_folder_is_shared(self._spark, config)
         self._context = self._spark.sparkContext
         _check_no_speculation(self._context)
-        self._storage: FolderStateStorage | None = None
+        # On one machine a slot has one process. Elsewhere Spark may run a partition on any executor, each epoch anew.
+        self.keeps_tasks_in_place: bool = self._context.master.startswith("local")
+        self._folder: Folder | None = None
         self._deployment: Any = None
         self._deployment_id = ""
         self._stages: list[list[JobVertex]] = []
@@ -53,9 +58,9 @@ class SparkExecutor:
         self._is_cancelled = False
         self._dependencies = ship(self._context, dependencies, config)
 
-    def deploy(self, deployment: JobDeployment, storage: FolderStateStorage) -> None:
+    def deploy(self, deployment: JobDeployment, folder: Folder) -> None:
         self._release()
-        self._storage = storage
+        self._folder = folder
         self._deployment = self._context.broadcast(self._dependencies.around(encode_in_driver(deployment)))
         self._deployment_id = secrets.token_hex(8)
         self._stages = deployment.job_graph.stages()
@@ -101,9 +106,15 @@ class SparkExecutor:
         return rows
 
     def _function(self, command: EpochCommand, stage: int) -> StageFunction:
-        assert self._storage is not None
-        request = SlotRequest(stage, 0, self._deployment_id, self._storage, command)
+        assert self._folder is not None
+        request = SlotRequest(stage, 0, self._deployment_id, self._folder, command)
         return StageFunction(request, self._deployment, frozenset(vertex.id for vertex in self._stages[stage]))
+
+    def run_copies(self, copies: Iterable[Copy]) -> list[tuple[StateHandle, ...]]:
+        listed = list(copies)
+        self._context.setJobGroup(f"{self._job_id}-savepoint", f"{self._job_name}: savepoint")
+        written: list[tuple[StateHandle, ...]] = self._context.parallelize(listed, len(listed)).map(_call).collect()
+        return written
 
     def cancel(self) -> None:
         self._is_cancelled = True
@@ -117,6 +128,10 @@ class SparkExecutor:
         if self._deployment is not None:
             self._deployment.destroy()
             self._deployment = None
+
+
+def _call(copy: Copy) -> tuple[StateHandle, ...]:
+    return copy()
 
 
 def _check_no_speculation(context: Any) -> None:

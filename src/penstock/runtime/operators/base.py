@@ -9,8 +9,10 @@ from typing import Any, Protocol
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.metrics import MetricGroup
 from penstock.runtime.batch import Batch, Output
+from penstock.runtime.state.backends import MakeTable
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator import OperatorStateBackend
+from penstock.runtime.state.table import StateTable
 from penstock.runtime.timers import InternalTimerService, OnTimer
 
 
@@ -64,10 +66,11 @@ class OperatorContext:
     """The channel the current batch came from, and how many there are."""
     restored_checkpoint_id: int | None = None
     """The checkpoint whose state this is; None on a fresh start."""
+    make_table: MakeTable = StateTable
 
     def __post_init__(self) -> None:
         self.metric_group = MetricGroup((self.operator_name,))
-        self.keyed_state = KeyedStateBackend(self.operator_name, self.clock)
+        self.keyed_state = KeyedStateBackend(self.operator_name, self.clock, self.make_table)
         self.operator_state = OperatorStateBackend(self.operator_name)
         self.timer_services: dict[str, InternalTimerService] = {}
         self.participants: list[CheckpointParticipant] = []
@@ -142,6 +145,10 @@ class StreamOperator:
         """Write what must survive into `context.operator_state` before the task takes its snapshot."""
         for participant in self.context.participants:
             participant.snapshot_state(checkpoint_id)
+
+    def waits_for_checkpoint(self) -> bool:
+        """True if the operator must hear that a checkpoint is complete before it may close."""
+        return bool(self.context.participants)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is complete: what was prepared for it may be committed."""

@@ -1,8 +1,8 @@
-"""Keyed state in memory: the tables of one operator in one subtask, and the state objects users see."""
+"""Keyed state: the tables of one operator in one subtask, and the state objects users see."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from penstock.common.exceptions import StateAccessError
@@ -15,7 +15,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.runtime.state import ttl, views
-from penstock.runtime.state.table import VOID_NAMESPACE, Entry, StateTable
+from penstock.runtime.state.table import VOID_NAMESPACE, Contents, Extent, StateTable
 
 _NO_KEY = object()
 
@@ -23,9 +23,15 @@ _NO_KEY = object()
 class KeyedStateBackend:
     """All keyed state of one operator. `current_key` says whose state is meant."""
 
-    def __init__(self, operator_name: str, clock: Callable[[], int] = lambda: 0) -> None:
+    def __init__(
+        self,
+        operator_name: str,
+        clock: Callable[[], int] = lambda: 0,
+        make_table: Callable[[str], StateTable] = StateTable,
+    ) -> None:
         self.operator_name = operator_name
         self.clock = clock
+        self._make_table = make_table
         self.tables: dict[str, StateTable] = {}
         self._descriptors: dict[str, StateDescriptor] = {}
         self.current_key: Any = _NO_KEY
@@ -33,7 +39,7 @@ class KeyedStateBackend:
     def table(self, name: str) -> StateTable:
         table = self.tables.get(name)
         if table is None:
-            table = self.tables[name] = StateTable(name)
+            table = self.tables[name] = self._make_table(name)
         return table
 
     def state(self, descriptor: StateDescriptor, namespace: Hashable = VOID_NAMESPACE) -> Any:
@@ -79,16 +85,23 @@ class KeyedStateBackend:
         """How many entries are held, timers included."""
         return sum(map(len, self.tables.values()))
 
-    def snapshot(self, full: bool) -> dict[str, list[Entry]]:
-        """Entries by table: all of them, or those that changed since the last snapshot."""
-        if full:
+    def has_changes(self) -> bool:
+        return any(table.changed for table in self.tables.values())
+
+    def snapshot(self, extent: Extent) -> Iterator[tuple[str, Contents]]:
+        """(table, entries) in one part or several for each table; valid until state changes.
+
+        What they hold counts as changed until `snapshot_written`: a snapshot may fail to be stored.
+        """
+        if extent is Extent.ALL:
             self._drop_expired()
-        saved = {
-            name: list(table.all_entries() if full else table.changed_entries()) for name, table in self.tables.items()
-        }
+        for name, table in self.tables.items():
+            for block in table.blocks(extent):
+                yield name, block
+
+    def snapshot_written(self, extent: Extent) -> None:
         for table in self.tables.values():
-            table.forget_changes()
-        return {name: entries for name, entries in saved.items() if entries}
+            table.snapshot_written(extent)
 
     def _drop_expired(self) -> None:
         """What nobody reads is never found expired on access: full snapshots clear it away."""
@@ -96,13 +109,15 @@ class KeyedStateBackend:
             if descriptor.ttl_config is not None:
                 ttl.drop_expired(self.tables[name], descriptor, self.clock())
 
-    def restore(self, saved: dict[str, list[Entry]], owns_key: Callable[[Any], bool] | None = None) -> None:
-        """Apply a snapshot or a delta; `owns_key` picks this subtask's part after a change of parallelism."""
-        for name, entries in saved.items():
-            table = self.table(name)
-            for entry in entries:
-                if owns_key is None or owns_key(entry[1]):
-                    table.load(entry)
+    def restore(self, name: str, contents: Contents, owns_key: Callable[[Any], bool] | None = None) -> None:
+        """Apply a part of a snapshot; `owns_key` picks this subtask's share after a change of parallelism."""
+        if owns_key is not None:
+            shares = {
+                namespace: {key: value for key, value in keys.items() if owns_key(key)}
+                for namespace, keys in contents.items()
+            }
+            contents = {namespace: keys for namespace, keys in shares.items() if keys}
+        self.table(name).load(contents)
 
 
 _STATE_VIEWS: dict[type, Callable[..., Any]] = {

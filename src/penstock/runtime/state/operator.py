@@ -160,3 +160,21 @@ class OperatorStateBackend(OperatorStateStore):
         return sum(len(state.items) for _, state in self._lists.values()) + sum(
             len(state.entries) for state in self._broadcast.values()
         )
+
+
+def share_of(former: list[Saved], subtask: int, parallelism: int) -> Saved:
+    """A subtask's share of what all former subtasks saved, in their order.
+
+    Flink's rules: the items of split lists are dealt round robin, union lists and broadcast state go to everyone.
+    """
+    share: Saved = {}
+    for name, (distribution, _) in ((name, saved) for each in former for name, saved in each.items()):
+        if name in share:
+            continue
+        saved = [each[name][1] for each in former if name in each]
+        if distribution == "broadcast":
+            share[name] = distribution, saved[subtask % len(saved)]
+        else:
+            items = [item for each in saved for item in each]
+            share[name] = distribution, items if distribution == "union" else items[subtask::parallelism]
+    return share

@@ -1,0 +1,108 @@
+"""The complete checkpoints of a job, on disk: written whole, kept as long as they are wanted, and then removed."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from penstock.checkpoint.finding import CHECKPOINT_PREFIX
+from penstock.checkpoint.folders import Folder
+from penstock.checkpoint.metadata import METADATA, CheckpointMetadata
+from penstock.checkpoint.restoring import FoundCheckpoint
+from penstock.runtime.saved_state import SHARED
+
+_log = logging.getLogger(__name__)
+
+
+class CompletedCheckpointStore:
+    """Flink's layout: `chk-<n>/_metadata`, with the state files in `shared`."""
+
+    def __init__(self, folder: Folder, retained: int) -> None:
+        self.folder = folder
+        self._retained = retained
+        self._checkpoints: list[CheckpointMetadata] = []
+        self._held: list[CheckpointMetadata] = []
+        self._lock = threading.Lock()
+        folder.within(SHARED).make()
+        folder.within("taskowned").make()
+
+    def path_of(self, metadata: CheckpointMetadata) -> str:
+        return self.folder.path_of(f"{CHECKPOINT_PREFIX}{metadata.checkpoint_id}")
+
+    def add(self, metadata: CheckpointMetadata) -> list[int]:
+        """Make a checkpoint complete; returns the ids of those that were removed for it."""
+        folder = self.folder.within(f"{CHECKPOINT_PREFIX}{metadata.checkpoint_id}")
+        folder.make()
+        folder.write(METADATA, metadata.encode())
+        with self._lock:
+            self._checkpoints.append(metadata)
+            dropped, self._checkpoints = self._checkpoints[: -self._retained], self._checkpoints[-self._retained :]
+        for each in dropped:
+            self._remove(each)
+        return [each.checkpoint_id for each in dropped]
+
+    @contextmanager
+    def holding(self, metadata: CheckpointMetadata) -> Iterator[None]:
+        """The checkpoint's files stay although newer ones come: somebody reads them."""
+        with self._lock:
+            self._held.append(metadata)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held.remove(metadata)
+                is_retained = metadata in self._checkpoints
+            if not is_retained:
+                self._remove_files(metadata)
+
+    def _remove(self, metadata: CheckpointMetadata) -> None:
+        # First the metadata: what is left of a checkpoint when this process dies now is no checkpoint.
+        with _telling_what_stays(self.path_of(metadata)):
+            self.folder.within(f"{CHECKPOINT_PREFIX}{metadata.checkpoint_id}").delete_all()
+        self._remove_files(metadata)
+
+    def _remove_files(self, metadata: CheckpointMetadata) -> None:
+        wanted = self._wanted()
+        for name in {handle.name for handle in metadata.handles()} - wanted:
+            with _telling_what_stays(self.folder.path_of(name)):
+                self.folder.delete(name)
+
+    def _wanted(self) -> set[str]:
+        with self._lock:
+            kept = [*self._checkpoints, *self._held]
+        return {handle.name for metadata in kept for handle in metadata.handles()}
+
+    def remove_leftovers(self) -> None:
+        """Remove state files that no checkpoint refers to: a run that failed left them."""
+        wanted = self._wanted()
+        for name in self.folder.within(SHARED).names():
+            if f"{SHARED}/{name}" not in wanted:
+                with _telling_what_stays(self.folder.path_of(f"{SHARED}/{name}")):
+                    self.folder.delete(f"{SHARED}/{name}")
+
+    def remove_all(self) -> None:
+        """The job has ended and its checkpoints are not wanted."""
+        with _telling_what_stays(self.folder.uri):
+            self.folder.delete_all()
+
+
+def remove_claimed(found: FoundCheckpoint) -> None:
+    """Remove what a job was restored from, which it owns and does not need any more."""
+    with _telling_what_stays(found.path):
+        if found.metadata.is_savepoint:
+            found.folder.delete_all()
+            return
+        found.folder.within(f"{CHECKPOINT_PREFIX}{found.metadata.checkpoint_id}").delete_all()
+        for handle in found.metadata.handles():
+            found.folder.delete(handle.name)
+
+
+@contextmanager
+def _telling_what_stays(path: str) -> Iterator[None]:
+    """A file that cannot be removed is only in the way: the job goes on."""
+    try:
+        yield
+    except OSError as error:
+        _log.warning("%s is not needed any more but cannot be removed: %s", path, error)

@@ -1,0 +1,65 @@
+"""What failed in a job, and where: for the exception history, and as the error that users see."""
+
+from __future__ import annotations
+
+import traceback
+from collections import deque
+from dataclasses import dataclass
+
+from penstock.common.exceptions import JobExecutionError, UserFunctionError
+from penstock.runtime.failure import TaskFailure
+
+
+@dataclass(frozen=True)
+class FailureRecord:
+    timestamp_ms: int
+    exception_name: str
+    stacktrace: str
+    task_name: str | None = None
+    subtask: int | None = None
+    host: str | None = None
+
+
+class FailureHistory:
+    """The newest failures of a job."""
+
+    def __init__(self, remembered: int = 16) -> None:
+        self._records: deque[FailureRecord] = deque(maxlen=max(1, remembered))
+
+    def add(self, failure: BaseException, now_ms: int) -> None:
+        cause = failure.__cause__ or failure
+        self._records.appendleft(
+            FailureRecord(
+                now_ms,
+                type(cause).__name__,
+                getattr(failure, "user_traceback", None) or "".join(traceback.format_exception(failure)),
+                getattr(failure, "operator", None),
+                getattr(failure, "subtask", None),
+            )
+        )
+
+    def newest_first(self) -> list[FailureRecord]:
+        return list(self._records)
+
+
+def error_of(failure: TaskFailure, job_id: str, job_name: str) -> JobExecutionError:
+    """A task's failure as the error that the user gets: the operator, the record, the user's own frames."""
+    where = f"operator '{failure.operator}', subtask {failure.subtask + 1}/{failure.parallelism}"
+    record = "" if failure.record is None else f", at record {failure.record}"
+    said = f"job '{job_name}' failed in {where}{record}: {failure.exception_type}: {failure.message}"
+    message = f"{said}\n\n{failure.user_traceback}"
+    error = (
+        UserFunctionError(
+            message,
+            operator=failure.operator,
+            subtask=failure.subtask,
+            record=failure.record,
+            user_traceback=failure.user_traceback,
+            job_id=job_id,
+            job_name=job_name,
+        )
+        if failure.is_user_error
+        else JobExecutionError(message, job_id, job_name)
+    )
+    error.__cause__ = failure.exception()
+    return error

@@ -1,0 +1,33 @@
+"""What the job master wants to know about the functions of a job, and what of a job goes to the executors."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from penstock.datastream.functions import CheckpointListener, TwoPhaseCommitSinkFunction
+from penstock.graph.descriptions import CollectionSourceDescription
+from penstock.graph.job_graph import JobGraph, JobVertex
+
+
+def hears_of_checkpoints(graph: JobGraph) -> bool:
+    """True if a function wants to be told that a checkpoint is complete, also the last one of the job."""
+    return any(_listens(node.operator) for vertex in graph.vertices for node in vertex.nodes)
+
+
+def _listens(operator: Any) -> bool:
+    values = (getattr(operator, each.name) for each in dataclasses.fields(operator))
+    return any(isinstance(value, (CheckpointListener, TwoPhaseCommitSinkFunction)) for value in values)
+
+
+def without_collections(graph: JobGraph) -> JobGraph:
+    """The graph as it goes to the executors: the driver hands out the elements of collections itself."""
+
+    def slim(vertex: JobVertex) -> JobVertex:
+        if not isinstance(vertex.head.operator, CollectionSourceDescription):
+            return vertex
+        source = dataclasses.replace(vertex.head.operator, values=())
+        head = dataclasses.replace(vertex.head, operator=source)
+        return dataclasses.replace(vertex, nodes=(head, *vertex.nodes[1:]))
+
+    return dataclasses.replace(graph, vertices=tuple(map(slim, graph.vertices)))

@@ -1,0 +1,60 @@
+"""State as bytes. What is written today is read by tomorrow's version of the program.
+
+A class of the program's own script is therefore written by its name, not with its code, and the program that reads it
+brings the code: fields may be added to a class between a savepoint and its restore.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import sys
+from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped]
+
+
+def encode_state(value: Any) -> bytes:
+    try:
+        return pickle.dumps(value, protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        buffer = io.BytesIO()
+        _ByName(buffer, protocol=5).dump(value)
+        return buffer.getvalue()
+
+
+def decode_state(content: bytes | memoryview) -> Any:
+    return _Unpickler(io.BytesIO(content)).load()
+
+
+class _ByName(cloudpickle.CloudPickler):  # type: ignore[misc]
+    """In executors the script's classes came by value, and plain pickle cannot name them."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type) and obj.__module__ == "__main__" and "<locals>" not in obj.__qualname__:
+            return class_of_script, (obj.__qualname__,)
+        return super().reducer_override(obj)
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        return class_of_script(name) if module == "__main__" else super().find_class(module, name)
+
+
+def class_of_script(name: str) -> Any:
+    """A class or function of the program's script, in the driver or in an executor that was sent the program."""
+    found: Any = sys.modules.get("__main__")
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        found = _sent_class(name)
+    if found is None:
+        raise AttributeError(f"the program's script has no class '{name}'")
+    return found
+
+
+def _sent_class(name: str) -> Any:
+    # Cloudpickle knows every class that it has built in this process; the newest is the one of the job at hand.
+    built = list(cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.values())
+    named = [each for each in built if each.__module__ == "__main__" and each.__qualname__ == name]
+    return named[-1] if named else None

@@ -1,0 +1,127 @@
+"""The file in which a subtask leaves its state: blocks of bytes, and at the end a list of what they are.
+
+    MAGIC  block*  footer (JSON)  length of the footer (8 bytes)  checksum of the footer (4 bytes)  MAGIC
+
+Every block has a checksum and belongs to one state of one operator, so that a reader takes what it needs, and can name
+what is damaged. A file that was cut off has no footer and is never read.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, BinaryIO, Literal
+
+from penstock.common.exceptions import CorruptStateError
+from penstock.runtime.state.codec import decode_state
+
+MAGIC = b"PENSTOCK"
+FORMAT_VERSION = 1
+_TAIL = struct.Struct("<QI8s")
+
+Kind = Literal["keyed", "operator", "memory"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Where a part of a state lies in the file."""
+
+    operator_id: str
+    kind: Kind
+    name: str
+    offset: int
+    length: int
+    checksum: int
+
+
+class StateFileWriter:
+    """Writes blocks to a stream, then the footer. `size` is the number of bytes written."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._blocks: list[Block] = []
+        self._write_at = 0
+        self._put(MAGIC)
+
+    def add(self, operator_id: str, kind: Kind, name: str, content: bytes) -> None:
+        self._blocks.append(Block(operator_id, kind, name, self._write_at, len(content), zlib.crc32(content)))
+        self._put(content)
+
+    def finish(self) -> None:
+        footer = json.dumps({"format": FORMAT_VERSION, "blocks": [asdict(block) for block in self._blocks]}).encode()
+        self._put(footer)
+        self._put(_TAIL.pack(len(footer), zlib.crc32(footer), MAGIC))
+
+    def _put(self, content: bytes) -> None:
+        self._out.write(content)
+        self._write_at += len(content)
+
+    @property
+    def size(self) -> int:
+        return self._write_at
+
+    def states(self) -> frozenset[tuple[str, str, str]]:
+        """(operator id, kind, name) of all states in the file."""
+        return frozenset((block.operator_id, block.kind, block.name) for block in self._blocks)
+
+
+class StateFileReader:
+    """Reads the blocks of a state file. `name` is how errors call the file, `names` how they call its operators."""
+
+    def __init__(self, name: str, content: BinaryIO, size: int, names: dict[str, str] | None = None) -> None:
+        self._name = name
+        self._content = content
+        self._names = names or {}
+        self.blocks: list[Block] = [Block(**block) for block in self._footer(size)["blocks"]]
+
+    def _footer(self, size: int) -> dict[str, Any]:
+        if size < len(MAGIC) + _TAIL.size:
+            raise CorruptStateError(f"state file {self._name} has only {size} bytes: it is damaged or cut off")
+        length, checksum, magic = _TAIL.unpack(self._read(size - _TAIL.size, _TAIL.size))
+        start = size - _TAIL.size - length
+        footer = self._read(start, length) if magic == MAGIC and start >= 0 else b""
+        if not footer or zlib.crc32(footer) != checksum:
+            raise CorruptStateError(f"state file {self._name} is damaged or cut off: its end is not readable")
+        found: dict[str, Any] = json.loads(footer)
+        if found["format"] > FORMAT_VERSION:
+            raise CorruptStateError(
+                f"state file {self._name} has format {found['format']}, and this version of Penstock reads up to "
+                f"{FORMAT_VERSION}; use the version that wrote it, or a newer one"
+            )
+        return found
+
+    def _read(self, offset: int, length: int) -> bytes:
+        self._content.seek(offset)
+        return self._content.read(length)
+
+    def values(self, kind: Kind) -> Iterator[tuple[Block, Any]]:
+        """The blocks of one kind, with what they hold."""
+        for block in self.blocks:
+            if block.kind == kind:
+                yield block, self.value(block)
+
+    def content(self, block: Block) -> bytes:
+        """The block as it was written; CorruptStateError if it is not that any more."""
+        content = self._read(block.offset, block.length)
+        if len(content) != block.length or zlib.crc32(content) != block.checksum:
+            raise CorruptStateError(f"{self._where(block)} is damaged: its checksum does not match")
+        return content
+
+    def value(self, block: Block) -> Any:
+        try:
+            return decode_state(self.content(block))
+        except CorruptStateError:
+            raise
+        except Exception as error:
+            raise CorruptStateError(
+                f"{self._where(block)} cannot be read back ({type(error).__name__}: {error}); a class that is part of state must be "
+                f"there under its old name when the state is restored"
+            ) from error
+
+    def _where(self, block: Block) -> str:
+        operator = self._names.get(block.operator_id, block.operator_id)
+        what = "what its task remembers" if block.kind == "memory" else f"state '{block.name}'"
+        return f"operator '{operator}': {what} in state file {self._name}"
