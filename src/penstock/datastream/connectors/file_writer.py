@@ -88,7 +88,7 @@ class OpenPart(PartFileInfo):
 
     def dispose(self, files: PartFileSystem) -> None:
         try:
-            self._stream.file.close()
+            self._stream.discard()
         finally:
             if not self.is_saved:
                 files.delete(self._hidden_path)

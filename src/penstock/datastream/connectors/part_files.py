@@ -9,7 +9,7 @@ import re
 import urllib.parse
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from penstock.common.exceptions import JobExecutionError
 
@@ -25,6 +25,13 @@ class PartFile:
     path: str
     hidden_path: str
     length: int
+
+
+class _Nowhere(io.RawIOBase):
+    """Takes what nobody wants any more."""
+
+    def write(self, data: Any) -> int:
+        return 0
 
 
 class PartStream(io.BufferedIOBase):
@@ -48,6 +55,11 @@ class PartStream(io.BufferedIOBase):
 
     def tell(self) -> int:
         return self.size
+
+    def discard(self) -> None:
+        """Close the file. A bulk writer that is given up may still want to end it; that goes nowhere."""
+        file, self.file = self.file, cast(BinaryIO, _Nowhere())
+        file.close()
 
     def flush(self) -> None:
         """Nothing to do: the file is flushed when a checkpoint is taken."""
