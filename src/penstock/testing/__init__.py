@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from penstock.testing.harness import OperatorHarness
+from penstock.testing.job_in_epochs import JobInEpochs
+from penstock.testing.memory_folder import MemoryFolder
 
-__all__ = ["OperatorHarness"]
+__all__ = ["JobInEpochs", "MemoryFolder", "OperatorHarness"]

@@ -7,8 +7,12 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
 from penstock.runtime.chunk import Status, read_chunk
 from penstock.runtime.rows import FROM_DRIVER, Row
+from penstock.runtime.saved_state import FileChain, StateHandle
 from penstock.runtime.sources import SourceAssignment
+from penstock.runtime.state.state_file import StateFileWriter
+from penstock.runtime.state.table import Extent
 from penstock.runtime.stream_task import JobDeployment, StreamTask
+from penstock.testing import MemoryFolder
 
 
 class Clock:
@@ -27,24 +31,33 @@ def source_task(clock: Clock) -> StreamTask:
     return StreamTask(JobDeployment("0" * 32, graph), 0, 0, clock)
 
 
+def saved(task: StreamTask, folder: MemoryFolder, epoch: int, extent: Extent) -> list[StateHandle]:
+    if task.prepare_snapshot(epoch, extent) is None:
+        return []
+    with folder.create(str(epoch)) as out:
+        writer = StateFileWriter(out)
+        task.write_snapshot(writer, extent)
+        writer.finish()
+    task.snapshot_written(extent)
+    return [StateHandle(str(epoch), epoch, writer.size, extent)]
+
+
 def test_falling_idle_is_part_of_the_snapshot_although_no_input_came() -> None:
-    clock = Clock()
+    clock, folder = Clock(), MemoryFolder()
     task = source_task(clock)
     task.open()
     first = Row(0, 0, FROM_DRIVER, 0, 0, SourceAssignment([1], is_last=False).encode())
     list(task.run_epoch([first]))
-    snapshots = [task.snapshot(1, full=True)]
+    handles = saved(task, folder, 1, Extent.ALL)
     sent: list[object] = []
     for epoch in (2, 3, 4):
         clock.now += 1000
         sent += [event for row in task.run_epoch([]) for event in read_chunk(row.chunk)]
-        snapshots.append(task.snapshot(epoch, full=False))
+        handles += saved(task, folder, epoch, Extent.CHANGES)
     assert Status(is_idle=True) in sent
 
     restored = source_task(clock)
-    for snapshot in snapshots:
-        if snapshot is not None:
-            restored.restore(snapshot)
+    restored.restore([FileChain(folder, tuple(handles), 0)], 4, is_exact=True)
     restored.open()
     second = Row(0, 0, FROM_DRIVER, 0, 0, SourceAssignment([2], is_last=False).encode())
     woken = [event for row in restored.run_epoch([second]) for event in read_chunk(row.chunk)]

@@ -3,79 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.checkpoint.handles import HandleBook
 from penstock.common import Duration, Time
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
-from penstock.datastream import DataStream, MapFunction, StreamExecutionEnvironment
+from penstock.datastream import MapFunction
 from penstock.datastream.window import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from penstock.graph.descriptions import CollectSinkDescription
-from penstock.graph.job_graph import JobGraph, build_job_graph
-from penstock.jobmaster.stage_executor import InlineExecutor, run_whole_epoch
-from penstock.runtime.rows import FROM_DRIVER, Row
-from penstock.runtime.sources import SourceAssignment
-from penstock.runtime.stream_task import JobDeployment
-from penstock.runtime.task_host import EpochCommand, TaskAck, TaskHost, forget_run
-
-run_numbers = itertools.count()
-
-
-class MemoryStorage:
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-
-    def write(self, name: str, content: bytes) -> None:
-        self.files[name] = content
-
-    def read(self, name: str) -> bytes:
-        return self.files[name]
-
-
-class Driver:
-    """Runs a job's epochs in this process; `rebuilds` throws the tasks away after every epoch."""
-
-    def __init__(self, graph: JobGraph, rebuilds: bool) -> None:
-        self._deployment = JobDeployment("0" * 32, graph)
-        self._rebuilds = rebuilds
-        self._executor = InlineExecutor()
-        self.storage = MemoryStorage()
-        self._executor.deploy(self._deployment, self.storage)
-        self.book = HandleBook()
-        self._epoch = 0
-        self._run_id = ""
-        self.acks: list[TaskAck] = []
-
-    def epoch(self, records: list[Any], now_ms: int = 0, is_last: bool = False) -> list[str]:
-        """What the sinks collected, in no particular order among keys."""
-        if self._rebuilds or not self._run_id:
-            self.close()
-            self._run_id = f"run {next(run_numbers)}"
-        self._epoch += 1
-        command = EpochCommand(
-            self._epoch, self._run_id, "attempt", self.book.orders(), now_ms, keeps_state=not is_last
-        )
-        rows = [Row(0, 0, FROM_DRIVER, 0, 0, SourceAssignment(records, is_last).encode())]
-        host = TaskHost(self._deployment, self.storage, command)
-        result = run_whole_epoch(self._executor, host, self._deployment, command, rows)
-        assert result.failures == []
-        self.acks = result.acks
-        for name in self.book.complete(result.acks):
-            del self.storage.files[name]
-        return sorted(repr(value) for ack in result.acks for part in ack.outcome.collected.values() for value in part)
-
-    def close(self) -> None:
-        forget_run(self._run_id)
-
+from penstock.testing import JobInEpochs
 
 class WithSubtask(MapFunction):
     """Shows which subtask an element came to."""
@@ -129,14 +71,6 @@ JOBS = {
 DAY_MS = 24 * 3600 * 1000
 
 
-def job_graph(build, parallelism: int) -> JobGraph:
-    env = StreamExecutionEnvironment.get_execution_environment()
-    env.set_parallelism(parallelism)
-    stream: DataStream = build(env.socket_text_stream("nowhere", 1))
-    stream._sink("collected", CollectSinkDescription("collected"))
-    return build_job_graph(env.get_stream_graph())
-
-
 records = st.tuples(st.sampled_from("abcd"), st.integers(0, 60), st.just(1))
 epochs = st.lists(st.lists(records, max_size=6), min_size=1, max_size=7)
 
@@ -145,8 +79,7 @@ epochs = st.lists(st.lists(records, max_size=6), min_size=1, max_size=7)
 @settings(max_examples=25)
 @given(parts=epochs, parallelism=st.integers(1, 3))
 def test_task_rebuilt_before_every_epoch_gives_the_same(name, parts, parallelism):
-    graph = job_graph(JOBS[name], parallelism)
-    kept, rebuilt = Driver(graph, rebuilds=False), Driver(graph, rebuilds=True)
+    kept, rebuilt = JobInEpochs(JOBS[name], parallelism), JobInEpochs(JOBS[name], parallelism, rebuilds=True)
     for at, part in enumerate(parts):
         assert kept.epoch(part, at * DAY_MS) == rebuilt.epoch(part, at * DAY_MS)
         assert [ack.outcome.next_processing_time for ack in kept.acks] == [
@@ -162,8 +95,7 @@ def test_task_rebuilt_before_every_epoch_gives_the_same(name, parts, parallelism
 def test_cutting_the_input_into_epochs_changes_no_result(name, parts):
     """Watermarks come at the end of epochs, so the windows' contents may only differ by late elements: none here."""
     in_order = sorted((r for part in parts for r in part), key=lambda r: r[1])
-    graph = job_graph(JOBS[name], 2)
-    whole, cut = Driver(graph, rebuilds=False), Driver(graph, rebuilds=True)
+    whole, cut = JobInEpochs(JOBS[name], 2), JobInEpochs(JOBS[name], 2, rebuilds=True)
     sizes = [len(part) for part in parts]
     bounds = [0, *itertools.accumulate(sizes)]
     in_parts = [cut.epoch(in_order[start:end]) for start, end in itertools.pairwise(bounds)]
@@ -171,23 +103,59 @@ def test_cutting_the_input_into_epochs_changes_no_result(name, parts):
     assert sorted(value for part in in_parts for value in part) == whole.epoch(in_order, is_last=True)
 
 
+@pytest.mark.parametrize("name", JOBS)
+@settings(max_examples=25)
+@given(parts=epochs, parallelism=st.integers(1, 3), checkpoints=st.sets(st.integers(0, 6)), data=st.data())
+def test_going_back_to_a_checkpoint_changes_nothing(name, parts, parallelism, checkpoints, data):
+    """A failure after any epoch: the epochs since the last checkpoint are repeated and give the same again."""
+    smooth, rough = JobInEpochs(JOBS[name], parallelism), JobInEpochs(JOBS[name], parallelism)
+    expected = [smooth.epoch(part, at * DAY_MS) for at, part in enumerate(parts)]
+    fails_after = data.draw(st.integers(0, len(parts) - 1))
+    since = 0
+    for at in range(fails_after + 1):
+        assert rough.epoch(parts[at], at * DAY_MS, is_checkpoint=at in checkpoints) == expected[at]
+        since = at + 1 if at in checkpoints else since
+    rough.fail()
+    for at in range(since, len(parts)):
+        assert rough.epoch(parts[at], at * DAY_MS, is_checkpoint=at in checkpoints) == expected[at]
+    end_ms = len(parts) * DAY_MS
+    assert rough.epoch([], end_ms, is_last=True) == smooth.epoch([], end_ms, is_last=True)
+
+
 def test_snapshot_of_an_epoch_that_changed_nothing_is_not_written():
-    driver = Driver(job_graph(JOBS["keyed reduce"], 2), rebuilds=False)
-    driver.epoch([("a", 1, 1), ("b", 1, 1), ("c", 1, 1), ("d", 1, 1)])
-    driver.epoch([("a", 1, 1)])
-    changed = {(ack.vertex, ack.subtask) for ack in driver.acks if ack.handle is not None}
+    job = JobInEpochs(JOBS["keyed reduce"], 2)
+    job.epoch([("a", 1, 1), ("b", 1, 1), ("c", 1, 1), ("d", 1, 1)])
+    job.epoch([("a", 1, 1)])
+    changed = {(ack.vertex, ack.subtask) for ack in job.acks if ack.handle is not None}
     assert len({subtask for vertex, subtask in changed if vertex == 1}) == 1
 
 
+def test_epoch_without_checkpoint_writes_no_state():
+    job = JobInEpochs(JOBS["keyed reduce"], 2)
+    job.epoch([("a", 1, 1)], is_checkpoint=False)
+    assert job.folder.files == {}
+    assert job.epoch([("a", 1, 1)]) == ["('a', 1, 2)"]
+    assert len([path for path in job.folder.files if "shared" in path]) == 3, "the source and two reduces"
+
+
 def test_no_files_pile_up():
-    driver = Driver(job_graph(JOBS["keyed reduce"], 1), rebuilds=True)
+    job = JobInEpochs(JOBS["keyed reduce"], 1, rebuilds=True)
     for _ in range(100):
-        driver.epoch([("a", 1, 1)])
-    assert len(driver.storage.files) <= 2 * 22
+        job.epoch([("a", 1, 1)])
+    assert len(job.folder.files) <= 3 * 22
 
 
-def test_last_epoch_writes_no_state():
-    driver = Driver(job_graph(JOBS["tumbling windows"], 2), rebuilds=False)
-    assert driver.epoch([("a", 3, 1), ("a", 4, 1)], is_last=True) == ["('a', 4, 2)"]
-    assert driver.storage.files == {}
-    assert all(ack.outcome.is_finished for ack in driver.acks)
+def test_task_that_is_gone_since_the_last_checkpoint_says_so():
+    job = JobInEpochs(JOBS["keyed reduce"], 1)
+    job.epoch([("a", 1, 1)])
+    job.epoch([("a", 1, 1)], is_checkpoint=False)
+    job.close()
+    with pytest.raises(AssertionError, match="lost its state: the process that held it since checkpoint 1 has ended"):
+        job.epoch([("a", 1, 1)])
+
+
+def test_task_that_is_gone_right_after_a_checkpoint_is_rebuilt():
+    job = JobInEpochs(JOBS["keyed reduce"], 1)
+    job.epoch([("a", 1, 1)])
+    job.close()
+    assert job.epoch([("a", 1, 1)]) == ["('a', 1, 2)"]

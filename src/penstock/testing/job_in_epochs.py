@@ -1,0 +1,120 @@
+"""A whole job in this process, epoch by epoch, with its checkpoints in the hands of the test."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from penstock.checkpoint.coordinator import CheckpointCoordinator
+from penstock.checkpoint.folders import Folder
+from penstock.checkpoint.options import CheckpointOptions
+from penstock.checkpoint.restoring import FoundCheckpoint, restore_job
+from penstock.checkpoint.statistics import CheckpointStatsTracker
+from penstock.checkpoint.store import CompletedCheckpointStore
+from penstock.graph.descriptions import CollectSinkDescription
+from penstock.graph.job_graph import JobGraph, build_job_graph
+from penstock.jobmaster.stage_executor import InlineExecutor, run_whole_epoch
+from penstock.runtime.rows import FROM_DRIVER, Row
+from penstock.runtime.sources import SourceAssignment
+from penstock.runtime.state.backends import HeapBackend, KeyedBackend
+from penstock.runtime.stream_task import JobDeployment
+from penstock.runtime.task_host import EpochCommand, TaskAck, TaskHost, forget_run
+from penstock.testing.memory_folder import MemoryFolder
+
+_run_numbers = itertools.count()
+
+
+class JobInEpochs:
+    """Runs the job that `build` puts on a stream; the test hands the records of each epoch to the source.
+
+    `restored` begins from a checkpoint of another job, whose parallelism and operators may differ. `rebuilds` throws
+    the tasks away after every epoch and restores them for the next.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[Any], Any],
+        parallelism: int = 1,
+        *,
+        restored: FoundCheckpoint | None = None,
+        allows_non_restored: bool = False,
+        rebuilds: bool = False,
+        folder: Folder | None = None,
+        state_backend: KeyedBackend | None = None,
+    ) -> None:
+        graph = _graph_of(build, parallelism)
+        fitted = None if restored is None else restore_job(graph, restored, allows_non_restored)
+        self.graph = graph if fitted is None else fitted.job_graph
+        self.folder: Folder = MemoryFolder() if folder is None else folder
+        store = CompletedCheckpointStore(self.folder, retained=1)
+        options = CheckpointOptions(interval_ms=0)
+        self.stats = CheckpointStatsTracker()
+        self._coordinator = CheckpointCoordinator("0" * 32, self.graph, store, options, self.stats, fitted)
+        self._deployment = JobDeployment("0" * 32, self.graph, state_backend=state_backend or HeapBackend())
+        self._executor = InlineExecutor()
+        self._executor.deploy(self._deployment, self.folder)
+        self._rebuilds = rebuilds
+        self._epoch = self._coordinator.completed_id
+        self._previous = 0
+        self._run_id = ""
+        self.acks: list[TaskAck] = []
+
+    def epoch(
+        self, records: list[Any], now_ms: int = 0, *, is_last: bool = False, is_checkpoint: bool = True
+    ) -> list[str]:
+        """Run an epoch on `records`: what came out, as text, sorted."""
+        if self._rebuilds or not self._run_id:
+            self._start_run()
+        self._epoch += 1
+        if is_checkpoint:
+            self._coordinator.start(self._epoch, now_ms)
+        command = EpochCommand(
+            self._epoch,
+            self._run_id,
+            "attempt",
+            self._coordinator.orders(),
+            now_ms,
+            previous_epoch=self._previous,
+            restorable_epoch=self._coordinator.completed_id,
+            is_checkpoint=is_checkpoint,
+            completed_checkpoint=self._coordinator.completed_id,
+            is_last=is_last,
+        )
+        rows = [Row(0, 0, FROM_DRIVER, 0, 0, SourceAssignment(records, is_last).encode())]
+        host = TaskHost(self._deployment, self.folder, command)
+        result = run_whole_epoch(self._executor, host, self._deployment, command, rows)
+        if result.failures:
+            raise AssertionError(f"epoch {self._epoch} failed: {result.failures[0]}")
+        self.acks, self._previous = result.acks, self._epoch
+        if is_checkpoint:
+            self._complete(now_ms)
+        return sorted(repr(value) for ack in self.acks for part in ack.outcome.collected.values() for value in part)
+
+    def _complete(self, now_ms: int) -> None:
+        completed = self._coordinator.complete(self.acks, {}, now_ms)
+        assert completed is not None, "nothing can fail to be written to memory"
+        self.checkpoint = FoundCheckpoint(completed[0], self.folder, "the test's checkpoint")
+
+    def _start_run(self) -> None:
+        self.close()
+        self._run_id = f"epochs {next(_run_numbers)}"
+        self._previous = 0
+
+    def fail(self) -> None:
+        """Go back to the last checkpoint: what came after it is lost."""
+        self._coordinator.reset()
+        self._start_run()
+
+    def close(self) -> None:
+        forget_run(self._run_id)
+
+
+def _graph_of(build: Callable[[Any], Any], parallelism: int) -> JobGraph:
+    from penstock.datastream import StreamExecutionEnvironment
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_parallelism(parallelism)
+    source = env.socket_text_stream("nowhere", 1)  # Any source will do: the test is in its place.
+    build(source)._sink("collected", CollectSinkDescription("collected"))
+    return build_job_graph(env.get_stream_graph())
