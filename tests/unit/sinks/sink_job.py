@@ -58,6 +58,7 @@ class SinkJob:
         self.position = 0
         self.last: Checkpoint | None = None
         self._next_number = 1
+        self._prepared = []
         self._start(parallelism)
 
     # --- running -----------------------------------------------------------------------------------------------------
@@ -94,7 +95,7 @@ class SinkJob:
         done = CHECKPOINT_STEPS[: CHECKPOINT_STEPS.index(last_step) + 1]
         taken = self._snapshot()
         if "metadata" in done:
-            self.last = taken
+            self.last, self._prepared = taken, []
         if "commit" in done:
             self.commits.commit(pickle.loads(taken.committables))
         if "notify" in done:
@@ -111,11 +112,12 @@ class SinkJob:
 
     def _snapshot(self):
         number, self._next_number = self._next_number, self._next_number + 1
-        committables = [each for operator in self.operators for each in operator.prepare_commit(number)]
+        # What was prepared for a checkpoint that failed goes with the next one.
+        self._prepared += [each for operator in self.operators for each in operator.prepare_commit(number)]
         for operator in self.operators:
             operator.snapshot_state(number)
         states = tuple(pickle.dumps(each.context.operator_state.snapshot()) for each in self.operators)
-        return Checkpoint(number, self.position, states, pickle.dumps({self._node.operator_id: committables}))
+        return Checkpoint(number, self.position, states, pickle.dumps({self._node.operator_id: self._prepared}))
 
     # --- failures ----------------------------------------------------------------------------------------------------
 
@@ -140,6 +142,7 @@ class SinkJob:
 
     def _restart(self, parallelism):
         self.position = 0 if self.last is None else self.last.position
+        self._prepared = []
         if self.last is not None:
             self.commits.commit(pickle.loads(self.last.committables))
         return self._start(parallelism or len(self.operators))

@@ -154,16 +154,13 @@ def test_writers_timers_are_called_once_in_the_order_of_their_times():
     assert fired == [10, 20] and harness.operator.next_processing_time() == 30
 
 
-def test_committables_are_handed_out_again_until_a_checkpoint_with_them_is_complete(tmp_path):
-    job = SinkJob(TableSink(), tmp_path).write(3)
+def test_committables_are_handed_out_once(tmp_path):
+    job = SinkJob(TableSink(), tmp_path).write(4)
     operator = job.operators[0]
     assert operator.prepare_commit(1) == [("0", "1", "2")]
-    job.write(3)
-    assert operator.prepare_commit(2) == [("0", "1", "2"), ("3", "4", "5")]
-    operator.notify_checkpoint_complete(1)
-    assert operator.prepare_commit(3) == [("0", "1", "2"), ("3", "4", "5")]
-    operator.notify_checkpoint_complete(3)
-    assert operator.prepare_commit(4) == []
+    assert operator.prepare_commit(2) == []
+    operator.finish()
+    assert operator.waits_for_checkpoint() and operator.prepare_commit(3) == [("3",)]
 
 
 def test_writers_state_is_dealt_out_when_the_parallelism_changes(tmp_path):

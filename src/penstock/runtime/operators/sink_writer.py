@@ -87,18 +87,12 @@ class _InitContext(WriterInitContext):
 
 
 class SinkWriterOperator(StreamOperator):
-    """Writes with the sink's writer.
-
-    Committables are handed out with every checkpoint until one of them is complete: those of a failed checkpoint
-    become part of the next one.
-    """
+    """Writes with the sink's writer. What it prepares is committed by the driver, see `jobmaster.sink_commits`."""
 
     def __init__(self, description: SinkWriterDescription) -> None:
         self._sink = description.sink
         self._has_committer = description.has_committer
         self._writer: SinkWriter[Any] | None = None
-        self._handed_out: dict[int, list[Any]] = {}
-        """Committables by checkpoint, not known to be committed."""
         self._is_finished = False
 
     def open(self) -> None:
@@ -147,12 +141,7 @@ class SinkWriterOperator(StreamOperator):
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
         if not self._is_finished:
             self.writer.flush(False)
-        if not self._has_committer:
-            return []
-        left_over = [each for committables in self._handed_out.values() for each in committables]
-        committables = left_over + list(self.writer.prepare_commit())
-        self._handed_out = {checkpoint_id: committables}
-        return list(committables)
+        return list(self.writer.prepare_commit()) if self._has_committer else []
 
     def snapshot_state(self, checkpoint_id: int) -> None:
         super().snapshot_state(checkpoint_id)
@@ -161,10 +150,6 @@ class SinkWriterOperator(StreamOperator):
 
     def waits_for_checkpoint(self) -> bool:
         return self._has_committer or super().waits_for_checkpoint()
-
-    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        super().notify_checkpoint_complete(checkpoint_id)
-        self._handed_out = {at: each for at, each in self._handed_out.items() if at > checkpoint_id}
 
     def _state(self) -> Any:
         return self.context.operator_state.get_list_state(ListStateDescriptor(WRITER_STATE))
