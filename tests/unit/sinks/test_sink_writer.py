@@ -11,7 +11,6 @@ from sink_job import CHECKPOINT_STEPS, SinkJob
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.base import Sink as DescribedSink
 from penstock.datastream.connectors.base import StreamTransformer, SupportsPreprocessing
 from penstock.datastream.connectors.sink_v2 import (
     Committer,
@@ -231,5 +230,5 @@ def test_sink_to_says_what_it_takes():
     stream = StreamExecutionEnvironment.get_execution_environment().from_collection([1])
     with pytest.raises(TypeError, match="sink_to needs a Sink such as FileSink, got int"):
         stream.sink_to(7)
-    with pytest.raises(UnsupportedFeatureError, match=r"sink_to\(Sink\): this connector can be described but not run"):
-        stream.sink_to(DescribedSink())
+    with pytest.raises(UnsupportedFeatureError, match=r"sink_to\(Sink\): it can be described but not run"):
+        stream.sink_to(Sink())

@@ -54,9 +54,24 @@ from penstock.datastream.connectors.rabbitmq import (
     RMQSink,
     RMQSource,
 )
+from penstock.datastream.connectors.sink_v2 import (
+    CommitRequest,
+    Committer,
+    CommitterInitContext,
+    CommittingSinkWriter,
+    SinkWriter,
+    StatefulSinkWriter,
+    SupportsCommitter,
+    SupportsWriterState,
+    WriterInitContext,
+)
 
 __all__ = [
     "BucketAssigner",
+    "CommitRequest",
+    "Committer",
+    "CommitterInitContext",
+    "CommittingSinkWriter",
     "DeliveryGuarantee",
     "DynamicKafkaSource",
     "DynamicKafkaSourceBuilder",
@@ -86,10 +101,15 @@ __all__ = [
     "Semantic",
     "SingleClusterTopicMetadataService",
     "Sink",
+    "SinkWriter",
     "Source",
     "StartCursor",
+    "StatefulSinkWriter",
     "StopCursor",
     "StreamFormat",
     "StreamPatternSubscriber",
     "StreamingFileSink",
+    "SupportsCommitter",
+    "SupportsWriterState",
+    "WriterInitContext",
 ]

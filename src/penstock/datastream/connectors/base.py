@@ -11,6 +11,7 @@ from penstock.datastream.functions.sinks import SinkFunction
 from penstock.datastream.functions.sources import SourceContext, SourceFunction
 
 if TYPE_CHECKING:
+    from penstock.datastream.connectors.sink_v2 import SinkWriter, WriterInitContext
     from penstock.datastream.data_stream import DataStream
 
 __all__ = ["DeliveryGuarantee", "Sink", "Source", "StreamTransformer", "SupportsPreprocessing"]
@@ -29,10 +30,20 @@ class Source:
 
 
 class Sink:
-    """Describes where a stream goes; given to `stream.sink_to(...)`."""
+    """Describes where a stream goes; given to `stream.sink_to(...)`.
+
+    It travels to the subtasks, so it must be picklable. A sink of your own is a subclass with `create_writer`; see
+    `penstock.datastream.connectors.sink_v2` for the rest.
+    """
 
     def __init__(self, sink: object = None) -> None:
         _refuse_java("Sink", sink, "stream.sink_to(...) with a connector of penstock.datastream.connectors")
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        """The writer of one subtask, on a fresh start."""
+        raise UnsupportedFeatureError(
+            f"{type(self).__name__} can be described but not run: it has no create_writer(context)"
+        )
 
 
 class DeliveryGuarantee(Enum):

@@ -9,7 +9,7 @@ from typing import NoReturn, TypeVar
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.serialization import BulkWriterFactory, Encoder
-from penstock.datastream.connectors.base import DescribedSinkFunction, StreamTransformer, SupportsPreprocessing
+from penstock.datastream.connectors.base import DescribedSinkFunction, Sink, StreamTransformer, SupportsPreprocessing
 from penstock.datastream.connectors.file_committer import FileCommitter
 from penstock.datastream.connectors.file_parts import (
     BucketAssigner,
@@ -23,7 +23,6 @@ from penstock.datastream.connectors.file_writer import BucketState, FileWriter
 from penstock.datastream.connectors.part_files import PartFile, absolute_path
 from penstock.datastream.connectors.sink_v2 import (
     CommitterInitContext,
-    Sink,
     SupportsCommitter,
     SupportsWriterState,
     WriterInitContext,

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from penstock.datastream.connectors.base import Sink as DescribedSink
+from penstock.datastream.connectors.base import Sink
 from penstock.metrics import MetricGroup
 
 __all__ = [
@@ -250,15 +250,7 @@ class CommitterInitContext(ABC):
         """Where the committer registers metrics."""
 
 
-# --- the sink ------------------------------------------------------------------------------------------------------
-
-
-class Sink(DescribedSink, ABC):
-    """Makes writers; given to `stream.sink_to(...)`. It travels to the subtasks, so it must be picklable."""
-
-    @abstractmethod
-    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
-        """The writer of one subtask, on a fresh start."""
+# --- what a sink can do, besides making writers --------------------------------------------------------------------
 
 
 class SupportsWriterState(ABC, Generic[StateT]):

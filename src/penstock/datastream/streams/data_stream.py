@@ -10,9 +10,8 @@ from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureEr
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.datastream.connectors.base import DescribedSinkFunction, SupportsPreprocessing
-from penstock.datastream.connectors.base import Sink as DescribedSink
-from penstock.datastream.connectors.sink_v2 import Sink, SupportsCommitter
+from penstock.datastream.connectors.base import DescribedSinkFunction, Sink, SupportsPreprocessing
+from penstock.datastream.connectors.sink_v2 import SupportsCommitter
 from penstock.datastream.fields import Field, as_key_selector, get_field
 from penstock.datastream.functions import (
     FilterFunction,
@@ -447,16 +446,16 @@ class DataStream(_Named):
             return self._sink("Unnamed", d.TwoPhaseCommitDescription(sink_func))
         return self._sink("Unnamed", d.SinkFunctionDescription(sink_func))
 
-    def sink_to(self, sink: DescribedSink) -> DataStreamSink:
+    def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write every element with a connector's sink, or with one of your own (`penstock.datastream.connectors`)."""
-        if not isinstance(sink, DescribedSink):
+        if not isinstance(sink, Sink):
             raise TypeError(
                 f"sink_to needs a Sink such as FileSink, got {type(sink).__name__}; a SinkFunction goes to add_sink"
             )
-        if not isinstance(sink, Sink):
+        if type(sink).create_writer is Sink.create_writer:
             raise UnsupportedFeatureError(
-                f"sink_to({type(sink).__name__}): this connector can be described but not run yet; write to files with "
-                f"FileSink, or subclass penstock.datastream.connectors.sink_v2.Sink"
+                f"sink_to({type(sink).__name__}): it can be described but not run, because it has no "
+                f"create_writer(context); write to files with FileSink, or write a Sink of your own"
             )
         transformer = sink.get_transformer() if isinstance(sink, SupportsPreprocessing) else None
         stream = self if transformer is None else transformer.apply(self)
