@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from penstock.graph.job_graph import JobGraph
+from penstock.graph.regions import Region
 from penstock.runtime.saved_state import FileChain, StateFolder, StateHandle, following_handles
 from penstock.runtime.state.table import Extent
 from penstock.runtime.task_host import SubtaskOrder, TaskAck
@@ -40,8 +41,8 @@ class HandleBook:
         self._complete: dict[Subtask, tuple[StateHandle, ...]] = {}
         self._written: dict[Subtask, tuple[StateHandle, ...]] = {}
 
-    def orders(self) -> dict[Subtask, SubtaskOrder]:
-        return {subtask: self._order(subtask) for subtask in self._subtasks}
+    def orders(self, region: Region) -> dict[Subtask, SubtaskOrder]:
+        return {subtask: self._order(subtask) for subtask in self._subtasks if subtask[0] in region}
 
     def _order(self, subtask: Subtask) -> SubtaskOrder:
         extent = next_extent(self._written.get(subtask, ())) if self._tracks_changes else Extent.ALL
@@ -58,15 +59,20 @@ class HandleBook:
             subtask = (ack.vertex, ack.subtask)
             self._written[subtask] = following_handles(self._written.get(subtask, ()), ack.handle)
 
-    def completed(self) -> None:
-        self._complete = dict(self._written)
+    def completed(self, region: Region) -> None:
+        """What the subtasks of the region have written is what they are restored from now."""
+        self._complete.update({subtask: each for subtask, each in self._written.items() if subtask[0] in region})
 
-    def reset(self) -> None:
+    def reset(self, region: Region) -> None:
         """Go back to the last complete checkpoint."""
-        self._written = dict(self._complete)
+        for subtask in [subtask for subtask in self._written if subtask[0] in region]:
+            self._written[subtask] = self._complete.get(subtask, ())
 
     def written(self, vertex: int, number: int) -> tuple[StateHandle, ...]:
         return self._written.get((vertex, number), ())
+
+    def complete(self, vertex: int, number: int) -> tuple[StateHandle, ...]:
+        return self._complete.get((vertex, number), ())
 
 
 def next_extent(handles: tuple[StateHandle, ...]) -> Extent:

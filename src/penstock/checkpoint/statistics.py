@@ -90,6 +90,11 @@ class CheckpointStatsTracker:
             self._counts["failed"] += 1
             self.latest_failed = stats
 
+    def discarded(self, removed: list[int]) -> None:
+        with self._lock:
+            for stats in self._history:
+                stats.discarded = stats.discarded or stats.id in removed
+
     def restored_from(self, restored: RestoredStats) -> None:
         with self._lock:
             self._counts["restored"] += 1

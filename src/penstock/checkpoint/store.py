@@ -11,6 +11,7 @@ from penstock.checkpoint.finding import CHECKPOINT_PREFIX
 from penstock.checkpoint.folders import Folder
 from penstock.checkpoint.metadata import METADATA, CheckpointMetadata
 from penstock.checkpoint.restoring import FoundCheckpoint
+from penstock.graph.regions import Region
 from penstock.runtime.saved_state import SHARED
 
 _log = logging.getLogger(__name__)
@@ -28,8 +29,8 @@ class CompletedCheckpointStore:
         folder.within(SHARED).make()
         folder.within("taskowned").make()
 
-    def path_of(self, metadata: CheckpointMetadata) -> str:
-        return self.folder.path_of(f"{CHECKPOINT_PREFIX}{metadata.checkpoint_id}")
+    def path_of(self, checkpoint_id: int) -> str:
+        return self.folder.path_of(f"{CHECKPOINT_PREFIX}{checkpoint_id}")
 
     def add(self, metadata: CheckpointMetadata) -> list[int]:
         """Make a checkpoint complete; returns the ids of those that were removed for it."""
@@ -55,17 +56,17 @@ class CompletedCheckpointStore:
                 self._held.remove(metadata)
                 is_retained = metadata in self._checkpoints
             if not is_retained:
-                self._remove_files(metadata)
+                self.remove_files({handle.name for handle in metadata.handles()})
 
     def _remove(self, metadata: CheckpointMetadata) -> None:
         # First the metadata: what is left of a checkpoint when this process dies now is no checkpoint.
-        with _telling_what_stays(self.path_of(metadata)):
+        with _telling_what_stays(self.path_of(metadata.checkpoint_id)):
             self.folder.within(f"{CHECKPOINT_PREFIX}{metadata.checkpoint_id}").delete_all()
-        self._remove_files(metadata)
+        self.remove_files({handle.name for handle in metadata.handles()})
 
-    def _remove_files(self, metadata: CheckpointMetadata) -> None:
-        wanted = self._wanted()
-        for name in {handle.name for handle in metadata.handles()} - wanted:
+    def remove_files(self, names: set[str]) -> None:
+        """Remove those of these state files that no checkpoint refers to."""
+        for name in names - self._wanted():
             with _telling_what_stays(self.folder.path_of(name)):
                 self.folder.delete(name)
 
@@ -74,13 +75,11 @@ class CompletedCheckpointStore:
             kept = [*self._checkpoints, *self._held]
         return {handle.name for metadata in kept for handle in metadata.handles()}
 
-    def remove_leftovers(self) -> None:
-        """Remove state files that no checkpoint refers to: a run that failed left them."""
-        wanted = self._wanted()
-        for name in self.folder.within(SHARED).names():
-            if f"{SHARED}/{name}" not in wanted:
-                with _telling_what_stays(self.folder.path_of(f"{SHARED}/{name}")):
-                    self.folder.delete(f"{SHARED}/{name}")
+    def remove_leftovers(self, region: Region) -> None:
+        """Remove state files of a region that no checkpoint refers to: a run that failed left them."""
+        vertices = tuple(f"v{vertex}-" for vertex in region)
+        names = self.folder.within(SHARED).names()
+        self.remove_files({f"{SHARED}/{name}" for name in names if name.startswith(vertices)})
 
     def remove_all(self) -> None:
         """The job has ended and its checkpoints are not wanted."""

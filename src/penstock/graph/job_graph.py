@@ -99,14 +99,6 @@ class JobGraph:
             )
         ]
 
-    def stages(self) -> list[list[JobVertex]]:
-        """The vertices of each stage that runs on executors."""
-        count = 1 + max(vertex.stage for vertex in self.vertices)
-        return [[vertex for vertex in self.vertices if vertex.stage == stage] for stage in range(count)]
-
-    def driver_vertices(self) -> list[JobVertex]:
-        return [vertex for vertex in self.vertices if vertex.stage == DRIVER_STAGE]
-
     @property
     def chains(self) -> list[list[int]]:
         """Node ids by chain."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 from penstock.datastream.functions import CheckpointListener, TwoPhaseCommitSinkFunction
@@ -10,9 +11,9 @@ from penstock.graph.descriptions import CollectionSourceDescription
 from penstock.graph.job_graph import JobGraph, JobVertex
 
 
-def hears_of_checkpoints(graph: JobGraph) -> bool:
+def hears_of_checkpoints(vertices: Iterable[JobVertex]) -> bool:
     """True if a function wants to be told that a checkpoint is complete, also the last one of the job."""
-    return any(_listens(node.operator) for vertex in graph.vertices for node in vertex.nodes)
+    return any(_listens(node.operator) for vertex in vertices for node in vertex.nodes)
 
 
 def _listens(operator: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from penstock.common.exceptions import JobExecutionError
@@ -40,15 +40,34 @@ class CollectedValues:
             raise self._failure
 
 
+def write_to_terminal(lines: list[tuple[bool, str]]) -> None:
+    for to_stderr, line in lines:
+        print(line, file=sys.stderr if to_stderr else sys.stdout)
+    sys.stdout.flush()
+
+
 class JobOutput:
-    """Shows what epochs produced, once they are complete.
+    """Where what a job shows goes. Regions of the job share it."""
+
+    def __init__(self) -> None:
+        self.collected: dict[str, CollectedValues] = {}
+        self.write_lines: Callable[[list[tuple[bool, str]]], None] = write_to_terminal
+        """Where printed lines go; each with True for standard error."""
+
+    def end(self, failure: BaseException | None = None) -> None:
+        for values in self.collected.values():
+            values.end(failure)
+
+
+class RegionOutput:
+    """Shows what the epochs of a region produced, once they are complete.
 
     `holds_collected`: an epoch may be repeated although it was complete, if no checkpoint came after it. Collected
     values then wait for a checkpoint, so that nobody gets them twice; printed lines do not wait, as in Flink.
     """
 
-    def __init__(self, holds_collected: bool = False) -> None:
-        self.collected: dict[str, CollectedValues] = {}
+    def __init__(self, output: JobOutput, holds_collected: bool = False) -> None:
+        self._output = output
         self._holds_collected = holds_collected
         self._lines: list[tuple[bool, str]] = []
         self._held: list[tuple[str, list[Any]]] = []
@@ -61,9 +80,7 @@ class JobOutput:
     def show(self) -> None:
         lines, self._lines = self._lines, []
         try:
-            for to_stderr, line in lines:
-                print(line, file=sys.stderr if to_stderr else sys.stdout)
-            sys.stdout.flush()
+            self._output.write_lines(lines)
         except (OSError, ValueError) as error:
             raise OutputError(f"print: cannot write to the terminal or file it goes to ({error})") from error
         if not self._holds_collected:
@@ -72,15 +89,9 @@ class JobOutput:
     def release_held(self) -> None:
         held, self._held = self._held, []
         for collect_id, values in held:
-            self.collected[collect_id].put_all(values)
+            self._output.collected[collect_id].put_all(values)
 
     def drop_held(self) -> None:
-        """The job goes back to a checkpoint before these values."""
+        """The region goes back to a checkpoint before these values."""
         self._held = []
         self._lines = []
-
-    def end(self, failure: BaseException | None = None) -> None:
-        if failure is None:
-            self.release_held()
-        for values in self.collected.values():
-            values.end(failure)

@@ -2,38 +2,78 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from concurrent.futures import Future
+from collections.abc import Iterable
+from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.checkpoint.metadata import CANONICAL
 from penstock.checkpoint.restoring import FoundCheckpoint
 from penstock.checkpoint.savepoints import RunCopies, write_savepoint
 from penstock.checkpoint.store import CompletedCheckpointStore
 from penstock.common.exceptions import CheckpointError
+from penstock.graph.regions import Region
 
 
-@dataclass(frozen=True)
-class CheckpointRequest:
-    """Somebody wants a checkpoint now; the answer is its id."""
+class Request:
+    """Somebody wants a checkpoint or a savepoint. It is there when every region of the job has taken its part."""
 
-    answer: Future[int] = field(default_factory=Future)
+    def __init__(self, waits_for: Iterable[Region]) -> None:
+        self._waits_for = set(waits_for)
+        self._lock = threading.Lock()
+
+    def region_done(self, region: Region) -> bool:
+        """True if this was the last region."""
+        with self._lock:
+            was_waiting = bool(self._waits_for)
+            self._waits_for.discard(region)
+            return was_waiting and not self._waits_for
+
+    def fail(self, reason: str) -> None:
+        raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class SavepointRequest:
-    """Somebody wants a savepoint; the answer is its path."""
+class CheckpointRequest(Request):
+    """The answer is the id of the checkpoint."""
 
-    directory: str
-    format_type: str = CANONICAL
-    stops_job: bool = False
-    drains: bool = False
-    """With `stops_job`: the job ends as if its input had ended, with the maximum watermark."""
-    answer: Future[str] = field(default_factory=Future)
+    def __init__(self, waits_for: Iterable[Region]) -> None:
+        super().__init__(waits_for)
+        self.answer: Future[int] = Future()
+
+    def fail(self, reason: str) -> None:
+        _fail(self.answer, f"the checkpoint was not taken: {reason}")
 
 
-Request = CheckpointRequest | SavepointRequest
+class SavepointRequest(Request):
+    """The answer is the path of the savepoint.
+
+    `stops_job`: the job ends with it; `drains`: as if its input had ended, with the maximum watermark.
+    """
+
+    def __init__(
+        self,
+        waits_for: Iterable[Region],
+        directory: str,
+        format_type: str = CANONICAL,
+        stops_job: bool = False,
+        drains: bool = False,
+    ) -> None:
+        super().__init__(waits_for)
+        self.directory = directory
+        self.format_type = format_type
+        self.stops_job = stops_job
+        self.drains = drains
+        self.answer: Future[str] = Future()
+
+    def fail(self, reason: str) -> None:
+        _fail(self.answer, f"the savepoint in {self.directory} was not written: {reason}")
+
+
+def _fail(answer: Future[Any], reason: str) -> None:
+    with contextlib.suppress(InvalidStateError):  # Another region has failed it already.
+        answer.set_exception(CheckpointError(reason))
 
 
 class SavepointWriter:
@@ -54,9 +94,7 @@ class SavepointWriter:
                     path = write_savepoint(checkpoint, request.directory, request.format_type, self._run)
                 request.answer.set_result(path)
             except BaseException as error:  # Told to whoever asked.
-                failure = CheckpointError(f"the savepoint in {request.directory} could not be written: {error}")
-                failure.__cause__ = error
-                request.answer.set_exception(failure)
+                request.fail(f"{type(error).__name__}: {error}")
 
         thread = threading.Thread(target=copy, name=f"savepoint-{checkpoint.metadata.checkpoint_id}", daemon=True)
         self._threads.append(thread)

@@ -17,6 +17,7 @@ from penstock.datastream.connectors.sink_v2 import (
 )
 from penstock.graph.descriptions import SinkDescription, SinkWriterDescription
 from penstock.graph.job_graph import JobGraph
+from penstock.graph.regions import Region
 from penstock.graph.stream_graph import StreamNode
 from penstock.metrics import MetricGroup
 
@@ -84,13 +85,20 @@ class _InitContext(CommitterInitContext):
 
 
 class SinkCommits:
-    """The committers of a job's sinks, made when they are first needed.
+    """The committers of the sinks of a job, or of one region of it, made when they are first needed.
 
     `commit` may be called with the same committables again, as after a restart: committers take that.
     """
 
-    def __init__(self, job_graph: JobGraph, job_id: str = "", pause: Callable[[float], object] = time.sleep) -> None:
-        sinks = [node for vertex in job_graph.vertices for node in vertex.nodes if _commits(node)]
+    def __init__(
+        self,
+        job_graph: JobGraph,
+        job_id: str = "",
+        pause: Callable[[float], object] = time.sleep,
+        region: Region | None = None,
+    ) -> None:
+        vertices = [vertex for vertex in job_graph.vertices if region is None or vertex.id in region]
+        sinks = [node for vertex in vertices for node in vertex.nodes if _commits(node)]
         self._sinks = {node.operator_id: node for node in sinks if isinstance(node.operator, SinkWriterDescription)}
         self._job = JobInfo(job_id, job_graph.job_name)
         self._pause = pause

@@ -23,6 +23,9 @@ class StageExecutor(Protocol):
     keeps_tasks_in_place: bool
     """True if a subtask goes on in the process that ran its last epoch, as long as nothing fails."""
 
+    def sibling(self) -> StageExecutor:
+        """Another one for another region of the same job: they run at the same time and fail alone."""
+
     def deploy(self, deployment: JobDeployment, folder: Folder) -> None:
         """Make the job known; called again after a restart."""
 
@@ -53,7 +56,7 @@ def run_whole_epoch(
     waiting = sort_out(executor.run_epoch(command, source_rows), result)
     if result.failures:
         return result
-    for vertex in deployment.job_graph.driver_vertices():
+    for vertex in deployment.driver_vertices():
         for subtask in range(vertex.parallelism):
             rows = [row for row in waiting if (row.vertex, row.subtask) == (vertex.id, subtask)]
             sort_out(host.run_task(vertex.id, subtask, rows), result)
@@ -84,6 +87,9 @@ class InlineExecutor:
         self._folder: Folder | None = None
         self._is_cancelled = False
 
+    def sibling(self) -> InlineExecutor:
+        return InlineExecutor(self._dependencies)
+
     def deploy(self, deployment: JobDeployment, folder: Folder) -> None:
         cached_files = {} if self._dependencies is None else self._dependencies.files
         self._deployment, self._folder = replace(deployment, cached_files=cached_files), folder
@@ -92,7 +98,7 @@ class InlineExecutor:
         assert self._deployment is not None and self._folder is not None
         host = TaskHost(self._deployment, self._folder, command)
         rows = source_rows
-        for stage, vertices in enumerate(self._deployment.job_graph.stages()):
+        for stage, vertices in enumerate(self._deployment.stages()):
             width = max(vertex.parallelism for vertex in vertices)
             by_slot: list[list[Row]] = [[] for _ in range(width)]
             for row in rows:

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.common.constants import MAX_LONG_VALUE
 from penstock.graph.descriptions import BroadcastProcessDescription
-from penstock.graph.job_graph import JobGraph
+from penstock.graph.job_graph import DRIVER_STAGE, JobGraph, JobVertex
 from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import EndOfData, Event, Status, Watermark, encode, read_chunk
 from penstock.runtime.key_groups import KeyOwners, key_group_range
@@ -48,6 +48,20 @@ class JobDeployment:
     cached_files: dict[str, str] = field(default_factory=dict)
     """Local paths by name, where the task runs."""
     state_backend: KeyedBackend = HeapBackend()
+    region: frozenset[int] | None = None
+    """The vertices that run together; None for all."""
+
+    def vertices(self) -> list[JobVertex]:
+        return [each for each in self.job_graph.vertices if self.region is None or each.id in self.region]
+
+    def stages(self) -> list[list[JobVertex]]:
+        """The vertices of each stage that runs on executors."""
+        vertices = self.vertices()
+        count = 1 + max(vertex.stage for vertex in vertices)
+        return [[vertex for vertex in vertices if vertex.stage == stage] for stage in range(count)]
+
+    def driver_vertices(self) -> list[JobVertex]:
+        return [vertex for vertex in self.vertices() if vertex.stage == DRIVER_STAGE]
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ class TaskHost:
 
         Nothing is done after a row that carries a failure: the epoch is lost.
         """
-        vertices = {v.id for v in self._deployment.job_graph.vertices if v.stage == stage and slot < v.parallelism}
+        vertices = {v.id for v in self._deployment.vertices() if v.stage == stage and slot < v.parallelism}
         mine: dict[int, list[Row]] = {vertex: [] for vertex in sorted(vertices)}
         has_failed = False
         for row in rows:

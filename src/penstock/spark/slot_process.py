@@ -177,7 +177,7 @@ class SlotProcess:
             _send(stream, pickle.dumps(row))
         _send(stream, _END)
         stream.flush()
-        last_stage = max(v.stage for v in deployment.job_graph.vertices if request.slot < v.parallelism)
+        last_stage = max(v.stage for v in deployment.vertices() if request.slot < v.parallelism)
         return request.command.is_last and request.stage == last_stage
 
     def _deployment(self, request: SlotRequest, stream: BinaryIO) -> JobDeployment:

@@ -6,6 +6,7 @@ every epoch costs more than running a small one (see docs/architecture.md for th
 
 from __future__ import annotations
 
+import copy
 import re
 import secrets
 from collections.abc import Iterable
@@ -48,7 +49,7 @@ class SparkExecutor:
         self._context = self._spark.sparkContext
         _check_no_speculation(self._context)
         # On one machine a slot has one process. Elsewhere Spark may run a partition on any executor, each epoch anew.
-        self.keeps_tasks_in_place: bool = self._context.master.startswith("local")
+        self.keeps_tasks_in_place: bool = str(self._context.master).startswith("local")
         self._folder: Folder | None = None
         self._deployment: Any = None
         self._deployment_id = ""
@@ -58,12 +59,17 @@ class SparkExecutor:
         self._is_cancelled = False
         self._dependencies = ship(self._context, dependencies, config)
 
+    def sibling(self) -> SparkExecutor:
+        other = copy.copy(self)
+        other._deployment = None
+        return other
+
     def deploy(self, deployment: JobDeployment, folder: Folder) -> None:
         self._release()
         self._folder = folder
         self._deployment = self._context.broadcast(self._dependencies.around(encode_in_driver(deployment)))
         self._deployment_id = secrets.token_hex(8)
-        self._stages = deployment.job_graph.stages()
+        self._stages = deployment.stages()
         self._widths = [max(vertex.parallelism for vertex in stage) for stage in self._stages]
         # The same for all epochs: what a source reads goes along with the function, not with the partitions.
         self._slots = self._context.parallelize(range(self._widths[0]), self._widths[0])
@@ -71,6 +77,8 @@ class SparkExecutor:
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
         self._context.setJobGroup(self._job_id, self._job_name, interruptOnCancel=True)
         self._context.setJobDescription(f"{self._job_name}: epoch {command.epoch}")
+        # With fair scheduling (a job manager's session) no job waits behind another one's tasks.
+        self._context.setLocalProperty("spark.scheduler.pool", self._job_id)
         handed_out = self._handed_out(source_rows)
         try:
             rows: list[Row] = self._plan(command, handed_out).collect()

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.folders import Folder
+from penstock.checkpoint.job_checkpoints import JobCheckpoints
 from penstock.checkpoint.options import CheckpointOptions
 from penstock.checkpoint.restoring import FoundCheckpoint, restore_job
 from penstock.checkpoint.statistics import CheckpointStatsTracker
@@ -48,9 +49,10 @@ class JobInEpochs:
         self.graph = graph if fitted is None else fitted.job_graph
         self.folder: Folder = MemoryFolder() if folder is None else folder
         store = CompletedCheckpointStore(self.folder, retained=1)
-        options = CheckpointOptions(interval_ms=0)
         self.stats = CheckpointStatsTracker()
-        self._coordinator = CheckpointCoordinator("0" * 32, self.graph, store, options, self.stats, fitted)
+        self._checkpoints = JobCheckpoints("0" * 32, self.graph, store, self.stats, True, fitted)
+        everything = frozenset(vertex.id for vertex in self.graph.vertices)
+        self._coordinator = CheckpointCoordinator(self._checkpoints, everything, CheckpointOptions(interval_ms=0))
         self._deployment = JobDeployment("0" * 32, self.graph, state_backend=state_backend or HeapBackend())
         self._executor = InlineExecutor()
         self._executor.deploy(self._deployment, self.folder)
@@ -92,9 +94,10 @@ class JobInEpochs:
         return sorted(repr(value) for ack in self.acks for part in ack.outcome.collected.values() for value in part)
 
     def _complete(self, now_ms: int) -> None:
-        completed = self._coordinator.complete(self.acks, {}, now_ms)
-        assert completed is not None, "nothing can fail to be written to memory"
-        self.checkpoint = FoundCheckpoint(completed[0], self.folder, "the test's checkpoint")
+        prepared = self._coordinator.complete(self.acks, {}, now_ms)
+        assert prepared is not None and self._checkpoints.latest is not None, "nothing fails to be written to memory"
+        self.committables = prepared
+        self.checkpoint = FoundCheckpoint(self._checkpoints.latest, self.folder, "the test's checkpoint")
 
     def _start_run(self) -> None:
         self.close()

@@ -14,6 +14,7 @@ from penstock.runtime.task_host import TaskAck
 from penstock.testing import MemoryFolder
 
 OUTCOME = EpochOutcome(False, None, 0, 0, MIN_LONG_VALUE, [], {}, {}, {})
+REGION = frozenset({0})
 ALL, SINCE_BASE, CHANGES = Extent.ALL, Extent.SINCE_BASE, Extent.CHANGES
 
 
@@ -34,15 +35,15 @@ def new_book(tracks_changes: bool = True) -> HandleBook:
 
 def complete(book: HandleBook, *acks: TaskAck) -> None:
     book.acknowledged(acks)
-    book.completed()
+    book.completed(REGION)
 
 
 def names_of(book: HandleBook, subtask: int = 0) -> list[str]:
-    return [each.name for chain in book.orders()[(0, subtask)].saved for each in chain.handles]
+    return [each.name for chain in book.orders(REGION)[(0, subtask)].saved for each in chain.handles]
 
 
 def test_new_book_has_nothing_to_restore_and_wants_whole_snapshots():
-    orders = new_book().orders()
+    orders = new_book().orders(REGION)
     assert set(orders) == {(0, 0), (0, 1)}
     assert all(order.saved == () and order.extent is ALL for order in orders.values())
 
@@ -88,7 +89,7 @@ def test_after_going_back_what_was_written_since_does_not_count():
     book = new_book()
     complete(book, ack(0, handle("base", ALL)))
     book.acknowledged([ack(0, handle("lost delta"))])
-    book.reset()
+    book.reset(REGION)
     complete(book, ack(0, handle("delta")))
     assert names_of(book) == ["base", "delta"]
 
@@ -96,7 +97,7 @@ def test_after_going_back_what_was_written_since_does_not_count():
 def test_without_record_of_changes_every_snapshot_is_whole():
     book = new_book(tracks_changes=False)
     complete(book, ack(0, handle("base", ALL)))
-    assert book.orders()[(0, 0)].extent is ALL
+    assert book.orders(REGION)[(0, 0)].extent is ALL
 
 
 def test_many_deltas_are_gathered():

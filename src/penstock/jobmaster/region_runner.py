@@ -1,0 +1,408 @@
+"""Runs one pipelined region of a job: epoch after epoch, and again from its last checkpoint when it fails."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import secrets
+import threading
+from pathlib import Path
+from typing import Any, Protocol
+
+from penstock.checkpoint.coordinator import CheckpointCoordinator
+from penstock.checkpoint.job_checkpoints import JobCheckpoints
+from penstock.checkpoint.options import CheckpointOptions
+from penstock.checkpoint.restoring import RestoredJob
+from penstock.common import config_keys as keys
+from penstock.common.configuration import Configuration
+from penstock.common.exceptions import JobExecutionError
+from penstock.graph.descriptions import SourceDescription
+from penstock.graph.execution_graph import ExecutionGraph, ExecutionState, ExecutionVertex
+from penstock.graph.job_graph import JobGraph, JobVertex
+from penstock.graph.regions import Region
+from penstock.jobmaster.epoch_policy import EpochPolicy
+from penstock.jobmaster.failure_history import error_of
+from penstock.jobmaster.job_contents import hears_of_checkpoints, without_collections
+from penstock.jobmaster.job_output import JobOutput, RegionOutput
+from penstock.jobmaster.savepoint_requests import Request, SavepointRequest
+from penstock.jobmaster.sink_commits import SinkCommits
+from penstock.jobmaster.source_coordinator import SourceCoordinator, build_source_coordinator
+from penstock.jobmaster.stage_executor import EpochCancelledError, EpochResult, StageExecutor, run_whole_epoch
+from penstock.runtime.rows import FROM_DRIVER, Row
+from penstock.runtime.sources import SourceAssignment
+from penstock.runtime.state.backends import HeapBackend
+from penstock.runtime.stream_task import JobDeployment
+from penstock.runtime.task_host import EpochCommand, TaskAck, TaskHost, forget_run, wall_clock_ms
+
+_log = logging.getLogger(__name__)
+
+
+class Job(Protocol):
+    """What a region needs to know of the job it belongs to, and whom it tells what happened."""
+
+    job_graph: JobGraph
+    execution_graph: ExecutionGraph
+    options: CheckpointOptions
+    output: JobOutput
+    restored: RestoredJob | None
+    config: Configuration
+    restarts: int
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def id_text(self) -> str: ...
+
+    @property
+    def is_cancelled(self) -> bool: ...
+
+    def wait_before_restart(self, failure: Exception, region: Region) -> None:
+        """Decide about a failure: wait until the region may start again; raises if the job is to fail."""
+
+    def acknowledged(self, ack: TaskAck) -> None:
+        """A subtask's report on an epoch that is complete."""
+
+    def checkpoint_completed(self, region: Region, requests: list[Request]) -> None:
+        """The region has a new checkpoint, which these requests have asked for."""
+
+
+class RegionRunner:
+    """`run` blocks until the region has finished; `wake_up` and `request` come from other threads."""
+
+    def __init__(
+        self, job: Job, region: Region, executor: StageExecutor, checkpoints: JobCheckpoints, folder: Path
+    ) -> None:
+        self._job = job
+        self.region = region
+        self.executor = executor
+        self._checkpoints = checkpoints
+        self._folder = folder
+        self._graph = job.job_graph
+        self._coordinator = CheckpointCoordinator(checkpoints, region, job.options)
+        self._policy = EpochPolicy(job.config.get(keys.EPOCH_INTERVAL))
+        self._commits = SinkCommits(self._graph, job.id_text, region=region)
+        self._output = RegionOutput(job.output, holds_collected=bool(job.options.interval_ms))
+        self._changed = threading.Condition()
+        self._requests: list[Request] = []
+        self._is_told_to_go_back = False
+        self._uncommitted: dict[str, list[Any]] = {}
+        self._sources: dict[int, SourceCoordinator] = {}
+        self.accumulators: dict[str, Any] = {}
+        self.has_ended = False
+
+    # --- from other threads ----------------------------------------------------------------------------------------
+
+    def request(self, request: Request) -> bool:
+        """Ask for a checkpoint; False if the region has ended."""
+        with self._changed:
+            if not self.has_ended:
+                self._requests.append(request)
+                self._changed.notify_all()
+            return not self.has_ended
+
+    def wake_up(self) -> None:
+        """Something has changed: look again."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def go_back(self) -> None:
+        """Another region has failed, and all are to start again from their last checkpoint."""
+        with self._changed:
+            self._is_told_to_go_back = True
+            self._changed.notify_all()
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run to the end; raises what makes the job fail."""
+        try:
+            self._start_sources()
+            self._run_with_restarts()
+            if not self._has_own_checkpoint():
+                # Others may still take savepoints, which then know that this region has come to its end.
+                self._checkpoints.begin_with(self._by_operator(self._current_positions()))
+        finally:
+            with self._changed:
+                self.has_ended = True
+                requests, self._requests = self._requests, []
+            for request in requests:
+                request.fail(f"job {self._job.id_text} has ended before")
+            self._commits.close()
+            for source in self._sources.values():
+                source.stop()
+
+    def _vertices(self) -> list[JobVertex]:
+        return [vertex for vertex in self._graph.vertices if vertex.id in self.region]
+
+    def _executions(self) -> list[ExecutionVertex]:
+        return [
+            subtask
+            for vertex in self._job.execution_graph.job_vertices
+            if vertex.job_vertex.id in self.region
+            for subtask in vertex.subtasks
+        ]
+
+    def _start_sources(self) -> None:
+        # A batch job is one epoch: its keyed operators begin when they have all their input.
+        max_records = None if self._graph.is_batch else self._job.config.get(keys.EPOCH_MAX_RECORDS)
+        restored = self._job.restored
+        for vertex in self._vertices():
+            head = vertex.head
+            if isinstance(head.operator, SourceDescription):
+                spool = self._folder / "spool" / head.operator_id
+                coordinator = build_source_coordinator(
+                    head.operator, vertex.parallelism, spool, self.wake_up, max_records
+                )
+                self._sources[vertex.id] = coordinator
+                if restored is not None and head.operator_id in restored.positions:
+                    coordinator.restore(restored.positions[head.operator_id], restored.is_exact)
+                coordinator.start()
+        if restored is not None:
+            operators = {node.operator_id for vertex in self._vertices() for node in vertex.nodes}
+            self._uncommitted = {at: each for at, each in restored.committables.items() if at in operators}
+        self._positions = self._current_positions()
+        self._checkpoints.begin_with(self._by_operator(self._positions))
+        self._accumulators_then = copy.deepcopy(self.accumulators)
+
+    def _current_positions(self) -> dict[int, Any]:
+        return {vertex: source.position for vertex, source in self._sources.items()}
+
+    def _by_operator(self, positions: dict[int, Any]) -> dict[str, Any]:
+        return {self._graph.vertices[vertex].head.operator_id: at for vertex, at in positions.items()}
+
+    # --- attempts --------------------------------------------------------------------------------------------------
+
+    def _run_with_restarts(self) -> None:
+        while not self._job.is_cancelled:
+            try:
+                if self._run_attempt():
+                    return
+                self._prepare_attempt()  # Another region failed, and this one is to go back, too.
+            except EpochCancelledError:
+                return
+            except Exception as failure:  # The restart strategy decides about every failure alike
+                if self._job.is_cancelled:
+                    return
+                self._coordinator.epoch_failed(str(failure).partition("\n")[0], wall_clock_ms())
+                self._job.wait_before_restart(failure, self.region)
+                self._prepare_attempt()
+
+    def _prepare_attempt(self) -> None:
+        """Go back to the last complete checkpoint."""
+        for vertex in self._executions():
+            if not vertex.state.is_terminal:
+                vertex.current.transition_to(ExecutionState.FAILED)
+            vertex.new_attempt()
+        self._coordinator.reset()
+        for vertex_id, source in self._sources.items():
+            source.rewind(self._positions[vertex_id])
+        self.accumulators = copy.deepcopy(self._accumulators_then)
+        self._output.drop_held()
+
+    def _run_attempt(self) -> bool:
+        """True if the region has ended; False if it is to go back."""
+        with self._changed:
+            self._is_told_to_go_back = False
+        self._commit()
+        self._transition(ExecutionState.SCHEDULED, ExecutionState.DEPLOYING)
+        deployment = self._deployment()
+        self.executor.deploy(deployment, self._checkpoints.store.folder)
+        self._transition(ExecutionState.INITIALIZING)
+        run_folder = self._folder / "runs" / secrets.token_hex(8)
+        run_folder.mkdir(parents=True)
+        self._previous_epoch = 0
+        try:
+            while self._wait_for_work():
+                if self._run_epoch(run_folder, deployment):
+                    return True
+            return self._job.is_cancelled
+        finally:
+            run_folder.rmdir()
+            forget_run(run_folder.name)
+
+    def _transition(self, *states: ExecutionState) -> None:
+        for vertex in self._executions():
+            for state in states:
+                if not vertex.state.is_terminal:
+                    vertex.current.transition_to(state)
+
+    def _deployment(self) -> JobDeployment:
+        parameters = self._job.config.get(keys.GLOBAL_JOB_PARAMETERS)
+        return JobDeployment(
+            self._job.id_text,
+            without_collections(self._graph),
+            self._job.restarts,
+            parameters or {},
+            state_backend=HeapBackend(tracks_changes=self._job.options.interval_ms is not None),
+            region=self.region,
+        )
+
+    def _wait_for_work(self) -> bool:
+        """False if the job was cancelled, or the region is to go back."""
+        with self._changed:
+            while not self._job.is_cancelled and not self._is_told_to_go_back:
+                wait_ms = self._wait_ms(wall_clock_ms())
+                if wait_ms == 0:
+                    return True
+                self._changed.wait(None if wait_ms is None else wait_ms / 1000)
+        return False
+
+    def _wait_ms(self, now_ms: int) -> int | None:
+        for source in self._sources.values():
+            source.check()
+        if self._must_save_first():
+            return None if self._has_own_checkpoint() else 0
+        has_work = bool(self._requests) or any(source.has_work() for source in self._sources.values())
+        return self._policy.wait_ms(now_ms, has_work, self._coordinator.policy.wake_up_ms(now_ms))
+
+    def _must_save_first(self) -> bool:
+        """True if the restored state of all regions must be saved before any goes on.
+
+        A checkpoint of the job has a part of every region, and what was restored is no part of it.
+        """
+        is_alone = len(self.region) == len(self._graph.vertices)
+        return not is_alone and self._job.options.interval_ms is not None and not self._checkpoints.is_whole
+
+    def _has_own_checkpoint(self) -> bool:
+        return self._coordinator.completed_id != self._checkpoints.restored_id
+
+    # --- an epoch --------------------------------------------------------------------------------------------------
+
+    def _run_epoch(self, run_folder: Path, deployment: JobDeployment) -> bool:
+        """True if the region ended with this epoch."""
+        now_ms = wall_clock_ms()
+        self._policy.epoch_started(now_ms)
+        with self._changed:
+            requests, self._requests = self._requests, []
+        try:
+            return self._run_requested_epoch(run_folder, deployment, requests, now_ms)
+        except BaseException as failure:
+            for request in requests:
+                request.fail(f"the job failed: {failure}")
+            raise
+
+    def _run_requested_epoch(
+        self, run_folder: Path, deployment: JobDeployment, requests: list[Request], now_ms: int
+    ) -> bool:
+        savepoints = [request for request in requests if isinstance(request, SavepointRequest)]
+        stop = next((request for request in savepoints if request.stops_job), None)
+        is_saving_first = self._must_save_first() and not self._has_own_checkpoint()
+        source_rows = [] if is_saving_first else self._plan_sources(stop)
+        is_last = stop is not None or all(source.is_exhausted for source in self._sources.values())
+        is_due = is_saving_first or self._coordinator.policy.is_due(now_ms)
+        is_checkpoint = bool(requests) or is_due or (is_last and self._ends_safely())
+        has_closing = is_checkpoint and is_last and hears_of_checkpoints(self._vertices())
+        epoch = self._checkpoints.next_id()
+        if is_checkpoint:
+            self._coordinator.start(epoch, now_ms, savepoints[0].format_type if savepoints else None)
+        command = self._command(epoch, run_folder, now_ms, is_checkpoint, is_last and not has_closing)
+        result = self._run_command(command, deployment, source_rows)
+        self._complete(epoch, result.acks, requests if is_checkpoint else None)
+        if has_closing:
+            closing = self._command(self._checkpoints.next_id(), run_folder, wall_clock_ms(), is_closing=True)
+            self._run_command(closing, deployment, [])
+        return is_last
+
+    def _ends_safely(self) -> bool:
+        """True if the last epoch is a checkpoint: somebody commits what belongs to it."""
+        return (
+            self._job.options.interval_ms is not None
+            or self._commits.has_committers
+            or (hears_of_checkpoints(self._vertices()) and not self._graph.is_batch)
+        )
+
+    def _command(
+        self,
+        epoch: int,
+        run_folder: Path,
+        now_ms: int,
+        is_checkpoint: bool = False,
+        is_last: bool = False,
+        is_closing: bool = False,
+    ) -> EpochCommand:
+        aborted, self._coordinator.aborted = self._coordinator.aborted, []
+        return EpochCommand(
+            epoch=epoch,
+            run_id=run_folder.name,
+            run_folder=str(run_folder),
+            orders=self._coordinator.orders(),
+            now_ms=now_ms,
+            previous_epoch=self._previous_epoch,
+            restorable_epoch=self._coordinator.completed_id,
+            is_checkpoint=is_checkpoint,
+            completed_checkpoint=self._coordinator.completed_id,
+            aborted_checkpoints=tuple(aborted),
+            is_last=is_last or is_closing,
+            is_closing=is_closing,
+        )
+
+    def _run_command(self, command: EpochCommand, deployment: JobDeployment, source_rows: list[Row]) -> EpochResult:
+        host = TaskHost(deployment, self._checkpoints.store.folder, command)
+        result = run_whole_epoch(self.executor, host, deployment, command, source_rows)
+        if result.failures:
+            raise error_of(result.failures[0], self._job.id_text, self._job.name)
+        expected = sum(vertex.parallelism for vertex in self._vertices())
+        if len(result.acks) != expected:
+            raise JobExecutionError(
+                f"epoch {command.epoch}: {len(result.acks)} of {expected} subtasks acknowledged",
+                self._job.id_text,
+                self._job.name,
+            )
+        return result
+
+    def _plan_sources(self, stop: SavepointRequest | None) -> list[Row]:
+        def planned(source: SourceCoordinator) -> dict[int, SourceAssignment]:
+            if stop is None:
+                return source.plan()
+            return source.end() if stop.drains else {}
+
+        return [
+            Row(vertex, subtask, FROM_DRIVER, 0, 0, assignment.encode())
+            for vertex, source in self._sources.items()
+            for subtask, assignment in planned(source).items()
+        ]
+
+    def _complete(self, epoch: int, acks: list[TaskAck], requests: list[Request] | None) -> None:
+        """The epoch is complete; `requests`: and it is a checkpoint, which these have asked for."""
+        self._previous_epoch = epoch
+        for ack in sorted(acks, key=lambda ack: (ack.vertex, ack.subtask)):
+            self._job.acknowledged(ack)
+            self._add_up(ack.outcome.accumulators)
+            self._output.take(ack.outcome)
+        self._coordinator.policy.epoch_completed()
+        if requests is not None:
+            self._complete_checkpoint(epoch, acks, requests)
+        self._output.show()
+        self._policy.epoch_completed(
+            [ack.outcome.next_processing_time for ack in acks if ack.outcome.next_processing_time is not None]
+        )
+
+    def _add_up(self, accumulators: dict[str, Any]) -> None:
+        for name, accumulator in accumulators.items():
+            if name in self.accumulators:
+                self.accumulators[name].merge(accumulator)
+            else:
+                self.accumulators[name] = accumulator
+
+    def _complete_checkpoint(self, epoch: int, acks: list[TaskAck], requests: list[Request]) -> None:
+        positions = self._current_positions()
+        prepared = self._coordinator.complete(acks, self._by_operator(positions), wall_clock_ms())
+        if prepared is None:
+            for request in requests:
+                request.fail(f"checkpoint {epoch} failed; the job goes on")
+            return
+        # State, positions and accumulators move on together; whatever fails afterwards finds the checkpoint complete.
+        self._positions = positions
+        self._accumulators_then = copy.deepcopy(self.accumulators)
+        self._output.release_held()
+        for vertex, source in self._sources.items():
+            source.checkpoint_complete(positions[vertex])
+        self._uncommitted = prepared
+        self._commit()
+        self._job.checkpoint_completed(self.region, requests)
+
+    def _commit(self) -> None:
+        """Commit what belongs to the last complete checkpoint; after a failure it is tried again."""
+        self._commits.commit(self._uncommitted)
+        self._uncommitted = {}
