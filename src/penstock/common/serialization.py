@@ -114,6 +114,10 @@ class Encoder:
             f"{type(self).__name__} cannot encode; use Encoder.simple_string_encoder() or override encode"
         )
 
+    def of_type(self, type_info: TypeInformation) -> Encoder:
+        """The encoder for elements of a declared type: this one, unless it depends on the type."""
+        return self
+
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
         """One line for each element, looking as `print()` shows it."""
@@ -124,6 +128,9 @@ class _SimpleStringEncoder(Encoder):
     def __init__(self, charset_name: str, type_info: TypeInformation | None = None) -> None:
         self._charset = _known_charset(charset_name)
         self._type_info = type_info
+
+    def of_type(self, type_info: TypeInformation) -> Encoder:
+        return _SimpleStringEncoder(self._charset, type_info)
 
     def encode(self, element: Any, stream: BinaryIO) -> None:
         stream.write(f"{format_value(element, self._type_info)}\n".encode(self._charset))

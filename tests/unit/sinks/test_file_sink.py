@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from datetime import datetime, timezone
@@ -9,8 +10,10 @@ from datetime import datetime, timezone
 import pytest
 from sink_job import SinkJob, hidden_files, visible_files
 
+from penstock.common import Types
 from penstock.common.exceptions import JobExecutionError
 from penstock.common.serialization import Encoder
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import BucketAssigner, FileSink, OutputFileConfig, RollingPolicy
 from penstock.datastream.connectors.part_files import ArrowPartFiles, LocalPartFiles, part_files_at
 
@@ -137,6 +140,16 @@ def test_own_rolling_policy_sees_file_and_element(tmp_path):
 
     SinkJob(rows(tmp_path).with_rolling_policy(BeforeEachThird()).build(), tmp_path).write(8).end()
     assert contents(tmp_path) == [b"0\n1\n2\n", b"3\n4\n5\n", b"6\n7\n"]
+
+
+def test_lines_look_as_print_shows_values_of_the_declared_type(tmp_path):
+    stream = StreamExecutionEnvironment.get_execution_environment().from_collection([1])
+    truths = stream.map(lambda number: (number > 0, None), Types.TUPLE([Types.BOOLEAN(), Types.STRING()]))
+    for declared, expected in ((stream.map(bool), b"(True,None)\n"), (truths, b"(true,null)\n")):
+        encoder = declared.sink_to(rows(tmp_path).build()).transformation.operator.sink.options.encoder
+        line = io.BytesIO()
+        encoder.encode((True, None), line)
+        assert line.getvalue() == expected
 
 
 # --- failures --------------------------------------------------------------------------------------------------------

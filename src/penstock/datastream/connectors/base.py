@@ -11,6 +11,7 @@ from penstock.datastream.functions.sinks import SinkFunction
 from penstock.datastream.functions.sources import SourceContext, SourceFunction
 
 if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
     from penstock.datastream.connectors.sink_v2 import SinkWriter, WriterInitContext
     from penstock.datastream.data_stream import DataStream
 
@@ -44,6 +45,10 @@ class Sink:
         raise UnsupportedFeatureError(
             f"{type(self).__name__} can be described but not run: it has no create_writer(context)"
         )
+
+    def of_type(self, type_info: TypeInformation) -> Sink:
+        """The sink for elements of a declared type: this one, unless it depends on the type."""
+        return self
 
 
 class DeliveryGuarantee(Enum):

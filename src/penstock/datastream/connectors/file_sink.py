@@ -9,6 +9,7 @@ from typing import NoReturn, TypeVar
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.serialization import BulkWriterFactory, Encoder
+from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import DescribedSinkFunction, Sink, StreamTransformer, SupportsPreprocessing
 from penstock.datastream.connectors.file_committer import FileCommitter
 from penstock.datastream.connectors.file_parts import (
@@ -177,6 +178,11 @@ class FileSink(Sink, SupportsWriterState[BucketState], SupportsCommitter[PartFil
     def get_transformer(self) -> StreamTransformer | None:
         """Always None: elements are written as they come."""
         return None
+
+    def of_type(self, type_info: TypeInformation) -> FileSink:
+        """The sink whose text looks as `print()` shows values of this type."""
+        encoder = self.options.encoder
+        return self if encoder is None else FileSink(replace(self.options, encoder=encoder.of_type(type_info)))
 
     def create_writer(self, context: WriterInitContext) -> FileWriter:
         return FileWriter(self.options, context, ())

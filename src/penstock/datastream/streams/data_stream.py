@@ -459,6 +459,8 @@ class DataStream(_Named):
             )
         transformer = sink.get_transformer() if isinstance(sink, SupportsPreprocessing) else None
         stream = self if transformer is None else transformer.apply(self)
+        if stream.transformation.output_type is not None:
+            sink = sink.of_type(stream.transformation.output_type)
         return stream._sink("Writer", d.SinkWriterDescription(sink, isinstance(sink, SupportsCommitter)))
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
