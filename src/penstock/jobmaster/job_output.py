@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -53,6 +54,11 @@ class JobOutput:
         self.collected: dict[str, CollectedValues] = {}
         self.write_lines: Callable[[list[tuple[bool, str]]], None] = write_to_terminal
         """Where printed lines go; each with True for standard error."""
+        self._lock = threading.Lock()
+
+    def show(self, lines: list[tuple[bool, str]]) -> None:
+        with self._lock:  # Lines of two regions must not run into each other.
+            self.write_lines(lines)
 
     def end(self, failure: BaseException | None = None) -> None:
         for values in self.collected.values():
@@ -80,7 +86,7 @@ class RegionOutput:
     def show(self) -> None:
         lines, self._lines = self._lines, []
         try:
-            self._output.write_lines(lines)
+            self._output.show(lines)
         except (OSError, ValueError) as error:
             raise OutputError(f"print: cannot write to the terminal or file it goes to ({error})") from error
         if not self._holds_collected:

@@ -349,7 +349,9 @@ class StreamTask:
             saved = context.operator_state.snapshot()
             if saved:
                 writer.add(operator_id, "operator", ", ".join(saved), encode_state(saved))
-        memory = (self._valve, self._ended, self.is_finished, self.is_closed, self.chain.memory())
+        # A task that was closed before its end, because the job stops with a savepoint, is opened again.
+        is_over = self.is_finished and self.is_closed
+        memory = (self._valve, self._ended, self.is_finished, is_over, self.chain.memory())
         writer.add(self.vertex.head.operator_id, "memory", "task", encode(memory))
 
     def snapshot_written(self, extent: Extent) -> None:
