@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any, Protocol
 
-from penstock.checkpoint.coordinator import CheckpointCoordinator
+from penstock.checkpoint.coordinator import CheckpointCoordinator, CheckpointFailedError
 from penstock.checkpoint.job_checkpoints import JobCheckpoints
 from penstock.checkpoint.options import CheckpointOptions
 from penstock.checkpoint.restoring import RestoredJob
@@ -299,6 +299,8 @@ class RegionRunner:
         command = self._command(epoch, run_folder, now_ms, is_checkpoint, is_last and not has_closing)
         result = self._run_command(command, deployment, source_rows)
         self._complete(epoch, result.acks, requests if is_checkpoint else None)
+        if is_last and is_checkpoint and self._coordinator.completed_id != epoch:
+            raise CheckpointFailedError(f"checkpoint {epoch} failed, and it was the last one: the job cannot end with it")
         if has_closing:
             closing = self._command(self._checkpoints.next_id(), run_folder, wall_clock_ms(), is_closing=True)
             self._run_command(closing, deployment, [])

@@ -121,6 +121,13 @@ class FusedOperator(StreamOperator):
         for part in self.parts:
             part.notify_checkpoint_complete(checkpoint_id)
 
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        for part in self.parts:
+            part.notify_checkpoint_aborted(checkpoint_id)
+
+    def waits_for_checkpoint(self) -> bool:
+        return any(part.waits_for_checkpoint() for part in self.parts)
+
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
         with_timestamps = batch.timestamps is not None
         fused = self._compiled.get(with_timestamps) or self._compile(with_timestamps)
