@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
 from penstock.graph.job_graph import JobGraph, JobVertex
+
+
+REMEMBERED_ATTEMPTS = 16
 
 
 class ExecutionState(Enum):
@@ -48,19 +52,41 @@ class IllegalTransitionError(RuntimeError):
 
 
 @dataclass
+class ExecutionFacts:
+    """What an attempt has reported so far, over all its epochs."""
+
+    host: str | None = None
+    process: int | None = None
+    epochs: int = 0
+    records_in: int = 0
+    records_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    busy_ms: int = 0
+    """Time spent in epochs; the rest it waited."""
+    watermark: int | None = None
+    state_size: int = 0
+
+
+@dataclass
 class Execution:
     """One attempt of one subtask."""
 
     attempt: int
     state: ExecutionState = ExecutionState.CREATED
+    entered_ms: dict[ExecutionState, int] = field(default_factory=dict)
+    """When it entered each state it has been in."""
+    facts: ExecutionFacts = field(default_factory=ExecutionFacts)
 
     def may_become(self, state: ExecutionState) -> bool:
         return state in _LEGAL[self.state]
 
-    def transition_to(self, state: ExecutionState) -> None:
+    def transition_to(self, state: ExecutionState, now_ms: int | None = None) -> None:
         if not self.may_become(state):
             raise IllegalTransitionError(f"an execution cannot go from {self.state.value} to {state.value}")
         self.state = state
+        if now_ms is not None:
+            self.entered_ms[state] = now_ms
 
 
 @dataclass
@@ -70,6 +96,8 @@ class ExecutionVertex:
     job_vertex: JobVertex
     subtask: int
     current: Execution = field(default_factory=lambda: Execution(0))
+    earlier: deque[Execution] = field(default_factory=lambda: deque(maxlen=REMEMBERED_ATTEMPTS))
+    """Attempts that have ended, oldest first."""
 
     @property
     def state(self) -> ExecutionState:
@@ -83,6 +111,7 @@ class ExecutionVertex:
         """Start over after the current attempt has ended."""
         if not self.state.is_terminal:
             raise IllegalTransitionError(f"{self.name} is {self.state.value}: its attempt has not ended")
+        self.earlier.append(self.current)
         self.current = Execution(self.current.attempt + 1)
         return self.current
 
@@ -108,16 +137,16 @@ class ExecutionGraph:
     def vertices(self) -> Iterator[ExecutionVertex]:
         return itertools.chain.from_iterable(each.subtasks for each in self.job_vertices)
 
-    def transition_all(self, *states: ExecutionState) -> None:
+    def transition_all(self, *states: ExecutionState, now_ms: int | None = None) -> None:
         """Take every subtask that has not ended through `states`."""
         for vertex in self.vertices():
             for state in states:
                 if not vertex.state.is_terminal:
-                    vertex.current.transition_to(state)
+                    vertex.current.transition_to(state, now_ms)
 
-    def cancel_all(self) -> None:
+    def cancel_all(self, now_ms: int | None = None) -> None:
         """Every subtask that has not ended becomes CANCELED; one that was never deployed at once, as in Flink."""
         for vertex in self.vertices():
             for state in (ExecutionState.CANCELING, ExecutionState.CANCELED):
                 if vertex.current.may_become(state):
-                    vertex.current.transition_to(state)
+                    vertex.current.transition_to(state, now_ms)

@@ -24,7 +24,7 @@ from penstock.common.exceptions import CheckpointError, ConfigurationError
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
-from penstock.graph.execution_graph import ExecutionGraph, ExecutionState
+from penstock.graph.execution_graph import ExecutionFacts, ExecutionGraph, ExecutionState
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region, pipelined_regions
 from penstock.jobmaster.failure_history import FailureHistory, FailureRecord
@@ -36,6 +36,7 @@ from penstock.jobmaster.restart_strategy import NoRestart, build_restart_strateg
 from penstock.jobmaster.savepoint_requests import CheckpointRequest, Request, SavepointRequest, SavepointWriter
 from penstock.jobmaster.side_by_side import run_side_by_side
 from penstock.jobmaster.stage_executor import StageExecutor
+from penstock.runtime.state.table import Extent
 from penstock.runtime.task_host import TaskAck, wall_clock_ms
 
 _log = logging.getLogger(__name__)
@@ -246,7 +247,7 @@ class JobMaster:
                 store.remove_all()
         with self._changed:
             if self.is_cancelled:
-                self.execution_graph.cancel_all()
+                self.execution_graph.cancel_all(wall_clock_ms())
             self._times.enter(status)
         self.output.end()
 
@@ -274,7 +275,7 @@ class JobMaster:
 
     def _fail(self, failure: BaseException) -> None:
         self._times.enter(JobStatus.FAILED)
-        self.execution_graph.transition_all(ExecutionState.FAILED)
+        self.execution_graph.transition_all(ExecutionState.FAILED, now_ms=wall_clock_ms())
         self._failures.add(failure, wall_clock_ms())
         self.output.end(failure)
 
@@ -323,13 +324,14 @@ class JobMaster:
 
     def acknowledged(self, ack: TaskAck) -> None:
         execution = self.execution_graph.job_vertices[ack.vertex].subtasks[ack.subtask].current
+        add_report(execution.facts, ack)
         if execution.state is ExecutionState.INITIALIZING:
-            execution.transition_to(ExecutionState.RUNNING)
+            execution.transition_to(ExecutionState.RUNNING, ack.started_ms)
             with self._changed:
                 if not self.is_cancelled:
                     self._times.enter(JobStatus.RUNNING)
         if ack.outcome.is_finished and execution.state is ExecutionState.RUNNING:
-            execution.transition_to(ExecutionState.FINISHED)
+            execution.transition_to(ExecutionState.FINISHED, ack.ended_ms)
         for operator_id, reports in ack.outcome.metrics.items():
             self._metrics.add(operator_id, ack.subtask, reports)
 
@@ -354,6 +356,21 @@ class JobMaster:
         elif isinstance(request, SavepointRequest):
             folder = self._checkpoints.store.folder
             self._savepoints.write(request, FoundCheckpoint(metadata, folder, folder.uri))
+
+
+def add_report(facts: ExecutionFacts, ack: TaskAck) -> None:
+    """Add what a subtask has reported on an epoch to what is known of its attempt."""
+    outcome = ack.outcome
+    facts.host, facts.process = ack.host, ack.process
+    facts.epochs += 1
+    facts.records_in += outcome.records_in
+    facts.records_out += outcome.records_out
+    facts.bytes_in += outcome.bytes_in
+    facts.bytes_out += outcome.bytes_out
+    facts.busy_ms += max(0, ack.ended_ms - ack.started_ms)
+    facts.watermark = outcome.watermark
+    if ack.handle is not None:
+        facts.state_size = ack.handle.size if ack.handle.extent is Extent.ALL else facts.state_size + ack.handle.size
 
 
 def _restarts_everything(config: Configuration) -> bool:

@@ -192,7 +192,7 @@ class RegionRunner:
         """Go back to the last complete checkpoint."""
         for vertex in self._executions():
             if not vertex.state.is_terminal:
-                vertex.current.transition_to(ExecutionState.FAILED)
+                vertex.current.transition_to(ExecutionState.FAILED, wall_clock_ms())
             vertex.new_attempt()
         self._coordinator.reset()
         for vertex_id, source in self._sources.items():
@@ -225,7 +225,7 @@ class RegionRunner:
         for vertex in self._executions():
             for state in states:
                 if not vertex.state.is_terminal:
-                    vertex.current.transition_to(state)
+                    vertex.current.transition_to(state, wall_clock_ms())
 
     def _deployment(self) -> JobDeployment:
         parameters = self._job.config.get(keys.GLOBAL_JOB_PARAMETERS)

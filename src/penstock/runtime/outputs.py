@@ -59,6 +59,7 @@ class EdgeTarget:
         self._writers = [ChunkWriter() for _ in self._targets]
         self._sent = [0] * len(self._targets)
         self.records_out = 0
+        self.bytes_out = 0
         self.dealer = build_dealer(edge.partitioner, len(self._targets), target_max_parallelism)
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
@@ -103,6 +104,7 @@ class EdgeTarget:
         if chunk is not None:
             seq = self._sent[target]
             self._sent[target] += 1
+            self.bytes_out += len(chunk)
             self._ready.append(
                 Row(self._edge.target_vertex, self._targets[target], self._edge.index, self._subtask, seq, chunk)
             )

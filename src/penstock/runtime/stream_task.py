@@ -78,6 +78,8 @@ class EpochOutcome:
     metrics: dict[str, dict[str, MetricReport]]
     """By operator id."""
     accumulators: dict[str, Any]
+    bytes_in: int = 0
+    bytes_out: int = 0
 
 
 class StreamTask:
@@ -128,6 +130,7 @@ class StreamTask:
         )
         self._reporters = {operator_id: MetricReporter(each) for operator_id, each in self.chain.contexts.items()}
         self._records_in = 0
+        self._bytes_in = 0
         self._notified = 0
         self._was_touched = False
         self._sorted: SortedInput | None = None
@@ -226,6 +229,7 @@ class StreamTask:
         channel = self._channels[(row.edge, row.channel)]
         self._current = (row.channel, self._upstream_parallelism[row.edge])
         input_index = self._inputs[row.edge]
+        self._bytes_in += len(row.chunk)
         for event in read_chunk(row.chunk):
             if self._sorted is not None:
                 yield from self._gather(self._sorted, event, channel, input_index)
@@ -366,17 +370,21 @@ class StreamTask:
         lines, report.lines = report.lines, []
         collected, report.collected = report.collected, {}
         records_in, self._records_in = self._records_in, 0
+        bytes_in, self._bytes_in = self._bytes_in, 0
+        records_out, bytes_out = self._sent()
         wake_up = [] if self.is_finished else [operator.next_processing_time() for operator in self.chain.operators]
         return EpochOutcome(
             is_finished=self.is_finished,
             next_processing_time=min((time for time in wake_up if time is not None), default=None),
             records_in=records_in,
-            records_out=self._records_out(),
+            records_out=records_out,
             watermark=self._valve.watermark,
             lines=lines,
             collected=collected,
             metrics=self._taken_metrics(),
             accumulators=self._taken_accumulators(),
+            bytes_in=bytes_in,
+            bytes_out=bytes_out,
         )
 
     # Counts go to the driver epoch by epoch and start anew: another process may run the next epoch.
@@ -396,8 +404,10 @@ class StreamTask:
                 accumulator.reset_local()
         return taken
 
-    def _records_out(self) -> int:
-        sent = sum(edge.records_out for edge in self.chain.edges)
-        for edge in self.chain.edges:
-            edge.records_out = 0
+    def _sent(self) -> tuple[int, int]:
+        """Records and bytes that left the task in this epoch."""
+        edges = self.chain.edges
+        sent = sum(edge.records_out for edge in edges), sum(edge.bytes_out for edge in edges)
+        for edge in edges:
+            edge.records_out = edge.bytes_out = 0
         return sent

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
+import platform
 import secrets
 import time
 from collections.abc import Iterable, Iterator
@@ -75,6 +77,8 @@ class TaskAck:
     """Why the snapshot could not be written."""
     snapshot_ms: int = 0
     """How long it took to write the snapshot."""
+    host: str = ""
+    process: int = 0
 
 
 class LostTaskError(PenstockError):
@@ -234,6 +238,8 @@ class TaskHost:
             committables or {},
             snapshot.failure,
             _monotonic_ms() - started_snapshot_ms,
+            platform.node(),
+            os.getpid(),
         )
 
     def _write(self, task: StreamTask, vertex: int, subtask: int, extent: Extent) -> _Snapshot:
