@@ -181,6 +181,19 @@ RECOVER_FROM_LOCAL = (
     .with_deprecated_keys("state.backend.local-recovery")
 )
 STATE_BACKEND = _key("state.backend.type").string_type().default_value("hashmap").with_deprecated_keys("state.backend")
+DISK_LOCAL_DIR = (
+    _key("state.backend.rocksdb.localdir")
+    .string_type()
+    .no_default_value()
+    .with_deprecated_keys("state.backend.forst.local-dir")
+    .with_description("folders on local disks for state that is kept on disk, separated by commas")
+)
+DISK_CACHE_ENTRIES = (
+    _key("penstock.state.disk.cache-entries")
+    .int_type()
+    .default_value(100_000)
+    .with_description("how many entries of a state that is kept on disk a subtask has in memory")
+)
 
 # Failure
 RESTART_STRATEGY = (
