@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
+from penstock.common import config_keys
+from penstock.common.configuration import Configuration
+from penstock.common.exceptions import ConfigurationError
+from penstock.runtime.state.local_folders import new_local_folder
 from penstock.runtime.state.table import StateTable
+from penstock.runtime.timers import TIMER_TABLE_PREFIX
 
 MakeTable = Callable[[str], StateTable]
 """By the table's name."""
+
+_ON_HEAP = ("hashmap", "filesystem", "memory", "jobmanager")
+_ON_DISK = ("rocksdb", "forst")
 
 
 class KeyedBackend(Protocol):
@@ -27,3 +39,72 @@ class HeapBackend:
 
     def tables(self, run_id: str, subtask_name: str, operator_id: str) -> MakeTable:
         return lambda name: StateTable(name, self.tracks_changes)
+
+
+@dataclass(frozen=True)
+class DiskBackend:
+    """State in local files, with the entries used last as Python objects in memory.
+
+    Timers are in memory, as with Flink's HEAP timer service. `folders` are on local disks; none means the temporary
+    folder. `cache_entries` is for each state of each subtask.
+    """
+
+    folders: tuple[str, ...] = ()
+    cache_entries: int = config_keys.DISK_CACHE_ENTRIES.default
+    tracks_changes: bool = True
+
+    def tables(self, run_id: str, subtask_name: str, operator_id: str) -> MakeTable:
+        # Only who keeps state on disk needs these, and LMDB.
+        from penstock.runtime.state.disk_table import DiskStateTable
+        from penstock.runtime.state.entry_store import EntryStore
+
+        purpose = f"{run_id}-{subtask_name}-{operator_id}"
+        parent = self._folder_for(purpose)
+        store = EntryStore(lambda: new_local_folder(parent, purpose))
+
+        def make(name: str) -> StateTable:
+            if name.startswith(TIMER_TABLE_PREFIX):
+                return StateTable(name, self.tracks_changes)
+            return DiskStateTable(name, store, self.cache_entries, self.tracks_changes)
+
+        return make
+
+    def _folder_for(self, purpose: str) -> Path:
+        folders = self.folders or (tempfile.gettempdir(),)
+        return Path(folders[zlib.crc32(purpose.encode()) % len(folders)])
+
+
+def backend_of(configuration: Configuration, tracks_changes: bool = True) -> KeyedBackend:
+    """The state backend that the configuration asks for.
+
+    >>> backend_of(Configuration().set_string("state.backend.type", "hashmap"))
+    HeapBackend(tracks_changes=True)
+    """
+    kind = configuration.get(config_keys.STATE_BACKEND)
+    if kind.lower() in _ON_HEAP:
+        return HeapBackend(tracks_changes)
+    if kind.lower() in _ON_DISK:
+        return DiskBackend(_folders_of(configuration), _cache_entries_of(configuration), tracks_changes)
+    raise ConfigurationError(
+        f"{config_keys.STATE_BACKEND.key} is {kind!r}, and there is no such state backend; use 'hashmap' for state in "
+        f"memory or 'rocksdb' for state on local disks"
+    )
+
+
+def _folders_of(configuration: Configuration) -> tuple[str, ...]:
+    listed = (configuration.get(config_keys.DISK_LOCAL_DIR) or "").replace("file://", "")
+    folders = tuple(folder.strip() for folder in re.split(r"[,:]", listed) if folder.strip())
+    for folder in folders:
+        if not Path(folder).is_absolute():
+            raise ConfigurationError(
+                f"{config_keys.DISK_LOCAL_DIR.key} has {folder!r}, which is not an absolute path; working state needs "
+                f"folders on a local disk"
+            )
+    return folders
+
+
+def _cache_entries_of(configuration: Configuration) -> int:
+    entries: int = configuration.get(config_keys.DISK_CACHE_ENTRIES)
+    if entries < 1:
+        raise ConfigurationError(f"{config_keys.DISK_CACHE_ENTRIES.key} must be positive, got {entries}")
+    return entries

@@ -15,7 +15,8 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.runtime.state import ttl, views
-from penstock.runtime.state.table import VOID_NAMESPACE, Contents, Extent, StateTable
+from penstock.runtime.state.contents import Contents, owned
+from penstock.runtime.state.table import VOID_NAMESPACE, Extent, StateTable
 
 _NO_KEY = object()
 
@@ -50,14 +51,25 @@ class KeyedStateBackend:
                 f"operator '{self.operator_name}': state '{descriptor.name}' is a {type(known).__name__} already and "
                 f"cannot also be a {type(descriptor).__name__}; give each state a name of its own"
             )
-        make = (_STATE_VIEWS if descriptor.ttl_config is None else _TTL_VIEWS).get(type(descriptor))
+        make = (_TTL_VIEWS if _expires(descriptor) else _STATE_VIEWS).get(type(descriptor))
         if make is None:
             raise StateAccessError(
                 f"operator '{self.operator_name}': {type(descriptor).__name__} is not a keyed state descriptor; use "
                 f"ValueStateDescriptor, ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor or "
                 f"AggregatingStateDescriptor"
             )
-        return make(self, self.table(descriptor.name), descriptor, namespace)
+        return make(self, self._table_for(descriptor), descriptor, namespace)
+
+    def _table_for(self, descriptor: StateDescriptor) -> StateTable:
+        table = self.table(descriptor.name)
+        if isinstance(descriptor, MapStateDescriptor):
+            table.hold_maps()
+        elif table.has_maps:
+            raise StateAccessError(
+                f"operator '{self.operator_name}': state '{descriptor.name}' was saved as map state and cannot be read "
+                f"as {type(descriptor).__name__}; give the new state a name of its own"
+            )
+        return table
 
     def merge_namespaces(self, descriptor: StateDescriptor, target: Hashable, sources: Iterable[Hashable]) -> None:
         """Move the state of the current key from `sources` into `target` (list, reducing and aggregating state)."""
@@ -106,18 +118,34 @@ class KeyedStateBackend:
     def _drop_expired(self) -> None:
         """What nobody reads is never found expired on access: full snapshots clear it away."""
         for name, descriptor in self._descriptors.items():
-            if descriptor.ttl_config is not None:
-                ttl.drop_expired(self.tables[name], descriptor, self.clock())
+            if descriptor.ttl_config is not None and _expires(descriptor):
+                cleanup = descriptor.ttl_config.get_cleanup_strategies()
+                if cleanup.in_full_snapshot() or cleanup.is_cleanup_in_background():
+                    ttl.drop_expired(self.tables[name], descriptor, self.clock())
 
-    def restore(self, name: str, contents: Contents, owns_key: Callable[[Any], bool] | None = None) -> None:
-        """Apply a part of a snapshot; `owns_key` picks this subtask's share after a change of parallelism."""
+    def restore(
+        self,
+        name: str,
+        contents: Contents,
+        owns_key: Callable[[Any], bool] | None = None,
+        extent: Extent = Extent.CHANGES,
+    ) -> None:
+        """Apply a part of a snapshot; `owns_key` picks this subtask's share after a change of parallelism.
+
+        `extent` is that of the snapshot. What is not part of a base counts as changed since the base.
+        """
         if owns_key is not None:
-            shares = {
-                namespace: {key: value for key, value in keys.items() if owns_key(key)}
-                for namespace, keys in contents.items()
-            }
-            contents = {namespace: keys for namespace, keys in shares.items() if keys}
-        self.table(name).load(contents)
+            contents = owned(contents, owns_key)
+        self.table(name).load(contents, extent)
+
+    def dispose(self) -> None:
+        """State is not needed any more, nor what it keeps outside of memory."""
+        for table in self.tables.values():
+            table.dispose()
+
+
+def _expires(descriptor: StateDescriptor) -> bool:
+    return descriptor.ttl_config is not None and descriptor.ttl_config.is_enabled()
 
 
 _STATE_VIEWS: dict[type, Callable[..., Any]] = {

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import enum
+import itertools
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Final
+
+from penstock.runtime.state.contents import Contents, WholeMap, has_partial_maps
 
 
 class _Void:
@@ -31,9 +34,6 @@ class _Removed:
 VOID_NAMESPACE: Final = _Void()
 REMOVED: Final = _Removed()
 
-Contents = dict[Hashable, dict[Any, Any]]
-"""Namespace -> key -> value. In a delta, `REMOVED` in the place of a value says that the entry is gone."""
-
 
 class Extent(enum.Enum):
     """How much of a table a snapshot holds."""
@@ -44,6 +44,10 @@ class Extent(enum.Enum):
     """What changed since the last base: takes the place of all deltas since then."""
     CHANGES = "changes"
     """What changed since the last snapshot."""
+
+
+_BLOCK_ENTRIES = 50_000
+"""How many entries of a large table are written at a time: their bytes are in memory as well."""
 
 
 class Untracked:
@@ -78,7 +82,11 @@ class StateTable:
         """A `Contents`, or what behaves like one; operators may work on it directly if they keep `changed` right."""
         self.changed: Any = defaultdict(set) if tracks_changes else Untracked()
         """Namespace -> keys written or removed since the last snapshot."""
+        self.has_maps = False
+        """True if the values are maps, for sure."""
+        self._tracks_changes = tracks_changes
         self._since_base: defaultdict[Hashable, set[Any]] = defaultdict(set)
+        self._round: Iterator[tuple[Hashable, Any, Any]] = iter(())
 
     def get(self, namespace: Hashable, key: Any, default: Any = None) -> Any:
         keys = self.entries.get(namespace)
@@ -116,18 +124,42 @@ class StateTable:
         return sum(map(len, self.entries.values()))
 
     def all_entries(self) -> Iterator[tuple[Hashable, Any, Any]]:
-        """(namespace, key, value) of every entry."""
-        for namespace, keys in self.entries.items():
-            for key, value in keys.items():
-                yield namespace, key, value
+        """(namespace, key, value) of every entry. The table may change meanwhile."""
+        for namespace in list(self.entries):
+            for key in self.keys(namespace):
+                if self.contains(namespace, key):
+                    yield namespace, key, self.entries[namespace][key]
+
+    def some_entries(self, number: int) -> list[tuple[Hashable, Any, Any]]:
+        """The next few entries, from where the last call left off; in the end round by round all of them."""
+        found = list(itertools.islice(self._round, number))
+        if len(found) < number:
+            self._round = self.all_entries()
+        return found
+
+    # --- maps ------------------------------------------------------------------------------------------------------
+
+    def hold_maps(self) -> None:
+        """From now on the values are maps, and change entry by entry."""
+        self.has_maps = True
+
+    def items_of(self, held: Any) -> Iterable[tuple[Any, Any]]:
+        """The items of a map that this table holds; the map may change meanwhile."""
+        return list(held.items())
 
     # --- snapshots -------------------------------------------------------------------------------------------------
 
     def blocks(self, extent: Extent) -> Iterator[Contents]:
         """The entries of a snapshot in one part or several; valid until the table changes."""
         contents = self.entries if extent is Extent.ALL else self._changes(extent)
-        if contents:
-            yield contents
+        if sum(map(len, contents.values())) <= _BLOCK_ENTRIES:
+            if contents:
+                yield contents
+            return
+        for namespace, keys in contents.items():
+            items = iter(keys.items())
+            while part := dict(itertools.islice(items, _BLOCK_ENTRIES)):
+                yield {namespace: part}
 
     def _changes(self, extent: Extent) -> Contents:
         changed: dict[Hashable, set[Any]] = self.changed
@@ -154,12 +186,38 @@ class StateTable:
         self.changed.clear()
         self._since_base.clear()
 
-    def load(self, contents: Contents) -> None:
-        """Apply a block of a snapshot on top of what is there, without counting it as a change."""
+    def load(self, contents: Contents, extent: Extent = Extent.CHANGES) -> None:
+        """Apply a part of a snapshot on top of what is there; it is no change since the last snapshot.
+
+        Unless it is part of a base (`extent` ALL), it is a change since the base.
+        """
+        self.has_maps = self.has_maps or has_partial_maps(contents)
         for namespace, saved in contents.items():
             held = self.entries.setdefault(namespace, {})
-            held.update(saved)
+            if has_partial_maps(contents):
+                _add_parts(held, saved)
+            else:
+                held.update(saved)
             for key in [key for key, value in saved.items() if value is REMOVED]:
-                del held[key]
+                held.pop(key, None)
             if not held:
                 del self.entries[namespace]
+            if extent is not Extent.ALL and self._tracks_changes:
+                self._since_base[namespace].update(saved)
+
+    def dispose(self) -> None:
+        """The table is not needed any more, nor what it keeps outside of memory."""
+
+
+def _add_parts(held: dict[Any, Any], parts: Mapping[Any, Any]) -> None:
+    for key, part in parts.items():
+        if part is REMOVED:
+            continue
+        whole = {} if type(part) is WholeMap else held.get(key, {})
+        whole.update(part)
+        for map_key in [map_key for map_key, value in part.items() if value is REMOVED]:
+            del whole[map_key]
+        if whole:
+            held[key] = whole
+        else:
+            held.pop(key, None)

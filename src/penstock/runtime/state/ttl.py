@@ -1,6 +1,7 @@
 """State that expires: each value, list element or map entry is kept with the time it was last written or read.
 
-What has expired is removed when it is met, and with every full snapshot. Time is processing time, as in Flink.
+What has expired is removed when it is met. Unless cleanup in the background is off, every access also looks at a few
+other entries, and a full snapshot at all of them. Time is processing time, as in Flink.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, StateTtlConfig
+from penstock.datastream.state_ttl import TtlCleanup
 from penstock.runtime.state.table import StateTable
 from penstock.runtime.state.views import (
     HeapAggregatingState,
@@ -17,6 +19,7 @@ from penstock.runtime.state.views import (
     HeapMapState,
     HeapReducingState,
     HeapValueState,
+    KeyContext,
     StateView,
 )
 
@@ -53,9 +56,37 @@ class _Expiry:
         return value, self.now_ms
 
 
+_LOOKED_AT = 5
+"""Entries that each access looks at if cleanup by compaction is chosen: there is none here, and it needs no number."""
+
+
+def looked_at_per_access(cleanup: TtlCleanup) -> int:
+    """How many other entries an access to state looks at, to remove them if they have expired."""
+    incremental = cleanup.get_incremental_cleanup_strategy()
+    if incremental is not None:
+        return incremental.get_cleanup_size()
+    return 0 if cleanup.get_rocksdb_compact_filter_cleanup_strategy() is None else _LOOKED_AT
+
+
 class _TtlView(StateView):
+    def __init__(
+        self, backend: KeyContext, table: StateTable, descriptor: StateDescriptor, namespace: Hashable
+    ) -> None:
+        super().__init__(backend, table, descriptor, namespace)
+        config = cast(StateTtlConfig, descriptor.ttl_config)
+        self._looks_at = looked_at_per_access(config.get_cleanup_strategies())
+
     def _expiry(self) -> _Expiry:
-        return _Expiry.of(self._descriptor, self._backend.clock())
+        expiry = _Expiry.of(self._descriptor, self._backend.clock())
+        if self._looks_at:
+            self._clean_up_others(expiry)
+        return expiry
+
+    def _clean_up_others(self, expiry: _Expiry) -> None:
+        current = self._backend.key()
+        for namespace, key, stored in self._table.some_entries(self._looks_at):
+            if key != current:
+                _drop_expired_parts(self._table, namespace, key, stored, self._descriptor, expiry)
 
 
 class _TtlWhole(_TtlView):
@@ -120,12 +151,8 @@ class TtlListState(_TtlView, HeapListState[V]):
 class TtlMapState(_TtlView, HeapMapState[K, V]):
     """Each entry expires by itself."""
 
-    def _map(self) -> dict[K, V]:
-        expiry = self._expiry()
-        return {key: each[0] for key, each in self._stored().items() if self._is_shown(expiry, each)}
-
     def get(self, key: K) -> V | None:
-        expiry, stored = self._expiry(), self._stored()
+        expiry, stored = self._expiry(), self._map()
         stamped = stored.get(key)
         if stamped is None:
             return None
@@ -133,24 +160,26 @@ class TtlMapState(_TtlView, HeapMapState[K, V]):
             self.remove(key)
             return cast(V, stamped[0]) if expiry.shows_expired else None
         if expiry.refreshes_on_read:
-            self._put({**stored, key: expiry.stamp(stamped[0])})
+            stored[key] = expiry.stamp(stamped[0])
+            self._put(stored)
         return cast(V, stamped[0])
 
     def put_all(self, dict_value: Any) -> None:
-        expiry, stored = self._expiry(), self._stored()
-        stored.update({key: expiry.stamp(value) for key, value in dict(dict_value).items()})
-        self._put(stored)
+        expiry = self._expiry()
+        super().put_all({key: expiry.stamp(value) for key, value in dict(dict_value).items()})
 
-    def remove(self, key: K) -> None:
-        stored = self._stored()
-        if stored.pop(key, None) is not None:
-            if stored:
-                self._put(stored)
-            else:
-                self.clear()
+    def contains(self, key: K) -> bool:
+        stamped = self._map().get(key)
+        return stamped is not None and self._is_shown(self._expiry(), stamped)
 
-    def _stored(self) -> dict[K, Stamped]:
-        return self._get() or {}
+    def items(self) -> Any:
+        expiry = self._expiry()
+        items = self._table.items_of(self._map())
+        shown = ((key, stamped[0]) for key, stamped in items if self._is_shown(expiry, stamped))
+        return list(shown) if isinstance(items, list) else shown
+
+    def is_empty(self) -> bool:
+        return next(iter(self.items()), None) is None
 
     def _is_shown(self, expiry: _Expiry, stamped: Stamped) -> bool:
         return expiry.shows_expired or not expiry.is_expired(stamped)
@@ -159,15 +188,31 @@ class TtlMapState(_TtlView, HeapMapState[K, V]):
 def drop_expired(table: StateTable, descriptor: StateDescriptor, now_ms: int) -> None:
     """Remove what has expired from a table of stamped values, read or not."""
     expiry = _Expiry.of(descriptor, now_ms)
-    for namespace, key, stored in list(table.all_entries()):
-        left: Any
-        if isinstance(descriptor, ListStateDescriptor):
-            left = [each for each in stored if not expiry.is_expired(each)]
-        elif isinstance(descriptor, MapStateDescriptor):
-            left = {name: each for name, each in stored.items() if not expiry.is_expired(each)}
-        else:
-            left = None if expiry.is_expired(stored) else stored
-        if not left:
-            table.remove(namespace, key)
-        elif left != stored:
+    for namespace, key, stored in table.all_entries():
+        _drop_expired_parts(table, namespace, key, stored, descriptor, expiry)
+
+
+def _drop_expired_parts(
+    table: StateTable, namespace: Hashable, key: Any, stored: Any, descriptor: StateDescriptor, expiry: _Expiry
+) -> None:
+    if isinstance(descriptor, MapStateDescriptor):
+        _drop_expired_entries(table, namespace, key, stored, expiry)
+        return
+    if isinstance(descriptor, ListStateDescriptor):
+        left = [each for each in stored if not expiry.is_expired(each)]
+        if left and len(left) < len(stored):
             table.put(namespace, key, left)
+    else:
+        left = [] if expiry.is_expired(stored) else stored
+    if not left:
+        table.remove(namespace, key)
+
+
+def _drop_expired_entries(table: StateTable, namespace: Hashable, key: Any, stored: Any, expiry: _Expiry) -> None:
+    expired = [name for name, stamped in table.items_of(stored) if expiry.is_expired(stamped)]
+    for name in expired:
+        del stored[name]
+    if not stored:
+        table.remove(namespace, key)
+    elif expired:
+        table.put(namespace, key, stored)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Protocol, TypeVar, cast
 
 from penstock.datastream.functions import AggregateFunction, ReduceFunction
@@ -140,11 +140,13 @@ class HeapAggregatingState(MergeableView, AggregatingState[Any, Any]):
 
 
 class HeapMapState(StateView, MapState[K, V]):
-    def _map(self) -> dict[K, V]:
-        return self._get() or {}
+    def _map(self) -> Any:
+        """The map of the current key, as the table holds it; a new one if there is none."""
+        found = self._get()
+        return {} if found is None else found
 
     def get(self, key: K) -> V | None:
-        return self._map().get(key)
+        return cast("V | None", self._map().get(key))
 
     def put(self, key: K, value: V) -> None:
         self.put_all([(key, value)])
@@ -166,15 +168,15 @@ class HeapMapState(StateView, MapState[K, V]):
     def contains(self, key: K) -> bool:
         return key in self._map()
 
-    # The views are copies, so that a loop over them may change the state.
+    # A loop over these may change the state.
     def items(self) -> Any:
-        return list(self._map().items())
+        return self._table.items_of(self._map())
 
     def keys(self) -> Any:
-        return list(self._map())
+        return _column(self.items(), 0)
 
     def values(self) -> Any:
-        return list(self._map().values())
+        return _column(self.items(), 1)
 
     def is_empty(self) -> bool:
         return not self._map()
@@ -193,3 +195,9 @@ class HeapMapState(StateView, MapState[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         return iter(self.keys())
+
+
+def _column(items: Iterable[tuple[Any, Any]], number: int) -> Iterable[Any]:
+    """Keys or values of items; of those that need not all be in memory, one after the other."""
+    column = (item[number] for item in items)
+    return list(column) if isinstance(items, list) else column

@@ -1,0 +1,123 @@
+"""What a part of a snapshot of a state table holds: objects, parts of maps, or entries that are bytes still."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any
+
+from penstock.runtime.state.codec import decode_state, encode_state
+
+Contents = Mapping[Hashable, Mapping[Any, Any]]
+"""Namespace -> key -> value. In a delta, `REMOVED` in the place of a value says that the entry is gone."""
+
+_SIZES = struct.Struct("<II")
+
+
+class PartialMaps(dict[Hashable, Mapping[Any, Any]]):
+    """Contents of a map state whose values are parts of maps: they are added to the maps that are there.
+
+    `REMOVED` stands for a map, or for an entry of one, that is gone; a `WholeMap` takes the place of what is there.
+    """
+
+
+class WholeMap(dict[Any, Any]):
+    """Among parts of maps, one that is to be all of the map."""
+
+
+def dump(value: Any) -> bytes:
+    return encode_state(value)
+
+
+def load(content: bytes) -> Any:
+    try:
+        return pickle.loads(content)
+    except AttributeError:  # A class of the script, written where the script ran and read where it did not.
+        return decode_state(content)
+
+
+def pack(name: bytes, value: bytes) -> bytes:
+    """An entry; several of them are put one after the other."""
+    return _SIZES.pack(len(name), len(value)) + name + value
+
+
+def unpack(entries: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The (name, value) of each entry."""
+    at = 0
+    while at < len(entries):
+        name, value = _SIZES.unpack_from(entries, at)
+        start = at + _SIZES.size
+        at = start + name + value
+        yield entries[start : start + name], entries[start + name : at]
+
+
+def has_one(entries: bytes, name: bytes) -> bool:
+    """True if there is one entry, and it is called `name`."""
+    name_size, value_size = _SIZES.unpack_from(entries)
+    end = _SIZES.size + name_size
+    return len(entries) == end + value_size and entries[_SIZES.size : end] == name
+
+
+class EncodedEntries(Mapping[Hashable, Mapping[Any, Any]]):
+    """Contents as they lie in a store: neither who writes them nor who moves them on need know what the values are.
+
+    To everybody else they are contents like others, decoded when read. The name of an entry is its key.
+    """
+
+    def __init__(self, entries: dict[Hashable, bytes]) -> None:
+        self.entries = entries
+        """Namespace -> packed entries."""
+
+    def __getitem__(self, namespace: Hashable) -> dict[Any, Any]:
+        return {load(name): load(value) for name, value in unpack(self.entries[namespace])}
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.entries,)
+
+    def key_of(self, name: Any) -> Any:
+        return name
+
+    def owned(self, owns_key: Callable[[Any], bool]) -> EncodedEntries:
+        kept = {
+            namespace: b"".join(
+                pack(name, value) for name, value in unpack(entries) if owns_key(self.key_of(load(name)))
+            )
+            for namespace, entries in self.entries.items()
+        }
+        return type(self)({namespace: entries for namespace, entries in kept.items() if entries})
+
+
+class EncodedMapEntries(EncodedEntries):
+    """Entries of maps: the name of one is (key, key in the map). A map may lie in several such parts."""
+
+    def __getitem__(self, namespace: Hashable) -> dict[Any, Any]:
+        maps: dict[Any, dict[Any, Any]] = {}
+        for name, value in unpack(self.entries[namespace]):
+            key, map_key = load(name)
+            maps.setdefault(key, {})[map_key] = load(value)
+        return maps
+
+    def key_of(self, name: Any) -> Any:
+        return name[0]
+
+
+def owned(contents: Contents, owns_key: Callable[[Any], bool]) -> Contents:
+    """The part of `contents` that belongs to the keys that `owns_key` is True for."""
+    if isinstance(contents, EncodedEntries):
+        return contents.owned(owns_key)
+    kept = {
+        namespace: {key: value for key, value in keys.items() if owns_key(key)} for namespace, keys in contents.items()
+    }
+    kind = PartialMaps if isinstance(contents, PartialMaps) else dict
+    return kind({namespace: keys for namespace, keys in kept.items() if keys})
+
+
+def has_partial_maps(contents: Contents) -> bool:
+    return isinstance(contents, (PartialMaps, EncodedMapEntries))

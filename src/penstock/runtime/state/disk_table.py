@@ -1,0 +1,254 @@
+"""A state table for state larger than memory: a bounded number of live objects, the others in a local file."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any
+
+from penstock.common.exceptions import StateAccessError
+from penstock.runtime.state.change_journal import ChangedNames
+from penstock.runtime.state.contents import (
+    Contents,
+    EncodedEntries,
+    EncodedMapEntries,
+    PartialMaps,
+    WholeMap,
+    has_partial_maps,
+    pack,
+)
+from penstock.runtime.state.entry_store import EntryStore
+from penstock.runtime.state.live_entries import ABSENT, DirectEntries, LiveEntries, LiveKeys
+from penstock.runtime.state.live_maps import LiveMaps, MapPage
+from penstock.runtime.state.table import REMOVED, Extent, StateTable
+
+_BLOCK_BYTES = 1 << 20
+_BLOCK_ENTRIES = 10_000
+
+
+class DiskStateTable(StateTable):
+    """Does what `StateTable` does. At most about `capacity` entries are in memory, those used last.
+
+    An object that was got from here may be changed in place only if it is put back, or marked in `changed`, before
+    many others are used; otherwise the change may be lost.
+    """
+
+    def __init__(self, name: str, store: EntryStore, capacity: int, tracks_changes: bool = True) -> None:
+        super().__init__(name, tracks_changes)
+        self._store = store
+        self._capacity = capacity
+        self._live = LiveEntries(store, capacity, LiveKeys, self._when_full)
+        self.entries = DirectEntries(lambda: self._live)
+        self._changed_since_base = ChangedNames(store)
+        if tracks_changes:
+            self.changed = ChangedNames(store)
+
+    # --- entries ---------------------------------------------------------------------------------------------------
+
+    def get(self, namespace: Hashable, key: Any, default: Any = None) -> Any:
+        keys = self._live.namespaces.get(namespace)
+        return default if keys is None else keys.get(key, default)
+
+    def contains(self, namespace: Hashable, key: Any) -> bool:
+        keys = self._live.namespaces.get(namespace)
+        return keys is not None and key in keys
+
+    def put(self, namespace: Hashable, key: Any, value: Any) -> None:
+        self._live.keys_of(namespace).store(key, value)
+        if not self.has_maps:
+            self.changed[namespace].add(key)
+
+    def remove(self, namespace: Hashable, key: Any) -> None:
+        keys = self._live.namespaces.get(namespace)
+        if keys is None or not keys.remove(key):
+            return
+        if not keys:
+            self._live.drop(namespace)
+        if not self.has_maps:
+            self.changed[namespace].add(key)
+
+    def keys(self, namespace: Hashable) -> list[Any]:
+        return list(self._live.namespaces.get(namespace, ()))
+
+    def clear(self) -> None:
+        for namespace in list(self._live.namespaces):
+            self._live.drop(namespace)
+        self.forget_changes()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._live.namespaces.values()))
+
+    def all_entries(self) -> Iterator[tuple[Hashable, Any, Any]]:
+        for namespace, keys in list(self._live.namespaces.items()):
+            for key, value in keys.entries():
+                yield namespace, key, value
+
+    # --- maps ------------------------------------------------------------------------------------------------------
+
+    def hold_maps(self) -> None:
+        if self.has_maps:
+            return
+        before, self.has_maps = self._live, True
+        self._live = LiveEntries(self._store, self._capacity, self._new_maps, self._when_full)
+        for namespace, keys in before.namespaces.items():
+            for key, value in keys.entries():
+                self._maps_of(namespace).install(key, self._checked_map(value))
+            keys.drop()
+        if self._tracks_changes:
+            self.changed = self._renamed(self.changed)
+            self._changed_since_base = self._renamed(self._changed_since_base)
+
+    def _checked_map(self, value: Any) -> Mapping[Any, Any]:
+        if not isinstance(value, Mapping):
+            raise StateAccessError(
+                f"state '{self.name}' was restored with values of type {type(value).__name__} and cannot be map state; "
+                f"give the map state another name"
+            )
+        return value
+
+    def _renamed(self, changed: ChangedNames) -> ChangedNames:
+        """Changed keys as the names of maps that changed as a whole."""
+        renamed = ChangedNames(self._store)
+        for namespace, keys in changed.parts():
+            renamed[namespace].update((key,) for key in keys)
+            renamed.spill(self._capacity)
+        changed.clear()
+        return renamed
+
+    def _new_maps(self, entries: LiveEntries, namespace: Hashable) -> LiveKeys:
+        return LiveMaps(entries, namespace, self._note)
+
+    def _note(self, namespace: Hashable, what: Any) -> None:
+        self.changed[namespace].add(what)
+
+    def _maps_of(self, namespace: Hashable) -> LiveMaps:
+        maps = self._live.keys_of(namespace)
+        assert isinstance(maps, LiveMaps)
+        return maps
+
+    def items_of(self, held: Any) -> Iterable[tuple[Any, Any]]:
+        return held.entries() if isinstance(held, MapPage) else super().items_of(held)
+
+    # --- snapshots -------------------------------------------------------------------------------------------------
+
+    def blocks(self, extent: Extent) -> Iterator[Contents]:
+        if extent is Extent.ALL:
+            yield from self._stored_blocks() if self._live.is_stored() else self._live_blocks()
+            return
+        since_base = self._changed_since_base.parts() if extent is Extent.SINCE_BASE else iter(())
+        for namespace, names in itertools.chain(since_base, self.changed.parts()):
+            yield from self._map_blocks(namespace, names) if self.has_maps else self._key_blocks(namespace, names)
+
+    def _live_blocks(self) -> Iterator[Contents]:
+        """Everything, if it is in memory."""
+        contents = {
+            namespace: {key: self._plain(value) for key, value in keys.entries()}
+            for namespace, keys in self._live.namespaces.items()
+        }
+        if contents:
+            yield contents
+
+    def _plain(self, value: Any) -> Any:
+        return dict(value.entries()) if isinstance(value, MapPage) else value
+
+    def _stored_blocks(self) -> Iterator[Contents]:
+        """Everything, as it is in the store."""
+        self._live.write_back()
+        kind = EncodedMapEntries if self.has_maps else EncodedEntries
+        waiting: dict[Hashable, bytes] = {}
+        size = 0
+        for namespace, keys in self._live.namespaces.items():
+            for found in keys.scan():
+                packed = b"".join(pack(entry.name, entry.value) for entry in found)
+                waiting[namespace] = waiting.get(namespace, b"") + packed
+                size += len(packed)
+                if size >= _BLOCK_BYTES:
+                    yield kind(waiting)
+                    waiting, size = {}, 0
+        if waiting:
+            yield kind(waiting)
+
+    # Objects must not become live for a snapshot: others would be written and dropped for that, while it goes on.
+
+    def _key_blocks(self, namespace: Hashable, names: list[Any]) -> Iterator[Contents]:
+        keys = self._live.namespaces.get(namespace)
+        found = [(key, ABSENT if keys is None else keys.peek(key)) for key in names]
+        yield {namespace: {key: REMOVED if value is ABSENT else value for key, value in found}}
+
+    def _map_blocks(self, namespace: Hashable, names: list[Any]) -> Iterator[Contents]:
+        maps = self._live.namespaces.get(namespace)
+        parts: dict[Any, Any] = {}
+        for key, *map_keys in names:
+            for map_key in map_keys:
+                value = maps.peek_value(key, map_key) if isinstance(maps, LiveMaps) else ABSENT
+                parts.setdefault(key, {})[map_key] = REMOVED if value is ABSENT else value
+        if parts:
+            yield PartialMaps({namespace: parts})
+        for name in names:
+            if len(name) == 1:
+                yield from self._whole_map(namespace, name[0], maps)
+
+    def _whole_map(self, namespace: Hashable, key: Any, maps: LiveKeys | None) -> Iterator[Contents]:
+        items = maps.entries_of(key) if isinstance(maps, LiveMaps) else iter(())
+        first = WholeMap(itertools.islice(items, _BLOCK_ENTRIES))
+        yield PartialMaps({namespace: {key: first if first else REMOVED}})
+        while part := dict(itertools.islice(items, _BLOCK_ENTRIES)):
+            yield PartialMaps({namespace: {key: part}})
+
+    def snapshot_written(self, extent: Extent) -> None:
+        if extent is Extent.ALL:
+            self._changed_since_base.clear()
+            self.changed.clear()
+        elif self.changed:
+            self._changed_since_base.take_over(self.changed, self._capacity)
+
+    def forget_changes(self) -> None:
+        self.changed.clear()
+        self._changed_since_base.clear()
+
+    def load(self, contents: Contents, extent: Extent = Extent.CHANGES) -> None:
+        if has_partial_maps(contents):
+            self.hold_maps()
+        if isinstance(contents, EncodedEntries) and isinstance(contents, EncodedMapEntries) == self.has_maps:
+            for namespace, entries in contents.entries.items():
+                self._live.keys_of(namespace).load_encoded(entries)
+        else:
+            for namespace, saved in contents.items():
+                self._load(namespace, saved, has_partial_maps(contents))
+        if extent is not Extent.ALL and self._tracks_changes:
+            for namespace, saved in contents.items():
+                self._changed_since_base[namespace].update(self._names_of(saved, has_partial_maps(contents)))
+            self._changed_since_base.spill(self._capacity)
+
+    def _load(self, namespace: Hashable, saved: Mapping[Any, Any], are_parts: bool) -> None:
+        keys = self._live.keys_of(namespace)
+        for key, value in saved.items():
+            if value is REMOVED:
+                keys.discard(key)
+            elif not isinstance(keys, LiveMaps):
+                keys.store(key, value)
+            elif are_parts and type(value) is not WholeMap:
+                keys.merge(key, {name: ABSENT if each is REMOVED else each for name, each in value.items()})
+            else:
+                keys.install(key, self._checked_map(value))
+        if not keys:
+            self._live.drop(namespace)
+
+    def _names_of(self, saved: Mapping[Any, Any], are_parts: bool) -> Iterator[Any]:
+        """The names under which loaded entries count as changed."""
+        for key, value in saved.items():
+            if not self.has_maps:
+                yield key
+            elif not are_parts or value is REMOVED or type(value) is WholeMap:
+                yield (key,)
+            else:
+                yield from ((key, map_key) for map_key in value)
+
+    # --- room ------------------------------------------------------------------------------------------------------
+
+    def _when_full(self) -> None:
+        if self._tracks_changes:
+            self.changed.spill(self._capacity)
+
+    def dispose(self) -> None:
+        self._store.close()

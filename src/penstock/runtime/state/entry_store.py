@@ -1,0 +1,213 @@
+"""Entries of state in a local file, for state that memory cannot hold: an LMDB environment.
+
+It is working memory, not a copy for recovery: nothing is forced to the disk, and the file goes with its task. An entry
+has a name (its key), a value, and an address by which it is found: a prefix and a hash of the name. Entries whose
+hashes agree share an address.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import shutil
+import struct
+import weakref
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from penstock.common.exceptions import PenstockError
+from penstock.runtime.state.contents import has_one, load, pack, unpack
+
+_PREFIX = struct.Struct(">I")
+_FIRST_MAP_SIZE = 1 << 30
+_TRANSACTION_ENTRIES = 10_000
+"""Pages that a transaction changes are in memory until its end, and every entry may be on a page of its own."""
+SCAN_ENTRIES = 1_000
+
+
+class Write(NamedTuple):
+    """An entry as it is to be; it is gone if `value` is None."""
+
+    address: bytes
+    name: Any
+    encoded_name: bytes
+    value: bytes | None
+
+
+class Found(NamedTuple):
+    """An entry of the store."""
+
+    address: bytes
+    name: bytes
+    value: bytes
+
+
+class LocalStateError(PenstockError):
+    """Working state could not be written to the local disk or read from it."""
+
+
+class EntryStore:
+    """The store of one operator in one subtask. There is no file until something is written."""
+
+    def __init__(self, make_folder: Callable[[], Path]) -> None:
+        self._make_folder = make_folder
+        self._folder: Path | None = None
+        self._environment: Any = None
+        self._reading: Any = None
+        self.version = 0
+        """Changes with every change of the store."""
+        self._prefixes = itertools.count(1)
+        self._remove: Callable[[], Any] = lambda: None
+
+    def new_prefix(self) -> bytes:
+        """What the addresses of a group of entries begin with."""
+        return _PREFIX.pack(next(self._prefixes))
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def get(self, address: bytes, name: Any) -> bytes | None:
+        """The value of an entry."""
+        entries = None if self._environment is None else self._transaction().get(address)
+        if entries is not None:
+            for found, value in unpack(entries):
+                if load(found) == name:
+                    return value
+        return None
+
+    def scan(self, prefix: bytes, limit: int = SCAN_ENTRIES) -> Iterator[list[Found]]:
+        """The entries whose addresses begin with `prefix`, in lists of `limit` or a few more.
+
+        The store may change meanwhile; each list is what is there when it is given.
+        """
+        start = prefix
+        while self._environment is not None:
+            found = self._entries_from(start, prefix, limit)
+            if found:
+                yield found
+            if len(found) < limit:
+                return
+            start = found[-1].address + b"\0"
+
+    def _entries_from(self, start: bytes, prefix: bytes, limit: int) -> list[Found]:
+        found: list[Found] = []
+        with self._transaction().cursor() as cursor:
+            if not cursor.set_range(start):
+                return found
+            for address, entries in cursor:
+                if len(found) >= limit or not address.startswith(prefix):
+                    break
+                found += (Found(address, name, value) for name, value in unpack(entries))
+        return found
+
+    def _transaction(self) -> Any:
+        # One transaction serves all reads until the next write: while it is open, pages it sees cannot be used again.
+        if self._reading is None:
+            self._reading = self._environment.begin()
+        return self._reading
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+
+    def write(self, writes: list[Write]) -> int:
+        """Write entries, each at most once; by how many the store grew."""
+        writes.sort(key=operator.itemgetter(0))
+        grown = 0
+        for start in range(0, len(writes), _TRANSACTION_ENTRIES):
+            part = writes[start : start + _TRANSACTION_ENTRIES]
+            grown += self._in_transaction(partial(_write_all, writes=part))
+        return grown
+
+    def delete(self, prefix: bytes) -> None:
+        """Remove all entries whose addresses begin with `prefix`."""
+        while self._environment is not None:
+            if self._in_transaction(partial(_delete_some, prefix=prefix)) < _TRANSACTION_ENTRIES:
+                return
+
+    def _in_transaction(self, change: Callable[[Any], int]) -> int:
+        import lmdb
+
+        if self._environment is None:
+            self._open()
+        self._end_reading()
+        self.version += 1
+        try:
+            while True:
+                try:
+                    with self._environment.begin(write=True) as transaction:
+                        return change(transaction)
+                except lmdb.MapFullError:
+                    self._environment.set_mapsize(2 * self._environment.info()["map_size"])
+        except lmdb.Error as error:
+            raise LocalStateError(
+                f"working state cannot be written to {self._folder}: {error}; see that there is room on the disk, or "
+                f"set state.backend.rocksdb.localdir to a folder on another one"
+            ) from error
+
+    def _end_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.abort()
+            self._reading = None
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        import lmdb  # Only who keeps state on disk needs it.
+
+        folder = self._make_folder()
+        # Not a writable map: if the disk is full that is an error here, and not the end of the process.
+        self._environment = lmdb.open(
+            str(folder), map_size=_FIRST_MAP_SIZE, sync=False, metasync=False, lock=False, readahead=False
+        )
+        self._folder = folder
+        # Also called when the store is forgotten, or the process ends in an orderly way.
+        self._remove = weakref.finalize(self, _remove_file, self._environment, folder)
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._reading = None
+        self._environment = None
+        self._remove()
+
+
+def _remove_file(environment: Any, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)  # It may be gone: temporary folders are cleaned by others, too.
+    environment.close()
+
+
+def _write_all(transaction: Any, writes: list[Write]) -> int:
+    grown = 0
+    for address, name, encoded, value in writes:
+        before = transaction.get(address)
+        if before is None:
+            if value is not None:
+                transaction.put(address, pack(encoded, value))
+                grown += 1
+        elif value is not None and has_one(before, encoded):
+            transaction.put(address, pack(encoded, value))
+        else:
+            grown += _write_among(transaction, before, Write(address, name, encoded, value))
+    return grown
+
+
+def _write_among(transaction: Any, before: bytes, write: Write) -> int:
+    """Write an entry at an address where there are entries already; by how many the store grew."""
+    entries = list(unpack(before))
+    after = [each for each in entries if each[0] != write.encoded_name and load(each[0]) != write.name]
+    if write.value is not None:
+        after.append((write.encoded_name, write.value))
+    if after:
+        transaction.put(write.address, b"".join(pack(name, value) for name, value in after))
+    else:
+        transaction.delete(write.address)
+    return len(after) - len(entries)
+
+
+def _delete_some(transaction: Any, prefix: bytes) -> int:
+    with transaction.cursor() as cursor:
+        cursor.set_range(prefix)
+        deleted = 0
+        while deleted < _TRANSACTION_ENTRIES and cursor.key().startswith(prefix):
+            cursor.delete()
+            deleted += 1
+    return deleted

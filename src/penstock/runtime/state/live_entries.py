@@ -1,0 +1,304 @@
+"""A bounded number of live objects in front of a store: the entries of a state table that is kept on disk.
+
+Objects are held in two generations. What is used belongs to the recent one; when that is full, the older one is
+written to the store, as far as it changed, and dropped, and the recent one becomes the older. So whatever was used
+lately stays the same object, and an operator may change it in place and say so afterwards. A table that fits in here
+never touches the disk.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Hashable, Iterator, MutableMapping
+from functools import partial
+from typing import Any, Final
+
+from penstock.runtime.key_groups import stable_hash
+from penstock.runtime.state.contents import EncodedEntries, dump, load, unpack
+from penstock.runtime.state.entry_store import EntryStore, Found, Write
+
+ABSENT: Final = object()
+"""In the place of an object: there is no such entry, in the store neither or only until it is written."""
+UNKNOWN: Final = object()
+
+hash_bytes = struct.Struct(">I").pack
+
+
+class LiveEntries:
+    """The namespaces of one table."""
+
+    def __init__(
+        self,
+        store: EntryStore,
+        capacity: int,
+        make_keys: Callable[[LiveEntries, Hashable], LiveKeys],
+        on_full: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.store = store
+        self.capacity = capacity
+        self.namespaces: dict[Hashable, LiveKeys] = {}
+        self.is_direct = False
+        """True if an operator works on the entries themselves: any of them may have been changed in place."""
+        self.fair_share = capacity
+        """How many parts a single object may have in memory."""
+        self._make_keys = make_keys
+        self._on_full = on_full
+        self._left = capacity // 2
+
+    def keys_of(self, namespace: Hashable) -> LiveKeys:
+        """The keys of a namespace, a new one if it must be."""
+        keys = self.namespaces.get(namespace)
+        if keys is None:
+            keys = self.namespaces[namespace] = self._make_keys(self, namespace)
+        return keys
+
+    def drop(self, namespace: Hashable) -> None:
+        self.namespaces.pop(namespace).drop()
+
+    def took_room(self) -> None:
+        """One more object is live."""
+        self._left -= 1
+        if self._left <= 0:
+            self._left = max(self.capacity // 2, 1)
+            self.fair_share = 2 * self.capacity // max(sum(keys.recent_count() for keys in self.namespaces.values()), 1)
+            self.store.write([write for keys in self.namespaces.values() for write in keys.grow_older()])
+            self._on_full()
+
+    def write_back(self) -> None:
+        """Have the store hold everything."""
+        self.store.write([write for keys in self.namespaces.values() for write in keys.unwritten()])
+
+    def is_stored(self) -> bool:
+        """True if there may be entries that are in the store only."""
+        return any(keys.is_stored for keys in self.namespaces.values())
+
+
+class LiveKeys(MutableMapping[Any, Any]):
+    """The entries of one namespace: a dictionary, of which only a part is in memory."""
+
+    encoded_kind: type[EncodedEntries] = EncodedEntries
+
+    def __init__(self, entries: LiveEntries, namespace: Hashable) -> None:
+        self.namespace = namespace
+        self.is_stored = False
+        """True if the store may hold entries of this namespace."""
+        self._entries = entries
+        self._store = entries.store
+        self._prefix = entries.store.new_prefix()
+        self._count = 0
+        self._recent: dict[Any, Any] = {}
+        self._older: dict[Any, Any] = {}
+        self._changed: set[Any] = set()
+        """Keys whose live objects differ from the store."""
+
+    # --- one entry -------------------------------------------------------------------------------------------------
+
+    def find(self, key: Any) -> Any:
+        """The object of `key`, or ABSENT."""
+        held = self._recent.get(key, UNKNOWN)
+        return self._fetched(key) if held is UNKNOWN else held
+
+    def _fetched(self, key: Any) -> Any:
+        held = self._older.pop(key, UNKNOWN)
+        if held is UNKNOWN:
+            if not self.is_stored:
+                return ABSENT
+            held = self._loaded(key)
+        self._entries.took_room()  # First: the generations may change, and each object must be in one of them only.
+        self._recent[key] = held
+        return held
+
+    def store(self, key: Any, value: Any) -> None:
+        """Set the object of `key`."""
+        if self.find(key) is ABSENT:
+            self._count += 1
+            if key not in self._recent:
+                self._entries.took_room()
+        self._recent[key] = value
+        self._changed.add(key)
+
+    def remove(self, key: Any) -> bool:
+        """True if it was there."""
+        if self.find(key) is ABSENT:
+            return False
+        self._count -= 1
+        if self.is_stored:
+            self._recent[key] = ABSENT
+            self._changed.add(key)
+        else:
+            del self._recent[key]
+            self._changed.discard(key)
+        return True
+
+    def discard(self, key: Any) -> bool:
+        """Remove the entry of `key`, without noting that as a change to save; True if it was there."""
+        return self.remove(key)
+
+    def live(self, key: Any) -> Any:
+        """The object of `key`, ABSENT, or UNKNOWN if it is not in memory."""
+        held = self._recent.get(key, UNKNOWN)
+        return self._older.get(key, UNKNOWN) if held is UNKNOWN else held
+
+    def peek(self, key: Any) -> Any:
+        """The object of `key`, or ABSENT; it does not become live for that."""
+        held = self.live(key)
+        return self._loaded(key) if held is UNKNOWN and self.is_stored else ABSENT if held is UNKNOWN else held
+
+    def _loaded(self, key: Any) -> Any:
+        value = self._store.get(self._address(key), key)
+        return ABSENT if value is None else load(value)
+
+    def _address(self, key: Any) -> bytes:
+        return self._prefix + hash_bytes(stable_hash(key))
+
+    def recent_count(self) -> int:
+        return len(self._recent)
+
+    # --- the store -------------------------------------------------------------------------------------------------
+
+    def grow_older(self) -> list[Write]:
+        """Drop the older objects, and what must be written for that."""
+        older, self._older, self._recent = self._older, self._recent, {}
+        return self._writes(older)
+
+    def unwritten(self) -> list[Write]:
+        return self._writes(self._older) + self._writes(self._recent)
+
+    def _writes(self, objects: dict[Any, Any]) -> list[Write]:
+        """What the store does not know of `objects`; after that it does."""
+        is_direct, changed = self._entries.is_direct, self._changed
+        keys = [key for key, held in objects.items() if key in changed or (is_direct and held is not ABSENT)]
+        self.is_stored = self.is_stored or bool(keys)
+        self._changed.difference_update(keys)
+        return [write for key in keys for write in self._written(key, objects[key])]
+
+    def _written(self, key: Any, held: Any) -> list[Write]:
+        return [Write(self._address(key), key, dump(key), None if held is ABSENT else dump(held))]
+
+    def load_encoded(self, entries: bytes) -> None:
+        """Take entries over as they are; they are in no map of live objects."""
+        self._forget_live()
+        names = [(load(name), name, value) for name, value in unpack(entries)]
+        self._count += self._store.write([Write(self._address(key), key, name, value) for key, name, value in names])
+        self.is_stored = True
+
+    def _forget_live(self) -> None:
+        self._store.write(self.unwritten())
+        self._recent.clear()
+        self._older.clear()
+
+    def scan(self) -> Iterator[list[Found]]:
+        """All entries of the store; what is live and not written is missing."""
+        return self._store.scan(self._prefix)
+
+    def drop(self) -> None:
+        """Nothing of the namespace is needed any more."""
+        self._count = 0
+        self._changed.clear()
+        self._recent.clear()
+        self._older.clear()
+        if self.is_stored:
+            self._store.delete(self._prefix)
+            self.is_stored = False
+
+    # --- a dictionary ----------------------------------------------------------------------------------------------
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        held = self._recent.get(key, UNKNOWN)
+        if held is UNKNOWN:
+            held = self._fetched(key)
+        return default if held is ABSENT else held
+
+    def __getitem__(self, key: Any) -> Any:
+        held = self.find(key)
+        if held is ABSENT:
+            raise KeyError(key)
+        return held
+
+    __setitem__ = store
+
+    def __delitem__(self, key: Any) -> None:
+        if not self.remove(key):
+            raise KeyError(key)
+
+    def __contains__(self, key: object) -> bool:
+        return self.find(key) is not ABSENT
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Any]:
+        return (key for key, _ in self.entries())
+
+    def entries(self) -> Iterator[tuple[Any, Any]]:
+        """(key, object) of all entries. They may change meanwhile: then what was not given yet is seen as it is."""
+        seen = set()
+        for key in [*self._recent, *self._older]:
+            held = self.live(key)
+            seen.add(key)
+            if held is UNKNOWN:
+                held = self.find(key)  # It was dropped since.
+            if held is not ABSENT:
+                yield key, held
+        for found in self.scan() if self.is_stored else ():
+            version = self._store.version
+            for key, value in self._stored_objects(found):
+                if key in seen:
+                    continue
+                is_new = self._store.version == version and self.live(key) is UNKNOWN
+                held = value() if is_new else self.peek(key)
+                if held is not ABSENT:
+                    yield key, held
+
+    def _stored_objects(self, found: list[Found]) -> Iterator[tuple[Any, Callable[[], Any]]]:
+        """Keys, and what gives their objects as they were found."""
+        for entry in found:
+            yield load(entry.name), partial(load, entry.value)
+
+
+class DirectEntries(MutableMapping[Hashable, Any]):
+    """The entries of a table as operators work on them: namespace -> key -> value.
+
+    Who gets keys from here may change their objects in place.
+    """
+
+    def __init__(self, entries: Callable[[], LiveEntries]) -> None:
+        self._now = entries
+
+    def _entries(self) -> LiveEntries:
+        entries = self._now()
+        entries.is_direct = True
+        return entries
+
+    def get(self, namespace: Hashable, default: Any = None) -> Any:
+        return self._entries().namespaces.get(namespace, default)
+
+    def __getitem__(self, namespace: Hashable) -> LiveKeys:
+        return self._entries().namespaces[namespace]
+
+    def setdefault(self, namespace: Hashable, default: Any = None) -> Any:
+        keys = self.get(namespace)
+        if keys is None:
+            self[namespace] = default
+            keys = self[namespace]
+        return keys
+
+    def __setitem__(self, namespace: Hashable, contents: Any) -> None:
+        entries = self._entries()
+        if namespace in entries.namespaces:
+            entries.drop(namespace)
+        entries.keys_of(namespace).update(contents)
+
+    def __delitem__(self, namespace: Hashable) -> None:
+        if namespace not in self._entries().namespaces:
+            raise KeyError(namespace)
+        self._entries().drop(namespace)
+
+    def __contains__(self, namespace: object) -> bool:
+        return namespace in self._entries().namespaces
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._entries().namespaces)
+
+    def __len__(self) -> int:
+        return len(self._entries().namespaces)

@@ -1,0 +1,81 @@
+"""Folders on the local disk that belong to one process and go with it, even if it is killed.
+
+    <folder>/penstock-state-<user>/<process>-<token>/lock
+                                                    /<purpose>-<token>/
+
+A process holds the lock of its folder as long as it lives. Whoever finds a folder whose lock is free removes it: the
+lock also tells processes of other containers apart, which process ids do not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from pathlib import Path
+from typing import IO
+
+from penstock.common.exceptions import EnvironmentSetupError
+
+_LOCK = "lock"
+
+_own: dict[tuple[int, Path], tuple[Path, IO[bytes]]] = {}
+"""By process and parent: after a fork the folders are still the first process's. The files hold the locks."""
+
+
+def new_local_folder(parent: Path, purpose: str) -> Path:
+    """A new folder in `parent`, removed when this process has ended: by the next one that makes a folder there."""
+    folder = _folder_of_process(parent) / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', purpose)[:80]}-{secrets.token_hex(4)}"
+    folder.mkdir()
+    return folder
+
+
+def _folder_of_process(parent: Path) -> Path:
+    known = _own.get((os.getpid(), parent))
+    if known is None or not known[0].exists():
+        users = _folder_of_user(parent)
+        _remove_leftovers(users)
+        known = _own[(os.getpid(), parent)] = _locked_folder(users)
+    return known[0]
+
+
+def _folder_of_user(parent: Path) -> Path:
+    folder = parent / f"penstock-state-{os.getuid()}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.lstat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o077 or folder.is_symlink():
+        raise EnvironmentSetupError(
+            f"{folder} must belong to user {os.getuid()} alone (mode 700), because state is kept in it; remove it, or "
+            f"set state.backend.rocksdb.localdir to another folder"
+        )
+    return folder
+
+
+def _locked_folder(users: Path) -> tuple[Path, IO[bytes]]:
+    while True:
+        folder = users / f"{os.getpid()}-{secrets.token_hex(4)}"
+        folder.mkdir(mode=0o700)
+        lock = open(folder / _LOCK, "wb")  # noqa: SIM115  Open as long as the process lives.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (folder / _LOCK).exists():
+            return folder, lock
+        lock.close()  # Another process took it for a leftover before it was locked.
+
+
+def _remove_leftovers(users: Path) -> None:
+    for lock_path in users.glob(f"*/{_LOCK}"):
+        # A lock that is taken: its process lives. One that is not there: another process removes the folder.
+        with contextlib.suppress(BlockingIOError, FileNotFoundError), open(lock_path, "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(lock_path.parent)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, its lock last: what stays behind if this is cut short is found again."""
+    for each in folder.iterdir():
+        if each.name != _LOCK:
+            shutil.rmtree(each)
+    shutil.rmtree(folder)
