@@ -16,6 +16,7 @@ from rich.text import Text
 
 from penstock.cli.errors import complain, report
 from penstock.cli.job_commands import cancel, checkpoint, list_jobs, savepoint, stop
+from penstock.cli.jobmanager_commands import jobmanager
 from penstock.cli.options import ProgramCommand, Request, program_options, read_request
 from penstock.common.exceptions import PenstockError
 from penstock.compat.pyflink_alias import pyflink_as_penstock
@@ -43,7 +44,7 @@ def main() -> None:
 @main.command(cls=ProgramCommand)
 @program_options
 def run(**given: Any) -> None:
-    """Run a job in this process and wait for its end.
+    """Run a job and wait for its end: in this process, or with -m at a job manager.
 
     Words after JOB.PY are the job's own arguments. Ctrl-C cancels the job.
     """
@@ -88,7 +89,7 @@ def info(is_json: bool, svg: Path | None, **given: Any) -> None:
         Console(highlight=False).print(_coloured(draw_text(plan, chains)), soft_wrap=True)
 
 
-for _verb in (list_jobs, cancel, stop, savepoint, checkpoint):
+for _verb in (list_jobs, cancel, stop, savepoint, checkpoint, jobmanager):
     main.add_command(_verb)
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import click
 
+from penstock.cli.job_ends import wait_for_end
 from penstock.cli.job_options import Answer, JobCommand, job_options, say_meaning
 from penstock.cli.locate import LocatedJob, all_jobs, is_job_id, locate
-from penstock.cli.triggers import wait_for_end, wait_for_operation
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import CheckpointError
 from penstock.rest.client import Address, RestClient
+from penstock.rest.polling import wait_for_operation
 
 _RUNNING = "------------------ Running/Restarting Jobs -------------------"
 _SCHEDULED = "----------------------- Scheduled Jobs -----------------------"

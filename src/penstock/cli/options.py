@@ -14,18 +14,14 @@ from penstock.cli.program import Program
 from penstock.common import config_keys as keys
 from penstock.common.config_file import load_conf_dir, load_config_file
 from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.rest.client import Address
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-TARGETS = ("local", "spark", "inline")
-
-_NO_CLUSTER = "needs a session cluster, and Penstock runs the job inside this process for now"
+TARGETS = ("local", "spark", "inline", "remote")
 
 # Flags of Flink's that scripts pass and that cannot be honoured: (spellings, takes a value, what to do instead).
 _REFUSED: tuple[tuple[tuple[str, ...], bool, str], ...] = (
-    (("-d", "--detached"), False, f"{_NO_CLUSTER}; leave it out, or put the command in the background with '&'"),
-    (("-m", "--jobmanager"), True, f"{_NO_CLUSTER}; leave it out, or name a Spark cluster with --master"),
-    (("-sae", "--shutdownOnAttachedExit"), False, f"{_NO_CLUSTER}; leave it out, the job ends with this process"),
     (("-pyclientexec", "--pyClientExecutable"), True, "does not choose a Python; start penstock with the one you want"),
     (("-c", "--class"), True, "is for Java programs, and Penstock runs Python ones"),
     (("-C", "--classpath"), True, "is for Java programs; name jars with --conf and spark.jars"),
@@ -39,6 +35,12 @@ _SETTINGS_BY_FLAG = {
     "pyrequirements": "python.requirements",
     "pyexecutable": "python.executable",
 }
+
+
+_FOR_JOB_MANAGERS = (
+    ("detached", keys.ATTACHED.key, "false"),
+    ("shutdownOnAttachedExit", keys.SHUTDOWN_ON_EXIT.key, "true"),
+)
 
 
 @dataclass(frozen=True)
@@ -106,9 +108,14 @@ def program_options(command: F) -> F:
             type=click.Choice(["claim", "no_claim"], case_sensitive=False),
             help="With -s: claim, the job may remove it later; no_claim, it stays yours (default).",
         ),
+        click.option("-m", "--jobmanager", metavar="HOST:PORT", help="Have this job manager run the job."),
+        click.option("-d", "--detached", is_flag=True, help="With -m: return as soon as the job was submitted."),
+        click.option(
+            "-sae", "--shutdownOnAttachedExit", is_flag=True, help="With -m: the job ends with this process."
+        ),
         click.option("-D", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated."),
         click.option("--conf", type=click.Path(path_type=Path), help="A config.yaml or its folder (weaker than -D)."),
-        click.option("-t", "--target", help="local or spark: on Spark (default); inline: without Spark, to try a job."),
+        click.option("-t", "--target", help="local, spark: on Spark (default); inline: without; remote: as -m."),
         click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077."),
         click.option("--pyflink", is_flag=True, help="Run a PyFlink job as it is: pyflink imports give Penstock."),
         click.option("--debug", is_flag=True, envvar="PENSTOCK_DEBUG", help="On failure show the whole stack."),
@@ -142,11 +149,34 @@ def read_request(given: dict[str, Any]) -> Request:
     if given["master"] is not None:
         configuration["spark.master"] = given["master"]
     configuration.update(_recovery(given))
+    configuration.update(_cluster(given, configuration))
     program = _program(given)
     if program.python_files:
         files = [configuration.get("python.files"), *program.python_files]
         configuration["python.files"] = ",".join(filter(None, files))
     return Request(program, configuration, given["pyflink"], given["debug"])
+
+
+def _cluster(given: dict[str, Any], configuration: dict[str, str]) -> dict[str, str]:
+    """The settings for a job that goes to a job manager."""
+    settings = {}
+    if given["jobmanager"] is not None:
+        address = Address.parse(given["jobmanager"])
+        settings = {
+            keys.TARGET.key: "remote",
+            keys.REST_ADDRESS.key: address.host,
+            keys.REST_PORT.key: str(address.port),
+        }
+    is_remote = {**configuration, **settings}.get(keys.TARGET.key) == "remote"
+    for flag, key, value in _FOR_JOB_MANAGERS:
+        if given[flag.lower()]:
+            if not is_remote:
+                raise click.UsageError(
+                    f"--{flag} goes with a job manager, which runs the job when this process has ended: start one with "
+                    f"`penstock jobmanager start --daemon` and add -m localhost:8081"
+                )
+            settings[key] = value
+    return settings
 
 
 def _recovery(given: dict[str, Any]) -> dict[str, str]:

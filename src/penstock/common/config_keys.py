@@ -54,7 +54,10 @@ TARGET = (
     _key("execution.target")
     .string_type()
     .default_value("spark")
-    .with_description("spark: a Spark session, made on demand; inline: this process, without Spark; local means spark")
+    .with_description(
+        "spark: a Spark session, made on demand; inline: this process, without Spark; remote: the job manager at "
+        "rest.address and rest.port; local means spark"
+    )
 )
 ATTACHED = _key("execution.attached").boolean_type().default_value(False)
 SHUTDOWN_ON_EXIT = _key("execution.shutdown-on-attached-exit").boolean_type().default_value(False)
@@ -238,6 +241,24 @@ REST_BIND_PORT = _key("rest.bind-port").string_type().default_value("8081")
 REST_ADDRESS = _key("rest.address").string_type().no_default_value()
 REST_BIND_ADDRESS = _key("rest.bind-address").string_type().no_default_value()
 REST_STORE_DURATION = _key("rest.async.store-duration").duration_type().default_value(5 * _MINUTE_MS)
+REST_MAX_CONTENT = (
+    _key("rest.server.max-content-length")
+    .int_type()
+    .default_value(100 * 1024 * 1024)
+    .with_description("the largest file, in bytes, that may be uploaded to a job manager; a job's graph is one")
+)
+BLOB_CLEANUP_INTERVAL = (
+    _key("blob.service.cleanup.interval")
+    .long_type()
+    .default_value(3600)
+    .with_description("for how many seconds a job manager keeps an uploaded file that no running job uses")
+)
+JOB_STORE_CAPACITY = (
+    _key("jobstore.max-capacity")
+    .int_type()
+    .default_value(100)
+    .with_description("how many ended jobs a job manager keeps in its list")
+)
 WEB_SUBMIT = _key("web.submit.enable").boolean_type().default_value(True)
 WEB_CANCEL = _key("web.cancel.enable").boolean_type().default_value(True)
 WEB_REFRESH_INTERVAL = _key("web.refresh-interval").duration_type().default_value(3000)

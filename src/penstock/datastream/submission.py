@@ -44,7 +44,7 @@ class Submission:
         return result
 
     def collect(self, collect_id: str) -> tuple[Iterator[Any], Callable[[], None]]:
-        return iter(self.client.master.output.collected[collect_id]), self._end
+        return iter(self.client.collected(collect_id)), self._end
 
     def _end(self) -> None:
         self.client.cancel().result()

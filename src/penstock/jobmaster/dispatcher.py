@@ -58,16 +58,22 @@ class Dispatcher:
     """Knows every job of this process. An ended one stays listed, as documents, until `capacity` others ended later."""
 
     def __init__(
-        self, describe: Describe, config: Configuration, archive: JobArchive | None = None, capacity: int | None = None
+        self,
+        describe: Describe,
+        config: Configuration,
+        archive: JobArchive | None = None,
+        capacity: int = DEFAULT_CAPACITY,
+        hosts: Callable[[], list[dict[str, Any]]] | None = None,
     ) -> None:
         self.config = config
         self._describe = describe
         self._archive = archive
-        self._capacity = DEFAULT_CAPACITY if capacity is None else capacity
+        self._capacity = capacity
+        self._hosts = hosts
         self._lock = threading.Lock()
         self._running: OrderedDict[str, RunningJob] = OrderedDict()
         self._ended: OrderedDict[str, EndedJob] = OrderedDict()
-        for job in [] if archive is None else archive.load()[-self._capacity :]:
+        for job in [] if archive is None else archive.load()[-capacity:]:
             self._ended[job.job_id] = job
 
     def add(self, client: LocalJobClient, config: Configuration) -> RunningJob:
@@ -91,9 +97,15 @@ class Dispatcher:
         with self._lock:
             return self._running.get(job_id) or self._ended.get(job_id)
 
-    def hosts(self) -> list[dict[str, Any]]:
-        """Where the tasks run, in the form of `/taskmanagers`: what the executors of the running jobs know."""
-        return []
+    def hosts(self) -> list[dict[str, Any]] | None:
+        """Where tasks run, as entries of `/taskmanagers`; None if that is not known here."""
+        return None if self._hosts is None else self._hosts()
+
+    def cancel(self, job_id: str) -> None:
+        """Cancel a job, unless it has ended."""
+        job = self.find(job_id)
+        if isinstance(job, RunningJob):
+            job.master.cancel()
 
     def cancel_all(self) -> None:
         """Cancel every job; does not wait for their ends."""

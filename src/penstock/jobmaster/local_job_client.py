@@ -15,6 +15,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.jobmaster.job_master import JobMaster
+from penstock.jobmaster.job_output import CollectedValues
 
 
 class LocalJobClient(JobClient):
@@ -87,6 +88,15 @@ class LocalJobClient(JobClient):
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         return CompletableFuture(self._result)
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait until nothing of the job runs any more; False if that took too long."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def collected(self, collect_id: str) -> CollectedValues:
+        """The values of a collect sink."""
+        return self.master.output.collected[collect_id]
 
     def wait(self) -> JobExecutionResult:
         """Wait in short steps, so that Ctrl-C is seen at once."""

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError
+from penstock.common.job_client import JobClient
 from penstock.common.job_id import JobID
 from penstock.datastream.dependencies import JobDependencies
 from penstock.graph.descriptions import CollectSinkDescription
@@ -21,8 +22,9 @@ from penstock.jobmaster.stage_executor import InlineExecutor, StageExecutor
 
 # Looked up by name, so that nothing but the Spark target needs PySpark.
 _SPARK_EXECUTOR = "penstock.spark.spark_executor"
-# Looked up by name, because it stands above this package.
+# Looked up by name, because they stand above this package.
 _DRIVER_SERVER = "penstock.rest.driver_server"
+_REMOTE = "penstock.rest.remote_submission"
 
 
 def start_job(
@@ -31,11 +33,17 @@ def start_job(
     dependencies: JobDependencies,
     spark: Any = None,
     announce: Callable[[str], None] | None = None,
-) -> LocalJobClient:
+) -> JobClient:
     """Start the job in a thread of this process, where `penstock list`, `cancel` and their like find it.
 
-    `announce` is told its id before the job can print anything.
+    With `execution.target: remote` a job manager elsewhere runs it. `announce` is told the job's id before it can print
+    anything.
     """
+    if config.get(keys.TARGET).lower() == "remote":
+        remote: JobClient = importlib.import_module(_REMOTE).submit_job(
+            job_graph, config, dependencies, spark, announce
+        )
+        return remote
     client = prepare_job(job_graph, config, dependencies, spark)
     importlib.import_module(_DRIVER_SERVER).make_controllable(client, config)
     if announce is not None:
@@ -63,10 +71,10 @@ def build_executor(
     match config.get(keys.TARGET).lower():
         case "inline":
             return InlineExecutor(LocalDependencies(dependencies, config))
-        case "spark" | "local" | "remote":
+        case "spark" | "local":
             module = importlib.import_module(_SPARK_EXECUTOR)
             executor: StageExecutor = module.SparkExecutor(str(job_id), job_graph.job_name, config, dependencies, spark)
             return executor
     raise ConfigurationError(
-        f"{keys.TARGET.key}: {config.get(keys.TARGET)!r} is not known; use spark (or local) or inline"
+        f"{keys.TARGET.key}: {config.get(keys.TARGET)!r} is not known; use spark (or local), inline or remote"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.jobmaster.dispatcher import RunningJob
+from penstock.rest.job_documents import pickled
 from penstock.rest.lookup import find_vertex
 
 
@@ -12,8 +13,15 @@ def of_job(job: RunningJob) -> dict[str, Any]:
     return {
         "job-accumulators": [],
         "user-task-accumulators": _entries(job),
-        "serialized-user-task-accumulators": {},
+        "serialized-user-task-accumulators": {
+            name: pickled(each.get_local_value()) for name, each in list(job.master.accumulators.items())
+        },
     }
+
+
+def without_values(told: dict[str, Any]) -> dict[str, Any]:
+    """As Flink answers unless `includeSerializedValue=true` is asked for."""
+    return {**told, "serialized-user-task-accumulators": {}}
 
 
 def of_vertex(job: RunningJob, vertex_id: str) -> dict[str, Any]:

@@ -10,13 +10,21 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from penstock.common import config_keys as keys
 from penstock.jobmaster.dispatcher import Dispatcher
-from penstock.rest import checkpoint_documents, cluster_documents, job_documents, metric_documents
+from penstock.rest import (
+    accumulator_documents,
+    checkpoint_documents,
+    cluster_documents,
+    job_documents,
+    metric_documents,
+)
+from penstock.rest.browser_guard import BrowserGuard
 from penstock.rest.commands import DISPOSALS, Commands, checkpoints_of, savepoints_of
 from penstock.rest.documents import OF_JOB, OF_VERTEX, OVERVIEW, document
 from penstock.rest.errors import RestError, bad_request
@@ -24,6 +32,8 @@ from penstock.rest.lookup import find_job
 from penstock.rest.operations import Operations
 
 _CHECKPOINT = "/checkpoints/details/{checkpoint}"
+_CUT = (OVERVIEW, "/metrics", "/exceptions", "/accumulators")
+"""Documents that are not answered whole."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,7 @@ def build_app(
     routes = [*more_routes, *_routes(dispatcher, operations, shut_down)]
     return Starlette(
         routes=[*routes, Mount("/v1", routes=routes)],
+        middleware=[Middleware(BrowserGuard, address=dispatcher.config.get_optional(keys.REST_ADDRESS))],
         exception_handlers={RestError: _refused, HTTPException: _no_such_path, Exception: _broken},
     )
 
@@ -178,7 +189,8 @@ def _document_routes(dispatcher: Dispatcher) -> list[BaseRoute]:
         return facts
 
     return [
-        *(get(path, of_job(path)) for path in OF_JOB if path not in (OVERVIEW, "/metrics", "/exceptions")),
+        *(get(path, of_job(path)) for path in OF_JOB if path not in _CUT),
+        get("/accumulators", lambda call: _accumulators(of_job("/accumulators")(call), call)),
         get("/exceptions", lambda call: _cut_exceptions(dispatcher, of_job("/exceptions")(call), call)),
         get("/metrics", lambda call: metric_documents.selected(of_job("/metrics")(call), call.query.get("get"))),
         get(_CHECKPOINT, _checkpoint(dispatcher)),
@@ -193,6 +205,11 @@ def _document_routes(dispatcher: Dispatcher) -> list[BaseRoute]:
         ),
         *(get(f"/vertices/{{vertex}}{path}", of_vertex(path)) for path in OF_VERTEX if path != "/metrics"),
     ]
+
+
+def _accumulators(told: dict[str, Any], call: Call) -> dict[str, Any]:
+    has_values = call.query.get("includeSerializedValue", "false").lower() == "true"
+    return told if has_values else accumulator_documents.without_values(told)
 
 
 def _cut_exceptions(dispatcher: Dispatcher, told: dict[str, Any], call: Call) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import socket
 from dataclasses import dataclass
@@ -61,8 +62,9 @@ class _UnixConnection(http.client.HTTPConnection):
 class RestClient:
     """One request, one connection: a job manager may come and go in between."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, timeout_s: float = _ANSWER_S) -> None:
         self.address = address
+        self._timeout_s = timeout_s
 
     def get(self, path: str, **query: str) -> Any:
         return self._ask("GET", path + ("?" + urlencode(query) if query else ""))
@@ -76,20 +78,27 @@ class RestClient:
     def delete(self, path: str) -> Any:
         return self._ask("DELETE", path)
 
-    def _ask(self, method: str, path: str, body: bytes | None = None, content_type: str = "application/json") -> Any:
+    def put(self, path: str, content: bytes | Path, size: int) -> None:
+        """Upload bytes or a file."""
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
+        with io.BytesIO(content) if isinstance(content, bytes) else content.open("rb") as body:
+            self.open("PUT", path, body, headers).close()
+
+    def _ask(self, method: str, path: str, body: bytes | None = None) -> Any:
         try:
-            with self.open(method, path, body, content_type) as response:
+            with self.open(method, path, body) as response:
                 return json.loads(response.read())
         except (OSError, http.client.HTTPException) as error:
             raise self._unreachable(error) from error
 
     def open(
-        self, method: str, path: str, body: Any = None, content_type: str = "application/json"
+        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> http.client.HTTPResponse:
         """The response, to be read and closed by the caller; refusals are raised."""
         connection = self._connection()
         try:
-            connection.request(method, path, body, {"Content-Type": content_type, "Connection": "close"})
+            given = headers or {"Content-Type": "application/json"}
+            connection.request(method, path, body, {**given, "Connection": "close"})
             response = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
@@ -101,8 +110,8 @@ class RestClient:
 
     def _connection(self) -> http.client.HTTPConnection:
         if self.address.path is not None:
-            return _UnixConnection(self.address.path, _ANSWER_S)
-        return http.client.HTTPConnection(self.address.host, self.address.port, timeout=_ANSWER_S)
+            return _UnixConnection(self.address.path, self._timeout_s)
+        return http.client.HTTPConnection(self.address.host, self.address.port, timeout=self._timeout_s)
 
     def _unreachable(self, error: Exception) -> RestClientError:
         return RestClientError(

@@ -40,11 +40,11 @@ def jobs(dispatcher: Dispatcher) -> dict[str, Any]:
 
 def cluster_overview(dispatcher: Dispatcher) -> dict[str, Any]:
     states = [entry["state"] for entry in all_overviews(dispatcher)]
-    hosts = task_managers(dispatcher)["taskmanagers"]
+    hosts = dispatcher.hosts()
     return {
-        "taskmanagers": len(hosts),
-        "slots-total": sum(host["slotsNumber"] for host in hosts),
-        "slots-available": sum(host["freeSlots"] for host in hosts),
+        "taskmanagers": None if hosts is None else len(hosts),
+        "slots-total": None if hosts is None else sum(host["slotsNumber"] for host in hosts),
+        "slots-available": None if hosts is None else sum(host["freeSlots"] for host in hosts),
         "jobs-running": sum(state not in _RUNNING_FIRST for state in states),
         "jobs-finished": states.count("FINISHED"),
         "jobs-cancelled": states.count("CANCELED"),
@@ -73,4 +73,4 @@ def web_config(dispatcher: Dispatcher) -> dict[str, Any]:
 
 def task_managers(dispatcher: Dispatcher) -> dict[str, Any]:
     """Where tasks run, as far as this process knows."""
-    return {"taskmanagers": dispatcher.hosts()}
+    return {"taskmanagers": dispatcher.hosts() or []}

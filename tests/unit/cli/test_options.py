@@ -78,6 +78,17 @@ def test_flags_for_starting_from_a_savepoint_are_settings():
     }
 
 
+def test_job_manager_is_a_target_with_an_address():
+    asked = request("-m", "river:8082", "-d", "-sae", "job.py")
+    assert asked.configuration == {
+        "execution.target": "remote",
+        "rest.address": "river",
+        "rest.port": "8082",
+        "execution.attached": "false",
+        "execution.shutdown-on-attached-exit": "true",
+    }
+
+
 def test_python_files_are_split_at_commas():
     Path("lib").mkdir()
     asked = request("-pyfs", "lib,job.py", "-Dpython.files=more.zip", "job.py")
@@ -107,6 +118,7 @@ def test_missing_file_is_named(words):
         (("-py", "job.py", "-pym", "job"), "give only one"),
         (("-p", "0", "job.py"), "0 is not in the range"),
         (("-n", "job.py"), "-n and -cm go with -s"),
+        (("-d", "job.py"), "--detached goes with a job manager"),
         (("-s", "savepoints/1", "-cm", "keep", "job.py"), "'keep' is not one of"),
     ],
 )
@@ -118,9 +130,7 @@ def test_wrong_command_lines_are_refused(words, message):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("-d",), "-d/--detached needs a session cluster"),
-        (("-m", "host:8081"), "-m/--jobmanager needs a session cluster.*--master"),
-        (("-t", "remote"), "-t/--target remote is not supported, only local, spark, inline are.*--master"),
+        (("-t", "yarn-session"), "-t/--target yarn-session is not supported, only local, spark, inline, remote are"),
         (("-py", "job.py", "-pyclientexec", "py"), "-pyclientexec/--pyClientExecutable does not choose a Python"),
     ],
 )

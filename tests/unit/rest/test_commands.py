@@ -95,5 +95,5 @@ def test_checkpoint_can_be_triggered(start_job, tmp_path, operation):
 
 def test_request_that_is_no_json_is_refused(job):
     with pytest.raises(RestClientError, match="not JSON") as caught:
-        job.rest.open("POST", f"{job.path}/stop", b"{", "application/json")
+        job.rest.open("POST", f"{job.path}/stop", b"{")
     assert caught.value.status == 400

@@ -1,0 +1,113 @@
+"""What a job of a job manager shows, on its way to the client that waits for it, or else to the log."""
+
+from __future__ import annotations
+
+import base64
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import cloudpickle  # type: ignore[import-untyped]
+
+from penstock.jobmaster.job_output import CollectedValues
+
+Event = dict[str, Any]
+
+_MOST_EVENTS = 10_000
+_MOST_AT_ONCE = 1_000
+_READER_COMES_WITHIN_S = 60
+_LOOK_AROUND_S = 0.5
+
+
+class OutputChannel:
+    """Between the job's thread, which writes, and the one that sends to the client.
+
+    A client that reads slowly slows its job down, as a terminal does. One that has hung up does not: the rest goes to
+    the log.
+    """
+
+    def __init__(self, is_attached: bool, log: Callable[[str], None], is_cancelled: Callable[[], bool]) -> None:
+        self._is_attached = is_attached
+        self._log = log
+        self._is_cancelled = is_cancelled
+        self._events: deque[Event] = deque()
+        self._changed = threading.Condition()
+        self._has_ended = False
+        self._last_read_s = time.monotonic()
+
+    # --- the job's side --------------------------------------------------------------------------------------------
+
+    def write_lines(self, lines: list[tuple[bool, str]]) -> None:
+        for to_stderr, line in lines:
+            self._put({"line": line, "stderr": to_stderr})
+
+    def put_values(self, collect_id: str, values: list[Any]) -> None:
+        self._put({"collect": collect_id, "values": base64.b64encode(cloudpickle.dumps(values)).decode("ascii")})
+
+    def end(self) -> None:
+        with self._changed:
+            self._has_ended = True
+            self._changed.notify_all()
+
+    def _put(self, event: Event) -> None:
+        with self._changed:
+            while self._is_attached and len(self._events) >= _MOST_EVENTS and not self._is_given_up():
+                self._changed.wait(_LOOK_AROUND_S)
+            if self._is_attached:
+                self._events.append(event)
+                self._changed.notify_all()
+                return
+        self._write_to_log(event)
+
+    def _is_given_up(self) -> bool:
+        """True if nobody will read on; waiting for it must not keep a cancelled job from ending."""
+        if self._is_cancelled() or time.monotonic() - self._last_read_s > _READER_COMES_WITHIN_S:
+            self._hang_up()
+        return not self._is_attached
+
+    def _write_to_log(self, event: Event) -> None:
+        if "line" in event:
+            self._log(event["line"])
+
+    # --- the client's side -----------------------------------------------------------------------------------------
+
+    def read(self, timeout_s: float) -> list[Event] | None:
+        """What there is, after waiting for it; empty if nothing came in time, None if nothing will come any more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._events or self._has_ended, timeout_s)
+            self._last_read_s = time.monotonic()
+            taken = [self._events.popleft() for _ in range(min(len(self._events), _MOST_AT_ONCE))]
+            self._changed.notify_all()
+            return taken if taken or not self._has_ended else None
+
+    def hang_up(self) -> None:
+        """The client is gone: what it has not read goes to the log, and all that comes."""
+        with self._changed:
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        self._is_attached = False
+        while self._events:
+            self._write_to_log(self._events.popleft())
+        self._changed.notify_all()
+
+    @property
+    def is_over(self) -> bool:
+        """True if the job has ended and nobody has read for a while, or all was read."""
+        idle_s = time.monotonic() - self._last_read_s
+        return self._has_ended and (not self._events or idle_s > _READER_COMES_WITHIN_S)
+
+
+class ForwardedValues(CollectedValues):
+    """The values of a collect sink whose program runs elsewhere."""
+
+    def __init__(self, channel: OutputChannel, collect_id: str) -> None:
+        super().__init__()
+        self._channel = channel
+        self._collect_id = collect_id
+
+    def put_all(self, values: list[Any]) -> None:
+        if values:
+            self._channel.put_values(self._collect_id, values)

@@ -1,0 +1,165 @@
+"""A session cluster: one process and one Spark session that run many jobs at once."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from penstock.common import config_keys as keys
+from penstock.common.configuration import Configuration
+from penstock.common.exceptions import InvalidProgramError, PenstockError
+from penstock.common.job_status import JobStatus
+from penstock.datastream.dependencies import JobDependencies
+from penstock.graph.job_graph import JobGraph
+from penstock.jobmaster.blob_store import BlobStore
+from penstock.jobmaster.dispatcher import Dispatcher
+from penstock.jobmaster.job_archive import FolderArchive
+from penstock.jobmaster.job_submission import PYTHON, JobSubmission
+from penstock.jobmaster.local_job_client import LocalJobClient
+from penstock.jobmaster.output_channel import ForwardedValues, OutputChannel
+from penstock.jobmaster.shipped_modules import ShippedModules
+from penstock.jobmaster.start import prepare_job
+from penstock.rest.documents import describe
+
+_log = logging.getLogger(__name__)
+
+# Settings of the process, not of the jobs in it.
+_OF_THE_PROCESS = ("spark.", "rest.", "web.", "blob.", "jobstore.", "jobmanager.archive.", keys.TARGET.key)
+
+
+class SessionCluster:
+    """Takes jobs in and runs each in threads of its own, on the shared Spark session.
+
+    `target` is what jobs run on; anything but Spark is for tests.
+    """
+
+    def __init__(
+        self,
+        config: Configuration,
+        folder: Path,
+        spark: Any = None,
+        target: str = "spark",
+        hosts: Callable[[], list[dict[str, Any]]] | None = None,
+    ) -> None:
+        self._config = config
+        self._spark = spark
+        self._target = target
+        directory = config.get_optional(keys.ARCHIVE_DIR)
+        self.dispatcher = Dispatcher(
+            describe,
+            config,
+            None if directory is None else FolderArchive(directory),
+            config.get(keys.JOB_STORE_CAPACITY),
+            hosts,
+        )
+        self.blobs = BlobStore(folder, config.get(keys.REST_MAX_CONTENT), config.get(keys.BLOB_CLEANUP_INTERVAL))
+        self._modules = ShippedModules()
+        self._channels: dict[str, OutputChannel] = {}
+        self._submissions: dict[str, JobSubmission] = {}
+        self._lock = threading.Lock()
+
+    def submit(self, submission: JobSubmission) -> str:
+        """Start a job; its id."""
+        self._clean()
+        _check_python(submission)
+        dependencies = submission.dependencies.at(self.blobs.materialize)
+        self._modules.add(dependencies.python_files)
+        try:
+            graph = self._load(submission)
+            client = prepare_job(graph, self._settings(submission), dependencies, self._spark)
+        except BaseException:
+            self._modules.remove(dependencies.python_files)
+            raise
+        self._start(client, submission, dependencies)
+        return str(client.get_job_id())
+
+    def _settings(self, submission: JobSubmission) -> Configuration:
+        """The job's own, on top of those of this process that concern jobs."""
+        mine = {key: value for key, value in self._config.to_dict().items() if not key.startswith(_OF_THE_PROCESS)}
+        return Configuration.from_dict({**mine, **submission.configuration, keys.TARGET.key: self._target})
+
+    def _load(self, submission: JobSubmission) -> JobGraph:
+        try:
+            graph = pickle.loads(self.blobs.read(submission.graph))
+        except PenstockError:
+            raise
+        except Exception as error:  # Whatever the code of the job's modules raises
+            raise InvalidProgramError(
+                f"the job manager cannot load the job: {type(error).__name__}: {error}; install what is missing where "
+                f"the job manager runs, or bring it along with -pyfs or -pyreq"
+            ) from error
+        if not isinstance(graph, JobGraph):
+            raise InvalidProgramError(f"what was uploaded as the job is a {type(graph).__name__}, not a JobGraph")
+        return graph
+
+    def _start(self, client: LocalJobClient, submission: JobSubmission, dependencies: JobDependencies) -> None:
+        job_id, output = str(client.get_job_id()), client.master.output
+        channel = OutputChannel(
+            submission.is_attached, print_to_log, lambda: client.master.status is JobStatus.CANCELLING
+        )
+        output.write_lines = channel.write_lines
+        output.collected.update({each: ForwardedValues(channel, each) for each in output.collected})
+        with self._lock:
+            self._channels[job_id], self._submissions[job_id] = channel, submission
+        self.dispatcher.add(client, self._settings(submission))
+        client.when_done(lambda: self._end(client, channel, dependencies))
+        _log.info("job %s '%s' was submitted", job_id, client.master.job_graph.job_name)
+        client.start()
+
+    def _end(self, client: LocalJobClient, channel: OutputChannel, dependencies: JobDependencies) -> None:
+        job_id, status = str(client.get_job_id()), client.master.status
+        failure = client.failure if status is JobStatus.FAILED else None
+        reason = "" if failure is None else ": " + str(failure).partition("\n")[0]
+        _log.info("job %s is %s%s", job_id, status.name, reason)
+        channel.end()
+        self._modules.remove(dependencies.python_files)
+        with self._lock:
+            del self._submissions[job_id]
+
+    def channel(self, job_id: str) -> OutputChannel | None:
+        """Where the client of an attached job reads."""
+        with self._lock:
+            return self._channels.get(job_id)
+
+    def hang_up(self, job_id: str) -> None:
+        """The client of a job does not read any more."""
+        with self._lock:
+            channel = self._channels.pop(job_id, None)
+            submission = self._submissions.get(job_id)
+        if channel is not None:
+            channel.hang_up()
+        if submission is not None and submission.ends_with_client:
+            _log.info("the client of job %s is gone: cancelling the job", job_id)
+            self.dispatcher.cancel(job_id)
+
+    def _clean(self) -> None:
+        with self._lock:
+            in_use = {blob for each in self._submissions.values() for blob in each.blobs()}
+            self._channels = {job_id: each for job_id, each in self._channels.items() if not each.is_over}
+        self.blobs.clean(in_use)
+
+    def close(self, timeout_s: float) -> None:
+        """Cancel all jobs and wait for their ends, but not for ever."""
+        clients = [job.client for job in self.dispatcher.running()]
+        self.dispatcher.cancel_all()
+        for client in clients:
+            if not client.join(timeout_s):
+                _log.warning("job %s has not ended in time", client.get_job_id())
+
+
+def print_to_log(line: str) -> None:
+    """What a job prints that nobody waits for; the standard output of a job manager is its log."""
+    print(line, file=sys.stdout, flush=True)
+
+
+def _check_python(submission: JobSubmission) -> None:
+    if submission.python != PYTHON:
+        raise InvalidProgramError(
+            f"the job comes from Python {submission.python} and the job manager runs {PYTHON}: functions cannot travel "
+            f"between the two; use the same Python"
+        )

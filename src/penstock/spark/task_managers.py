@@ -1,0 +1,25 @@
+"""Spark's executors, as the REST API shows task managers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+def task_managers(spark: SparkSession) -> list[dict[str, Any]]:
+    """One entry for each living executor; its slots are the tasks that it can run at once."""
+    known = spark.sparkContext._jsc.sc().statusStore().executorList(True)
+    executors = [known.apply(number) for number in range(known.size())]
+    # On a cluster Spark lists the driver too, which runs no tasks.
+    return [_entry(each) for each in executors if each.maxTasks() > 0]
+
+
+def _entry(executor: Any) -> dict[str, Any]:
+    slots = int(executor.maxTasks())
+    return {
+        "id": str(executor.id()),
+        "path": str(executor.hostPort()),
+        "slotsNumber": slots,
+        "freeSlots": max(0, slots - int(executor.activeTasks())),
+    }
