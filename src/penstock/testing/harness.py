@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,13 @@ from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.datastream.output_tag import OutputTag
 from penstock.graph.descriptions import OperatorDescription
 from penstock.runtime.batch import Batch, Timestamps
+from penstock.runtime.key_groups import KeyOwners
 from penstock.runtime.operators import build_operator
 from penstock.runtime.operators.base import OperatorContext, StreamOperator, TaskInfo
+from penstock.runtime.state.backends import HeapBackend, KeyedBackend
+from penstock.runtime.state.codec import decode_state, encode_state
+from penstock.runtime.state.operator import share_of
+from penstock.runtime.state.table import Extent
 from penstock.runtime.timers import TIMER_TABLE_PREFIX
 
 
@@ -64,34 +69,45 @@ class OperatorHarness:
     >>> OperatorHarness(MapDescription(lambda x: x + 1)).feed([(1, None), (2, None)]).output
     [2, 3]
 
-    `restored` continues from a `snapshot()` of another harness, as after a restart.
+    `restored` continues from a `snapshot()` of another harness, as after a restart. A list of them, one of each subtask
+    in order, is the state of an operator that had as many subtasks: this one takes its share of it, as after a change
+    of parallelism. `state_backend` says how keyed state is held: `HeapBackend()` or `DiskBackend()`.
     """
 
     def __init__(
         self,
         description: OperatorDescription,
-        restored: HarnessSnapshot | None = None,
+        restored: HarnessSnapshot | Sequence[HarnessSnapshot] | None = None,
         *,
         subtask: int = 0,
         parallelism: int = 1,
         max_parallelism: int = 128,
         processing_time: int = 0,
+        state_backend: KeyedBackend | None = None,
     ) -> None:
         self._now = processing_time
         self.recorded = RecordingOutput()
         task = TaskInfo("0" * 32, "harness", "harness", subtask, parallelism, max_parallelism)
-        self.context = OperatorContext(task, "harness", "harness", lambda: self._now)
+        tables = (state_backend or HeapBackend()).tables("harness", f"s{subtask}", "operator")
+        self.context = OperatorContext(task, "harness", "harness", lambda: self._now, make_table=tables)
         self.operator: StreamOperator = build_operator(description)
         self.operator.setup(self.context, self.recorded)
-        if restored is not None:
+        if isinstance(restored, HarnessSnapshot):
             self._restore(restored)
+        elif restored is not None:
+            self._restore_share(restored)
         self.operator.open()
         for service in self.context.timer_services.values():
             service.restore()
             service.current_watermark = self.operator.current_watermark
 
     @classmethod
-    def of(cls, build: Callable[[Any], Any], restored: HarnessSnapshot | None = None, **where: Any) -> OperatorHarness:
+    def of(
+        cls,
+        build: Callable[[Any], Any],
+        restored: HarnessSnapshot | Sequence[HarnessSnapshot] | None = None,
+        **where: Any,
+    ) -> OperatorHarness:
         """The harness of the operator that `build` puts last on a stream, written with the DataStream API.
 
         `build` gets a DataStream and returns one: `lambda ds: ds.key_by(...).window(...).reduce(...)`.
@@ -140,6 +156,7 @@ class OperatorHarness:
 
     def close(self) -> None:
         self.operator.close()
+        self.context.keyed_state.dispose()
 
     # --- output ----------------------------------------------------------------------------------------------------
 
@@ -182,18 +199,41 @@ class OperatorHarness:
         """How many state entries are held, timers not counted."""
         return len(self.context.keyed_state) + len(self.context.operator_state) - len(self.timers)
 
-    def snapshot(self) -> HarnessSnapshot:
-        operator = self.operator
-        operator.snapshot_state(1)
-        keyed = self.context.keyed_state.snapshot(full=True)
-        operator_state = self.context.operator_state.snapshot()
-        return HarnessSnapshot(
-            pickle.dumps((keyed, operator_state, operator.current_watermark, operator.task_memory()))
-        )
+    # --- checkpoints -----------------------------------------------------------------------------------------------
+
+    def prepare_commit(self, checkpoint_id: int = 1) -> list[Any]:
+        """What the operator wants committed once the checkpoint is complete; comes before `snapshot`."""
+        return self.operator.prepare_commit(checkpoint_id)
+
+    def snapshot(self, checkpoint_id: int = 1) -> HarnessSnapshot:
+        operator, keyed_state = self.operator, self.context.keyed_state
+        operator.snapshot_state(checkpoint_id)
+        keyed = [(name, encode_state(contents)) for name, contents in keyed_state.snapshot(Extent.ALL)]
+        keyed_state.snapshot_written(Extent.ALL)
+        memory = operator.current_watermark, operator.task_memory()
+        return HarnessSnapshot(pickle.dumps((checkpoint_id, keyed, self.context.operator_state.snapshot(), memory)))
+
+    def notify_checkpoint_complete(self, checkpoint_id: int = 1) -> OperatorHarness:
+        self.operator.notify_checkpoint_complete(checkpoint_id)
+        return self
 
     def _restore(self, restored: HarnessSnapshot) -> None:
-        keyed, operator_state, self.operator.current_watermark, memory = pickle.loads(restored.content)
-        self.context.restored_checkpoint_id = 1
-        self.context.keyed_state.restore(keyed)
+        self.context.restored_checkpoint_id, keyed, operator_state, memory = pickle.loads(restored.content)
+        for name, contents in keyed:
+            self.context.keyed_state.restore(name, decode_state(contents), extent=Extent.ALL)
         self.context.operator_state.restore(operator_state)
-        self.operator.restore_task_memory(memory)
+        self.operator.current_watermark, task_memory = memory
+        self.operator.restore_task_memory(task_memory)
+
+    def _restore_share(self, restored: Sequence[HarnessSnapshot]) -> None:
+        task = self.context.task
+        owners = KeyOwners(task.max_parallelism, task.parallelism)
+        lists = []
+        for each in restored:
+            self.context.restored_checkpoint_id, keyed, operator_state, _ = pickle.loads(each.content)
+            lists.append(operator_state)
+            for name, contents in keyed:
+                self.context.keyed_state.restore(
+                    name, decode_state(contents), lambda key: owners[key] == task.subtask, Extent.ALL
+                )
+        self.context.operator_state.restore(share_of(lists, task.subtask, task.parallelism))

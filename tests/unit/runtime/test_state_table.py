@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pickle
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,25 +7,46 @@ from hypothesis import strategies as st
 from penstock.common import Types
 from penstock.common.exceptions import StateAccessError
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from penstock.runtime.state.codec import decode_state, encode_state
 from penstock.runtime.state.keyed import KeyedStateBackend
-from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
+from penstock.runtime.state.table import VOID_NAMESPACE, Extent, StateTable
 
 namespaces = st.sampled_from(["w1", "w2", VOID_NAMESPACE])
 keys = st.sampled_from("abc")
 step = st.one_of(
     st.tuples(st.just("put"), namespaces, keys, st.integers()),
     st.tuples(st.just("remove"), namespaces, keys),
-    st.tuples(st.just("delta")),
-    st.tuples(st.just("full")),
+    st.tuples(st.sampled_from(Extent)),
 )
 
 
+class Saved:
+    """The snapshots of a backend that one is restored from; as bytes, as they are between processes."""
+
+    def __init__(self, backend):
+        self._backend = backend
+        self._snapshots = []
+
+    def take(self, extent):
+        kept = {Extent.ALL: [], Extent.SINCE_BASE: self._snapshots[:1], Extent.CHANGES: self._snapshots}
+        blocks = [(name, encode_state(contents)) for name, contents in self._backend.snapshot(extent)]
+        self._backend.snapshot_written(extent)
+        self._snapshots = [*kept[extent], (extent, blocks)]
+
+    def restored(self):
+        backend = KeyedStateBackend("op")
+        for extent, blocks in self._snapshots:
+            for name, contents in blocks:
+                backend.restore(name, decode_state(contents), extent=extent)
+        return backend
+
+
 @given(st.lists(step, max_size=50))
-def test_deltas_since_a_full_snapshot_rebuild_the_table(steps):
-    """What is saved goes through pickle, as it does between processes."""
+def test_snapshots_since_a_base_rebuild_the_table(steps):
     backend, model = KeyedStateBackend("op"), {}
-    snapshots: list[bytes] = []
-    for kind, *arguments in [*steps, ("delta",)]:
+    saved = Saved(backend)
+    saved.take(Extent.ALL)
+    for kind, *arguments in [*steps, (Extent.CHANGES,)]:
         if kind == "put":
             namespace, key, value = arguments
             backend.table("t").put(namespace, key, value)
@@ -36,14 +55,11 @@ def test_deltas_since_a_full_snapshot_rebuild_the_table(steps):
             backend.table("t").remove(*arguments)
             model.pop(tuple(arguments), None)
         else:
-            snapshots = [] if kind == "full" else snapshots
-            snapshots.append(pickle.dumps(backend.snapshot(full=kind == "full")))
-    restored = KeyedStateBackend("op")
-    for snapshot in snapshots:
-        restored.restore(pickle.loads(snapshot))
+            saved.take(kind)
+    restored = saved.restored()
     assert {(n, k): v for n, k, v in restored.table("t").all_entries()} == model
     assert {(n, k): v for n, k, v in backend.table("t").all_entries()} == model
-    assert restored.snapshot(full=False) == {}, "what was restored is no change"
+    assert list(restored.snapshot(Extent.CHANGES)) == [], "what was restored is no change"
 
 
 @given(st.lists(step, max_size=50))

@@ -20,6 +20,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.table import Extent
 
 UpdateType, Visibility = StateTtlConfig.UpdateType, StateTtlConfig.StateVisibility
 
@@ -127,7 +128,7 @@ def test_a_full_snapshot_drops_what_nobody_reads() -> None:
         write(state)
         clock.now = 50
         backend = state._backend
-        assert backend.snapshot(full=True) == {}
+        assert list(backend.snapshot(Extent.ALL)) == []
         assert len(backend) == 0
 
 

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import copy
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common.exceptions import StateAccessError
 from penstock.runtime.state.keyed import KeyedStateBackend
-from penstock.runtime.state.table import StateTable
+from penstock.runtime.state.table import Extent, StateTable
 from penstock.runtime.timers import InternalTimerService, TimerQueue
 
 keys = st.sampled_from("abc")
@@ -40,9 +42,10 @@ class Queue:
 
     def restore(self) -> None:
         """Go on in another process, from what was saved."""
-        saved = self.backend.snapshot(full=True)
+        saved = [(name, copy.deepcopy(contents)) for name, contents in self.backend.snapshot(Extent.ALL)]
         self.backend = KeyedStateBackend("op")
-        self.backend.restore(saved)
+        for name, contents in saved:
+            self.backend.restore(name, contents)
         self.queue = TimerQueue(self.backend.table("timers"))
         self.queue.restore()
 
