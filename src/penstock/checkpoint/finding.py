@@ -4,26 +4,40 @@ from __future__ import annotations
 
 import logging
 import posixpath
+from collections.abc import Callable
 
-from penstock.checkpoint.folders import Folder, LocalFolder, folder_at
-from penstock.checkpoint.metadata import METADATA, CheckpointMetadata, decode_metadata
+from penstock.checkpoint.folders import Folder, folder_at
+from penstock.checkpoint.metadata import METADATA, CheckpointMetadata, VertexEntry, decode_metadata
 from penstock.checkpoint.restoring import FoundCheckpoint
 from penstock.common.exceptions import CheckpointError, CorruptStateError
+from penstock.runtime.saved_state import StateHandle
+from penstock.runtime.state.state_file import StateFileReader
 
 _log = logging.getLogger(__name__)
 CHECKPOINT_PREFIX = "chk-"
 
+OpenFolder = Callable[[str], Folder]
 
-def find_checkpoint(path: str) -> FoundCheckpoint:
+
+def find_checkpoint(path: str, open_folder: OpenFolder = folder_at) -> FoundCheckpoint:
     """`path`: a savepoint's folder, a `chk-N` folder, the `_metadata` in either, or the folder of a job's checkpoints.
 
-    In the last case the newest checkpoint that can be read is taken, and a warning names those that cannot.
+    In the last case every byte of a checkpoint is checked before it is taken: the newest undamaged one is, and a warning
+    names those that are not.
     """
-    folder = folder_at(path.rstrip("/").removesuffix(f"/{METADATA}"))
-    names = folder.names()
-    if METADATA in names:
-        return read_checkpoint(folder)
-    numbers = checkpoint_numbers(names)
+    place = path.rstrip("/").removesuffix(f"/{METADATA}")
+    try:
+        folder = open_folder(place)
+        names = folder.names()
+        if METADATA in names:
+            return read_checkpoint(folder, lambda: open_folder(posixpath.dirname(folder.uri)))
+        return _newest_undamaged(folder, checkpoint_numbers(names), path)
+    except OSError as error:
+        # Not for an older checkpoint: what has happened since would happen again.
+        raise CheckpointError(f"{path} cannot be read now ({error}); try again when its storage is back") from error
+
+
+def _newest_undamaged(folder: Folder, numbers: list[int], path: str) -> FoundCheckpoint:
     if not numbers:
         raise CheckpointError(
             f"no checkpoint or savepoint at {path}: expected a folder with a {METADATA} file (a savepoint, or chk-N), "
@@ -31,10 +45,12 @@ def find_checkpoint(path: str) -> FoundCheckpoint:
         )
     for number in sorted(numbers, reverse=True):
         try:
-            return read_checkpoint(folder.within(f"{CHECKPOINT_PREFIX}{number}"))
+            found = read_checkpoint(folder.within(f"{CHECKPOINT_PREFIX}{number}"), lambda: folder)
+            check_contents(found)
+            return found
         except CorruptStateError as error:
             _log.warning("%s; trying the checkpoint before it", error)
-    raise CorruptStateError(f"none of the checkpoints in {path} can be read")
+    raise CorruptStateError(f"none of the checkpoints in {path} is complete and undamaged")
 
 
 def checkpoint_numbers(names: list[str]) -> list[int]:
@@ -42,35 +58,42 @@ def checkpoint_numbers(names: list[str]) -> list[int]:
     return [int(number) for number in found if number.isdigit()]
 
 
-def read_checkpoint(folder: Folder) -> FoundCheckpoint:
-    """The checkpoint or savepoint whose `_metadata` is in `folder`; all its files must be there."""
+def read_checkpoint(folder: Folder, folder_of_job: Callable[[], Folder]) -> FoundCheckpoint:
+    """The checkpoint or savepoint whose `_metadata` is in `folder`; all its files must be there.
+
+    Files of a checkpoint are named relative to `folder_of_job`, those of a savepoint to its own folder.
+    """
     path = folder.path_of(METADATA)
     try:
         content = folder.read(METADATA)
     except FileNotFoundError:
         raise CorruptStateError(f"{path} is missing: the checkpoint was never completed, or was removed") from None
     metadata = decode_metadata(content, path)
-    files = folder if metadata.is_savepoint else parent_of(folder)
-    _check_files(metadata, files)
+    files = folder if metadata.is_savepoint else folder_of_job()
+    for vertex in metadata.vertices:
+        for handle in (handle for handles in vertex.subtasks for handle in handles):
+            _check_size(handle, files, vertex, metadata)
     return FoundCheckpoint(metadata, files, path.removesuffix(f"/{METADATA}"))
 
 
-def _check_files(metadata: CheckpointMetadata, folder: Folder) -> None:
-    for vertex in metadata.vertices:
-        for handle in (handle for handles in vertex.subtasks for handle in handles):
-            try:
-                size = folder.size(handle.name)
-            except FileNotFoundError:
-                size = -1
-            if size != handle.size:
-                what = "is missing" if size < 0 else f"has {size} bytes instead of {handle.size}"
-                raise CorruptStateError(
-                    f"state file {folder.path_of(handle.name)} of operator "
-                    f"'{', '.join(vertex.names.values())}' {what}; it belongs to checkpoint {metadata.checkpoint_id}"
-                )
+def _check_size(handle: StateHandle, folder: Folder, vertex: VertexEntry, metadata: CheckpointMetadata) -> None:
+    try:
+        size = folder.size(handle.name)
+    except FileNotFoundError:
+        size = -1
+    if size != handle.size:
+        what = "is missing" if size < 0 else f"has {size} bytes instead of {handle.size}"
+        raise CorruptStateError(
+            f"state file {folder.path_of(handle.name)} of operator '{', '.join(vertex.names.values())}' {what}; it "
+            f"belongs to checkpoint {metadata.checkpoint_id}"
+        )
 
 
-def parent_of(folder: Folder) -> Folder:
-    if isinstance(folder, LocalFolder):
-        return LocalFolder(posixpath.dirname(folder.path))
-    return folder_at(posixpath.dirname(folder.uri))
+def check_contents(found: FoundCheckpoint) -> None:
+    """Raise CorruptStateError if a state file of a checkpoint is not what was written."""
+    for vertex in found.metadata.vertices:
+        for handle in {handle for handles in vertex.subtasks for handle in handles}:
+            with found.folder.open(handle.name) as content:
+                reader = StateFileReader(found.folder.path_of(handle.name), content, handle.size, vertex.names)
+                for block in reader.blocks:
+                    reader.content(block)

@@ -12,7 +12,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.common.exceptions import CorruptStateError
+from penstock.common.exceptions import CheckpointError, CorruptStateError
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.state.table import Extent
 
@@ -104,7 +104,8 @@ def decode_metadata(content: bytes, path: str) -> CheckpointMetadata:
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptStateError(f"{path} is not the metadata of a checkpoint, or is damaged ({error})") from error
     if version > FORMAT_VERSION:
-        raise CorruptStateError(
+        # No damage: with an older checkpoint instead, what has happened since would happen again.
+        raise CheckpointError(
             f"{path} has format {version}, and this version of Penstock reads up to {FORMAT_VERSION}; use the version "
             f"that wrote it, or a newer one"
         )

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from penstock.checkpoint.finding import find_checkpoint
+from penstock.checkpoint.finding import OpenFolder, find_checkpoint
 from penstock.checkpoint.folders import Folder, LocalFolder, folder_at
 from penstock.checkpoint.job_checkpoints import JobCheckpoints
 from penstock.checkpoint.metadata import CANONICAL
@@ -45,8 +45,16 @@ _log = logging.getLogger(__name__)
 class JobMaster:
     """One job from submission to its end. `run` blocks; `cancel` and requests for savepoints come from other threads."""
 
-    def __init__(self, job_id: JobID, job_graph: JobGraph, config: Configuration, executor: StageExecutor) -> None:
+    def __init__(
+        self,
+        job_id: JobID,
+        job_graph: JobGraph,
+        config: Configuration,
+        executor: StageExecutor,
+        open_folder: OpenFolder = folder_at,
+    ) -> None:
         self.job_id = job_id
+        self._open_folder = open_folder
         self.config = config
         self._executor = executor
         self._restart_strategy = build_restart_strategy(
@@ -83,7 +91,7 @@ class JobMaster:
     def _find_state(self, job_graph: JobGraph) -> RestoredJob | None:
         if self.options.restore_path is None:
             return None
-        found = find_checkpoint(self.options.restore_path)
+        found = find_checkpoint(self.options.restore_path, self._open_folder)
         return restore_job(job_graph, found, self.options.allows_non_restored)
 
     # --- what others ask -------------------------------------------------------------------------------------------
@@ -271,7 +279,7 @@ class JobMaster:
     def _checkpoint_folder(self, folder: Path) -> Folder:
         if self.options.directory is None:
             return LocalFolder(str(folder / "checkpoints"))
-        return folder_at(self.options.directory).within(self.id_text)
+        return self._open_folder(self.options.directory).within(self.id_text)
 
     def _fail(self, failure: BaseException) -> None:
         self._times.enter(JobStatus.FAILED)

@@ -1,0 +1,213 @@
+"""A folder for checkpoints whose storage fails as planned: a test of what a job does then."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, cast
+
+from penstock.checkpoint.folders import Folder
+
+Operation = Literal["make", "create", "write", "rename", "read", "list", "delete", "any"]
+Action = Literal["fail", "lose-answer", "half", "damage", "exit", "slow"]
+
+EXIT_CODE = 137
+"""Of a process that a fault has ended."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens at the n-th operation of a kind on files whose path matches, and `times - 1` times after it.
+
+    Operations: `create` begins a file, `write` adds to it, `rename` makes it visible under its name; `read` also asks
+    for sizes. Actions: `fail` raises OSError and does nothing; `lose-answer` does it and raises OSError; `half` keeps
+    half of what is written and says nothing; `damage` changes a byte of it and says nothing; `exit` ends the process as
+    kill -9 does, a write after half of it; `slow` waits `delay_s` first.
+    """
+
+    operation: Operation = "any"
+    at: int = 1
+    times: int = 1
+    path: str = "*"
+    action: Action = "fail"
+    delay_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.at < 1 or self.times < 1:
+            raise ValueError(f"operations are counted from 1, got at={self.at}, times={self.times}")
+        if self.action in ("half", "damage") and self.operation != "write":
+            raise ValueError(f"{self.action!r} is for operation 'write', got {self.operation!r}")
+
+
+@dataclass(frozen=True)
+class FaultPlan:
+    """Faults, and the record of all operations, kept in a local folder: processes with copies of it count together."""
+
+    notes: str
+    faults: tuple[Fault, ...] = ()
+
+    def of(self, *faults: Fault) -> FaultPlan:
+        """The same folder for notes with other faults."""
+        return FaultPlan(self.notes, faults)
+
+    def operations(self) -> list[str]:
+        """All operations so far, `operation path` each, in the order they began."""
+        record = Path(self.notes, "operations")
+        return record.read_text().splitlines() if record.exists() else []
+
+    def fault_at(self, operation: Operation, path: str) -> Fault | None:
+        """Note an operation; the fault that is planned for it, if there is one."""
+        self._note("operations", f"{operation} {path}\n")
+        for number, fault in enumerate(self.faults):
+            if fault.operation in (operation, "any") and fnmatch(path, fault.path):
+                count = self._note(f"fault-{number}", ".")
+                if fault.at <= count < fault.at + fault.times:
+                    return fault
+        return None
+
+    def _note(self, name: str, text: str) -> int:
+        """Add to a note; its size."""
+        os.makedirs(self.notes, exist_ok=True)
+        with open(os.path.join(self.notes, name), "ab") as note:
+            note.write(text.encode())
+            note.flush()
+            return os.fstat(note.fileno()).st_size
+
+    @contextlib.contextmanager
+    def operation(self, operation: Operation, path: str) -> Iterator[None]:
+        """Around the real operation."""
+        fault = self.fault_at(operation, path)
+        if fault is None:
+            yield
+            return
+        if fault.action == "slow":
+            time.sleep(fault.delay_s)
+        if fault.action == "exit":
+            os._exit(EXIT_CODE)
+        if fault.action == "fail":
+            raise _injected(operation, path)
+        yield
+        if fault.action == "lose-answer":
+            raise _injected(operation, path)
+
+    def write(self, out: BinaryIO, content: bytes, path: str) -> int:
+        fault = self.fault_at("write", path)
+        action = None if fault is None else fault.action
+        if fault is not None and action == "slow":
+            time.sleep(fault.delay_s)
+        if action == "fail":
+            raise _injected("write", path)
+        out.write(_changed(content, action))
+        if action == "exit":
+            out.flush()
+            os._exit(EXIT_CODE)
+        if action == "lose-answer":
+            raise _injected("write", path)
+        return len(content)
+
+
+def _changed(content: bytes, action: Action | None) -> bytes:
+    if action in ("half", "exit"):
+        return content[: len(content) // 2]
+    if action == "damage":
+        middle = len(content) // 2
+        return content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :] if content else content
+    return content
+
+
+def _injected(operation: Operation, path: str) -> OSError:
+    return OSError(errno.EIO, f"planned fault: {operation}", path)
+
+
+class _FaultyStream:
+    """Passes everything on but writes, which may go wrong."""
+
+    def __init__(self, out: BinaryIO, plan: FaultPlan, path: str) -> None:
+        self._out = out
+        self._plan = plan
+        self._path = path
+
+    def write(self, content: Any) -> int:
+        return self._plan.write(self._out, bytes(content), self._path)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+
+@dataclass(frozen=True)
+class FaultyFolder:
+    """Another folder, with faults.
+
+    >>> import tempfile
+    >>> from penstock.testing import Fault, FaultPlan, FaultyFolder, MemoryFolder
+    >>> with tempfile.TemporaryDirectory() as notes:
+    ...     folder = FaultyFolder(MemoryFolder(), FaultPlan(notes, (Fault("rename", at=2),)))
+    ...     folder.write("first", b"1")
+    ...     try:
+    ...         folder.write("second", b"2")
+    ...     except OSError as error:
+    ...         print(error.strerror, folder.names())
+    planned fault: rename ['first']
+    """
+
+    folder: Folder
+    plan: FaultPlan
+
+    def within(self, name: str) -> FaultyFolder:
+        return FaultyFolder(self.folder.within(name), self.plan)
+
+    @property
+    def uri(self) -> str:
+        return self.folder.uri
+
+    def path_of(self, name: str) -> str:
+        return self.folder.path_of(name)
+
+    def make(self) -> None:
+        with self.plan.operation("make", self.uri):
+            self.folder.make()
+
+    @contextlib.contextmanager
+    def create(self, name: str) -> Iterator[BinaryIO]:
+        path = self.path_of(name)
+        with self.plan.operation("create", path):
+            pass
+        with contextlib.ExitStack() as after_rename:
+            with self.folder.create(name) as out:
+                yield cast(BinaryIO, _FaultyStream(out, self.plan, path))
+                # The real rename happens when this block ends: what raises here prevents it.
+                after_rename.enter_context(self.plan.operation("rename", path))
+
+    def open(self, name: str) -> BinaryIO:
+        with self.plan.operation("read", self.path_of(name)):
+            return self.folder.open(name)
+
+    def size(self, name: str) -> int:
+        with self.plan.operation("read", self.path_of(name)):
+            return self.folder.size(name)
+
+    def read(self, name: str) -> bytes:
+        with self.plan.operation("read", self.path_of(name)):
+            return self.folder.read(name)
+
+    def write(self, name: str, content: bytes) -> None:
+        with self.create(name) as out:
+            out.write(content)
+
+    def names(self) -> list[str]:
+        with self.plan.operation("list", self.uri):
+            return self.folder.names()
+
+    def delete(self, name: str) -> None:
+        with self.plan.operation("delete", self.path_of(name)):
+            self.folder.delete(name)
+
+    def delete_all(self) -> None:
+        with self.plan.operation("delete", self.uri):
+            self.folder.delete_all()
