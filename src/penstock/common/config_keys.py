@@ -231,7 +231,8 @@ TASK_CANCELLATION_TIMEOUT = _key("task.cancellation.timeout").duration_type().de
 # Cluster, REST, metrics
 SCHEDULER = _key("jobmanager.scheduler").string_type().default_value("Default")
 SCHEDULER_MODE = _key("scheduler-mode").string_type().no_default_value()
-TASK_SLOTS = _key("taskmanager.numberOfTaskSlots").int_type().default_value(1)
+TASK_SLOTS = _key("taskmanager.numberOfTaskSlots").int_type().no_default_value()
+SLOT_TIMEOUT = _key("slot.request.timeout").duration_type().default_value(5 * _MINUTE_MS)
 ARCHIVE_DIR = _key("jobmanager.archive.fs.dir").string_type().no_default_value()
 HIGH_AVAILABILITY = (
     _key("high-availability.type").string_type().default_value("NONE").with_deprecated_keys("high-availability")

@@ -6,6 +6,7 @@ import logging
 import tempfile
 import threading
 from concurrent.futures import Future
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from penstock.jobmaster.region_runner import RegionRunner
 from penstock.jobmaster.restart_strategy import NoRestart, build_restart_strategy
 from penstock.jobmaster.savepoint_requests import CheckpointRequest, Request, SavepointRequest, SavepointWriter
 from penstock.jobmaster.side_by_side import run_side_by_side
+from penstock.jobmaster.slots import SlotPool, required_slots, slot_pool
 from penstock.jobmaster.stage_executor import StageExecutor
 from penstock.runtime.state.table import Extent
 from penstock.runtime.task_host import TaskAck, wall_clock_ms
@@ -75,6 +77,7 @@ class JobMaster:
         self._runners: list[RegionRunner] = []
         self._early_requests: list[Request] = []
         """Those that came before the regions were there."""
+        self._pool: SlotPool | None = None
         self._is_failing = False
         self._was_cancelled = False
         self._claimed = None if self.restored is None else self.restored.found
@@ -157,6 +160,8 @@ class JobMaster:
             self._changed.notify_all()
             runners = list(self._runners)
         self._executor.cancel()
+        if self._pool is not None:
+            self._pool.wake_up()
         for runner in runners:
             runner.executor.cancel()
             runner.wake_up()
@@ -247,7 +252,8 @@ class JobMaster:
         self._savepoints = SavepointWriter(store, self._executor.run_copies)
         status = JobStatus.FAILED
         try:
-            self._run_regions(folder)
+            with self._slots():
+                self._run_regions(folder)
             status = JobStatus.CANCELED if self.is_cancelled else JobStatus.FINISHED
         finally:
             self._savepoints.wait()
@@ -258,6 +264,17 @@ class JobMaster:
                 self.execution_graph.cancel_all(wall_clock_ms())
             self._times.enter(status)
         self.output.end()
+
+    def _slots(self) -> AbstractContextManager[None]:
+        """All slots that the job needs, before anything of it starts."""
+        self.execution_graph.transition_all(ExecutionState.SCHEDULED, now_ms=wall_clock_ms())
+        per_executor = self.config.get_optional(keys.TASK_SLOTS)
+        if per_executor is None:
+            return nullcontext()
+        session, executors = self._executor.executors()
+        self._pool = slot_pool(session, executors * per_executor)
+        timeout_ms = self.config.get(keys.SLOT_TIMEOUT)
+        return self._pool.held(required_slots(self.job_graph), timeout_ms, lambda: self.is_cancelled, self.name)
 
     def _run_regions(self, folder: Path) -> None:
         regions = pipelined_regions(self.job_graph)

@@ -193,7 +193,7 @@ class RegionRunner:
         for vertex in self._executions():
             if not vertex.state.is_terminal:
                 vertex.current.transition_to(ExecutionState.FAILED, wall_clock_ms())
-            vertex.new_attempt()
+            vertex.new_attempt().transition_to(ExecutionState.SCHEDULED, wall_clock_ms())
         self._coordinator.reset()
         for vertex_id, source in self._sources.items():
             source.rewind(self._positions[vertex_id])
@@ -205,7 +205,7 @@ class RegionRunner:
         with self._changed:
             self._is_told_to_go_back = False
         self._commit()
-        self._transition(ExecutionState.SCHEDULED, ExecutionState.DEPLOYING)
+        self._transition(ExecutionState.DEPLOYING)
         deployment = self._deployment()
         self.executor.deploy(deployment, self._checkpoints.store.folder)
         self._transition(ExecutionState.INITIALIZING)

@@ -23,6 +23,9 @@ class StageExecutor(Protocol):
     keeps_tasks_in_place: bool
     """True if a subtask goes on in the process that ran its last epoch, as long as nothing fails."""
 
+    def executors(self) -> tuple[str, int]:
+        """The name of the session that jobs share, and how many executors (in Flink: TaskManagers) it has now."""
+
     def sibling(self) -> StageExecutor:
         """Another one for another region of the same job: they run at the same time and fail alone."""
 
@@ -86,6 +89,9 @@ class InlineExecutor:
         self._deployment: JobDeployment | None = None
         self._folder: Folder | None = None
         self._is_cancelled = False
+
+    def executors(self) -> tuple[str, int]:
+        return "inline", 1
 
     def sibling(self) -> InlineExecutor:
         return InlineExecutor(self._dependencies)

@@ -59,6 +59,10 @@ class SparkExecutor:
         self._is_cancelled = False
         self._dependencies = ship(self._context, dependencies, config)
 
+    def executors(self) -> tuple[str, int]:
+        known = int(self._context._jsc.sc().getExecutorMemoryStatus().size())  # The driver is one of them.
+        return str(self._context.applicationId), max(1, known - 1)
+
     def sibling(self) -> SparkExecutor:
         other = copy.copy(self)
         other._deployment = None
