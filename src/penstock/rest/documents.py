@@ -15,6 +15,9 @@ from penstock.rest.errors import not_found
 OVERVIEW = "/overview"
 """The job's entry in `/jobs/overview`; not a path of its own in Flink's API."""
 
+ATTEMPTS = "/attempts"
+"""All attempts of a vertex's subtasks, of which requests are told one."""
+
 OF_JOB: dict[str, Callable[[RunningJob], Any]] = {
     "": job_documents.details,
     OVERVIEW: job_documents.overview,
@@ -31,9 +34,11 @@ OF_JOB: dict[str, Callable[[RunningJob], Any]] = {
 OF_VERTEX: dict[str, Callable[[RunningJob, str], Any]] = {
     "": vertex_documents.details,
     "/subtasktimes": vertex_documents.subtask_times,
+    "/taskmanagers": vertex_documents.by_host,
     "/watermarks": metric_documents.watermarks,
     "/accumulators": accumulator_documents.of_vertex,
     "/metrics": metric_documents.vertex_metrics,
+    ATTEMPTS: vertex_documents.attempts,
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import time
 import traceback
 from collections import Counter
 from typing import Any
@@ -16,16 +15,13 @@ from penstock.common.job_status import JobStatus
 from penstock.graph.execution_graph import ExecutionState
 from penstock.graph.job_graph import JobVertex
 from penstock.jobmaster.dispatcher import RunningJob
+from penstock.rest.execution_documents import now_ms
 from penstock.rest.vertex_documents import job_vertex_entry
 
 _SECRET = ("password", "secret", "token", "apikey", "api-key", "auth-params", "service-key", "credential", "basic-auth")
 _HIDDEN = "******"
 
 _ENDINGS = {JobStatus.FINISHED: "SUCCEEDED", JobStatus.FAILED: "FAILED", JobStatus.CANCELED: "CANCELED"}
-
-
-def now_ms() -> int:
-    return int(time.time() * 1000)
 
 
 def job_type(job: RunningJob) -> str:
@@ -59,7 +55,7 @@ def _times(job: RunningJob) -> dict[str, int]:
 
 
 def details(job: RunningJob) -> dict[str, Any]:
-    vertices = [job_vertex_entry(job, vertex) for vertex in job.master.execution_graph.job_vertices]
+    vertices = [job_vertex_entry(vertex) for vertex in job.master.execution_graph.job_vertices]
     counts = Counter(entry["status"] for entry in vertices)
     return {
         "jid": job.job_id,

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.common.job_status import JobStatus
-from penstock.graph.job_graph import JobVertex
 from penstock.jobmaster.dispatcher import RunningJob
 from penstock.rest.errors import bad_request
+from penstock.rest.execution_documents import task_metrics
 from penstock.rest.lookup import find_vertex
 
 _UNFIT = re.compile(r"[ .:,]")
@@ -55,16 +55,16 @@ def _uptime(job: RunningJob) -> int:
 
 
 def vertex_metrics(job: RunningJob, vertex_id: str) -> dict[str, dict[str, Any]]:
-    """By metric id within the vertex: `subtasks` where the value of each is known, `sum` where the sum is."""
-    vertex = find_vertex(job, vertex_id).job_vertex
+    """By metric id within the vertex: `subtasks` where the value of each is known, `sum` where only the sum is."""
+    vertex = find_vertex(job, vertex_id)
     known: dict[str, dict[str, Any]] = {}
+    for subtask in vertex.subtasks:
+        for name, value in task_metrics(subtask.current).items():
+            known.setdefault(name, {"subtasks": {}})["subtasks"][str(subtask.subtask)] = value
     by_operator = job.master.metrics
-    for node in vertex.nodes:
+    for node in vertex.job_vertex.nodes:
         for name, value in by_operator.get(node.operator_id, {}).items():
-            fact = _fact(value, vertex.parallelism)
-            known[f"{_UNFIT.sub('_', node.name)}.{name}"] = fact
-            if node is vertex.head:  # What comes into the first operator comes into the task.
-                known.setdefault(name, fact)
+            known[f"{_UNFIT.sub('_', node.name)}.{name}"] = _fact(value, vertex.job_vertex.parallelism)
     return known
 
 
@@ -79,16 +79,8 @@ def _fact(value: Any, parallelism: int) -> dict[str, Any]:
     return fact
 
 
-def vertex_total(job: RunningJob, vertex: JobVertex, metric: str) -> int | None:
-    """A count of the vertex's tasks: what comes in is counted by its first operator, what goes out by its last."""
-    node = vertex.head if metric.endswith("In") else vertex.nodes[-1]
-    value = job.master.metrics.get(node.operator_id, {}).get(metric)
-    return value if isinstance(value, int) else None
-
-
 def watermarks(job: RunningJob, vertex_id: str) -> list[dict[str, str]]:
-    facts = vertex_metrics(job, vertex_id)
-    subtasks = facts.get(_WATERMARK, {}).get("subtasks", {})
+    subtasks = vertex_metrics(job, vertex_id).get(_WATERMARK, {}).get("subtasks", {})
     return [{"id": f"{subtask}.{_WATERMARK}", "value": text(value)} for subtask, value in subtasks.items()]
 
 

@@ -17,7 +17,7 @@ from penstock.common.exceptions import PenstockError
 from penstock.jobmaster.blob_store import Upload
 from penstock.jobmaster.job_submission import JobSubmission
 from penstock.jobmaster.output_channel import OutputChannel
-from penstock.rest.app import Call, endpoint
+from penstock.rest.endpoint import Call, endpoint
 from penstock.rest.errors import RestError, bad_request, not_found
 from penstock.rest.session_cluster import SessionCluster
 

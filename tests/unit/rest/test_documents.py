@@ -43,8 +43,22 @@ def test_vertex_tells_its_subtasks(job):
     vertex = job.get()["vertices"][0]["id"]
     told = job.get(f"/vertices/{vertex}")
     assert (told["id"], told["parallelism"], len(told["subtasks"])) == (vertex, 1, 1)
-    assert told["subtasks"][0]["attempt"] == 0
-    assert job.get(f"/vertices/{vertex}/subtasktimes")["id"] == vertex
+    subtask = told["subtasks"][0]
+    assert (subtask["attempt"], subtask["start-time"] > 0, subtask["end-time"]) == (0, True, -1)
+    assert job.get(f"/vertices/{vertex}/subtasktimes")["subtasks"][0]["timestamps"]["DEPLOYING"] > 0
+    assert job.get(f"/vertices/{vertex}/subtasks/0/attempts/0")["attempt"] == 0
+    assert refused(job.get, f"/vertices/{vertex}/subtasks/0/attempts/1").status == 404
+    assert refused(job.get, f"/vertices/{vertex}/subtasks/7").status == 404
+
+
+def test_vertex_tells_what_went_through_it_and_where_it_runs(job, eventually):
+    job.send("river\nrain\n")
+    vertex = eventually(lambda: next((v for v in job.get()["vertices"][1:] if v["metrics"]["read-records"] == 2), None))
+    metrics = vertex["metrics"]
+    assert metrics["read-records-complete"] is True and metrics["read-bytes"] > 0
+    (host,) = job.get(f"/vertices/{vertex['id']}/taskmanagers")["taskmanagers"]
+    assert host["endpoint"] == job.get(f"/vertices/{vertex['id']}")["subtasks"][0]["endpoint"] is not None
+    assert job.get(f"/vertices/{vertex['id']}/watermarks")[0]["id"] == "0.currentInputWatermark"
 
 
 def test_vertex_metrics_are_listed_and_read_by_subtask_and_over_all(job, eventually):
