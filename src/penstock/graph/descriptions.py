@@ -6,7 +6,7 @@ User functions are kept as the user gave them: an instance of a function class, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -197,10 +197,27 @@ class SourceDescription(OperatorDescription):
         """1 for a source that cannot be read in parallel, None if any parallelism will do."""
         return None
 
+    @property
+    def makes_watermarks_itself(self) -> bool:
+        """True if the source's operator carries out `watermarks`, False if an operator behind it does."""
+        return False
+
+    @property
+    def has_declared_form(self) -> bool:
+        """True if elements leave the driver in the form of their declared type."""
+        return True
+
+    def for_executors(self) -> SourceDescription:
+        """The description without what only the driver needs."""
+        return self
+
 
 @dataclass(frozen=True, eq=False)
 class CollectionSourceDescription(SourceDescription):
     values: Sequence[Any]
+
+    def for_executors(self) -> SourceDescription:
+        return replace(self, values=())
 
     @property
     def is_bounded(self) -> bool:
@@ -239,6 +256,48 @@ class SocketSourceDescription(SourceDescription):
     @property
     def max_source_parallelism(self) -> int | None:
         return 1
+
+
+@dataclass(frozen=True, eq=False)
+class SplitSourceDescription(SourceDescription):
+    """A Source: splits that an enumerator in the driver deals out to readers in the subtasks."""
+
+    source: Any
+
+    @property
+    def has_declared_form(self) -> bool:
+        return False
+
+    @property
+    def is_bounded(self) -> bool:
+        return bool(self.source.is_bounded)
+
+    @property
+    def makes_watermarks_itself(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionSourceDescription(SourceDescription):
+    """A SourceFunction: it runs in the driver, once for each subtask."""
+
+    function: Any
+    is_parallel: bool = False
+
+    @property
+    def has_declared_form(self) -> bool:
+        return False
+
+    @property
+    def is_bounded(self) -> bool:
+        return False
+
+    @property
+    def max_source_parallelism(self) -> int | None:
+        return None if self.is_parallel else 1
+
+    def for_executors(self) -> SourceDescription:
+        return replace(self, function=None)
 
 
 # --- sinks ---------------------------------------------------------------------------------------------------------

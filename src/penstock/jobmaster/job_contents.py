@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.datastream.functions import CheckpointListener, TwoPhaseCommitSinkFunction
-from penstock.graph.descriptions import CollectionSourceDescription
+from penstock.graph.descriptions import SourceDescription
 from penstock.graph.job_graph import JobGraph, JobVertex
 
 
@@ -25,10 +25,9 @@ def without_collections(graph: JobGraph) -> JobGraph:
     """The graph as it goes to the executors: the driver hands out the elements of collections itself."""
 
     def slim(vertex: JobVertex) -> JobVertex:
-        if not isinstance(vertex.head.operator, CollectionSourceDescription):
+        if not isinstance(vertex.head.operator, SourceDescription):
             return vertex
-        source = dataclasses.replace(vertex.head.operator, values=())
-        head = dataclasses.replace(vertex.head, operator=source)
+        head = dataclasses.replace(vertex.head, operator=vertex.head.operator.for_executors())
         return dataclasses.replace(vertex, nodes=(head, *vertex.nodes[1:]))
 
     return dataclasses.replace(graph, vertices=tuple(map(slim, graph.vertices)))

@@ -65,7 +65,7 @@ class OperatorChain:
             )
         context = self._context(node)
         if isinstance(node.operator, SourceDescription):
-            if node.operator.watermarks is not None:
+            if node.operator.watermarks is not None and not node.operator.makes_watermarks_itself:
                 watermarks = self._add(TimestampsAndWatermarksOperator(node.operator.watermarks), context, output)
                 output = OperatorOutput([ChainTarget(watermarks)], {})
             return self._add(build_source_operator(node.operator), context, output)
@@ -112,8 +112,8 @@ class OperatorChain:
         side: dict[str, list[Target]] = {}
         for tag, target in self._targets_of(node):
             (main if tag is None else side.setdefault(tag, [])).append(target)
-        # A source's elements have their declared form already.
-        return OperatorOutput(main, side, None if node.is_source else row_form_of(node.output_type))
+        has_declared_form = isinstance(node.operator, SourceDescription) and node.operator.has_declared_form
+        return OperatorOutput(main, side, None if has_declared_form else row_form_of(node.output_type))
 
     def _targets_of(self, node: StreamNode) -> Iterator[tuple[str | None, Target]]:
         for chained in self._vertex.chained_edges:

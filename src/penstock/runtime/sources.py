@@ -10,7 +10,9 @@ from typing import Any
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.graph import descriptions as d
 from penstock.runtime.batch import Batch
+from penstock.runtime.chunk import Status, Watermark, encode_in_driver, read_chunk
 from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.state.codec import decode_state
 
 READ_BATCH_RECORDS = 4096
 
@@ -23,13 +25,28 @@ class SourceAssignment:
     is_last: bool
 
     def encode(self) -> bytes:
-        from penstock.runtime.chunk import encode_in_driver
-
         return encode_in_driver((self.payload, self.is_last))
 
     @staticmethod
     def decode(chunk: bytes) -> SourceAssignment:
         return SourceAssignment(*pickle.loads(chunk))
+
+
+@dataclass(frozen=True)
+class SourceReport:
+    """What a reader tells the driver at the end of an epoch."""
+
+    requests: int = 0
+    """How many splits it has asked for."""
+    host: str = ""
+    events: bytes | None = None
+    is_at_end: bool = False
+    has_more: bool = False
+    """True if it stopped because the epoch was full."""
+    records: int = 0
+
+    def decoded_events(self) -> list[Any]:
+        return [] if self.events is None else list(decode_state(self.events))
 
 
 class SourceOperator(StreamOperator):
@@ -38,6 +55,13 @@ class SourceOperator(StreamOperator):
     def read(self, payload: Any) -> Iterator[Batch]:
         """The records of one assignment, in order."""
         raise NotImplementedError
+
+    def end_reading(self) -> None:
+        """The last assignment was read: say what must be said before the last watermark."""
+
+    def take_report(self) -> SourceReport | None:
+        """What the driver must know after the epoch; None for a source that has nothing to say."""
+        return None
 
 
 class AssignedRecordsOperator(SourceOperator):
@@ -48,8 +72,48 @@ class AssignedRecordsOperator(SourceOperator):
             yield Batch(list(payload[start : start + READ_BATCH_RECORDS]))
 
 
+class ReceivedChunksOperator(SourceOperator):
+    """Chunks were assigned: what a source function has emitted, with its own watermarks and idleness."""
+
+    def __init__(self) -> None:
+        self._is_idle = False
+
+    def read(self, payload: Any) -> Iterator[Batch]:
+        for chunk in payload:
+            for event in read_chunk(chunk):
+                match event:
+                    case Batch():
+                        yield event
+                    case Watermark() if event.timestamp > self.current_watermark:
+                        self._send_status(False)
+                        self.current_watermark = event.timestamp
+                        self.output.emit_watermark(event.timestamp)
+                    case Status():
+                        self._send_status(event.is_idle)
+
+    def end_reading(self) -> None:
+        self._send_status(False)
+
+    def _send_status(self, idle: bool) -> None:
+        if idle != self._is_idle:
+            self._is_idle = idle
+            self.output.emit_status(idle)
+
+    def task_memory(self) -> Any:
+        return self._is_idle
+
+    def restore_task_memory(self, memory: Any) -> None:
+        self._is_idle = memory
+
+
 def build_source_operator(description: d.SourceDescription) -> SourceOperator:
     match description:
         case d.CollectionSourceDescription() | d.SequenceSourceDescription() | d.SocketSourceDescription():
             return AssignedRecordsOperator()
+        case d.FunctionSourceDescription():
+            return ReceivedChunksOperator()
+        case d.SplitSourceDescription():
+            from penstock.runtime.source_reading import SourceReaderOperator
+
+            return SourceReaderOperator(description)
     raise UnsupportedFeatureError(f"there is no source operator for {type(description).__name__}")

@@ -24,7 +24,7 @@ from penstock.runtime.sorted_input import (
     minds_other_keys,
     several_keys_at_once,
 )
-from penstock.runtime.sources import SourceAssignment, SourceOperator
+from penstock.runtime.sources import SourceAssignment, SourceOperator, SourceReport
 from penstock.runtime.state.backends import HeapBackend, KeyedBackend
 from penstock.runtime.state.codec import encode_state
 from penstock.runtime.state.operator import Saved, share_of
@@ -80,6 +80,7 @@ class EpochOutcome:
     accumulators: dict[str, Any]
     bytes_in: int = 0
     bytes_out: int = 0
+    source_report: SourceReport | None = None
 
 
 class StreamTask:
@@ -221,6 +222,7 @@ class StreamTask:
             self._advance_processing_time()
             yield
         if assignment.is_last:
+            source.end_reading()
             source.output.emit_watermark(MAX_LONG_VALUE)
             self._finish()
             yield
@@ -385,6 +387,7 @@ class StreamTask:
             accumulators=self._taken_accumulators(),
             bytes_in=bytes_in,
             bytes_out=bytes_out,
+            source_report=self.chain.head.take_report() if isinstance(self.chain.head, SourceOperator) else None,
         )
 
     # Counts go to the driver epoch by epoch and start anew: another process may run the next epoch.

@@ -14,13 +14,13 @@ from penstock.common.watermark_generator import (
     WatermarkOutput,
     WatermarksWithIdleness,
 )
-from penstock.common.watermark_strategy import RecordTimestampAssigner, plain_function_of
+from penstock.common.watermark_strategy import RecordTimestampAssigner, TimestampAssigner, plain_function_of
 from penstock.graph.descriptions import WatermarksDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.operators.base import StreamOperator
 
 # The generators that only look at the largest timestamp: one call for a whole batch gives what a call for each gives.
-_BY_LARGEST_TIMESTAMP = (BoundedOutOfOrdernessWatermarks, AscendingTimestampsWatermarks, NoWatermarks)
+BY_LARGEST_TIMESTAMP = (BoundedOutOfOrdernessWatermarks, AscendingTimestampsWatermarks, NoWatermarks)
 
 
 class _Emitter(WatermarkOutput):
@@ -59,7 +59,6 @@ class TimestampsAndWatermarksOperator(StreamOperator):
 
     def open(self) -> None:
         self._assigner = self._strategy.create_timestamp_assigner()
-        self._extract = plain_function_of(self._assigner)
         if self._generator is None:
             self._generator = (
                 NoWatermarks() if self._only_final else self._strategy.create_watermark_generator(self.context.clock)
@@ -68,33 +67,19 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             self._generator.clock = self.context.clock
         self._emitter = _Emitter(self)
         self._last_emit_ms = self.context.clock()
-        self._emits_by_largest = isinstance(self._generator, _BY_LARGEST_TIMESTAMP) and self._interval_ms > 0
+        self._emits_by_largest = isinstance(self._generator, BY_LARGEST_TIMESTAMP) and self._interval_ms > 0
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
         if not batch.values:
             return
-        timestamps = self._timestamps_of(batch)
+        timestamps = timestamps_of(self._assigner, batch)
         if self._emits_by_largest:
             self.output.collect_batch(batch.values, timestamps)
-            self._generator_call(batch.values[-1], _largest(timestamps))
+            self._generator_call(batch.values[-1], largest_of(timestamps))
         else:
             self._process_one_by_one(batch.values, timestamps)
         if self.context.clock() - self._last_emit_ms >= self._interval_ms:
             self._emit_periodic()
-
-    def _timestamps_of(self, batch: Batch) -> list[int | None]:
-        if isinstance(self._assigner, RecordTimestampAssigner):
-            return list(batch.timestamps) if batch.timestamps is not None else [None] * len(batch.values)
-        extract = self._extract
-        extracted: list[int | None] = []
-        append = extracted.append
-        if batch.timestamps is None:
-            for value in batch.values:
-                append(extract(value, MIN_LONG_VALUE))
-            return extracted
-        for value, timestamp in zip(batch.values, batch.timestamps, strict=True):
-            append(extract(value, MIN_LONG_VALUE if timestamp is None else timestamp))
-        return extracted
 
     def _process_one_by_one(self, values: list[Any], timestamps: list[int | None]) -> None:
         collect = self.output.collect
@@ -139,7 +124,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             self._emit_periodic()
 
     def next_processing_time(self) -> int | None:
-        if self.current_watermark == MAX_LONG_VALUE or isinstance(self._generator, _BY_LARGEST_TIMESTAMP):
+        if self.current_watermark == MAX_LONG_VALUE or isinstance(self._generator, BY_LARGEST_TIMESTAMP):
             return None
         if isinstance(self._generator, WatermarksWithIdleness) and self._is_idle:
             return None
@@ -155,7 +140,23 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         self._generator, self._is_idle = memory
 
 
-def _largest(timestamps: list[int | None]) -> int:
+def timestamps_of(assigner: TimestampAssigner, batch: Batch) -> list[int | None]:
+    """What the assigner says of each element; an element without a timestamp shows it the smallest number."""
+    if isinstance(assigner, RecordTimestampAssigner):
+        return list(batch.timestamps) if batch.timestamps is not None else [None] * len(batch.values)
+    extract = plain_function_of(assigner)
+    extracted: list[int | None] = []
+    append = extracted.append
+    if batch.timestamps is None:
+        for value in batch.values:
+            append(extract(value, MIN_LONG_VALUE))
+        return extracted
+    for value, timestamp in zip(batch.values, batch.timestamps, strict=True):
+        append(extract(value, MIN_LONG_VALUE if timestamp is None else timestamp))
+    return extracted
+
+
+def largest_of(timestamps: list[int | None]) -> int:
     try:
         largest = max(timestamps)  # type: ignore[type-var]
     except TypeError:  # Some elements have a timestamp and some have none.
