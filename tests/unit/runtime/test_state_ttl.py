@@ -150,3 +150,4 @@ def test_map_entries_follow_a_model(steps: list[tuple[int, str, str]]) -> None:
             if key in model:
                 model[key] = (model[key][0], clock.now)
         assert dict(state.items()) == {name: value for name, (value, _) in model.items()}
+        model = {name: (value, clock.now) for name, (value, _) in model.items()}  # Looking at all is reading all.

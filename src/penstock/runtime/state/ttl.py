@@ -6,7 +6,7 @@ other entries, and a full snapshot at all of them. Time is processing time, as i
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -152,37 +152,44 @@ class TtlMapState(_TtlView, HeapMapState[K, V]):
     """Each entry expires by itself."""
 
     def get(self, key: K) -> V | None:
-        expiry, stored = self._expiry(), self._map()
-        stamped = stored.get(key)
+        stamped = self._seen(self._map(), key, self._expiry())
+        return None if stamped is None else cast(V, stamped[0])
+
+    def contains(self, key: K) -> bool:
+        return self._seen(self._map(), key, self._expiry()) is not None
+
+    def _seen(self, stored: Any, key: K, expiry: _Expiry) -> Stamped | None:
+        """What a reader sees of an entry; reading may remove it, or make it live longer."""
+        stamped: Stamped | None = stored.get(key)
         if stamped is None:
             return None
         if expiry.is_expired(stamped):
             self.remove(key)
-            return cast(V, stamped[0]) if expiry.shows_expired else None
+            return stamped if expiry.shows_expired else None
         if expiry.refreshes_on_read:
             stored[key] = expiry.stamp(stamped[0])
             self._put(stored)
-        return cast(V, stamped[0])
+        return stamped
 
     def put_all(self, dict_value: Any) -> None:
         expiry = self._expiry()
         super().put_all({key: expiry.stamp(value) for key, value in dict(dict_value).items()})
 
-    def contains(self, key: K) -> bool:
-        stamped = self._map().get(key)
-        return stamped is not None and self._is_shown(self._expiry(), stamped)
-
     def items(self) -> Any:
-        expiry = self._expiry()
         items = self._table.items_of(self._map())
-        shown = ((key, stamped[0]) for key, stamped in items if self._is_shown(expiry, stamped))
-        return list(shown) if isinstance(items, list) else shown
+        seen = self._seen_items(items, self._expiry())
+        return list(seen) if isinstance(items, list) else seen
+
+    def _seen_items(self, items: Iterable[tuple[K, Stamped]], expiry: _Expiry) -> Iterator[tuple[K, V]]:
+        for key, stamped in items:
+            if (expiry.refreshes_on_read or expiry.is_expired(stamped)) and not self._seen(self._map(), key, expiry):
+                continue
+            yield key, cast(V, stamped[0])
 
     def is_empty(self) -> bool:
-        return next(iter(self.items()), None) is None
-
-    def _is_shown(self, expiry: _Expiry, stamped: Stamped) -> bool:
-        return expiry.shows_expired or not expiry.is_expired(stamped)
+        expiry = self._expiry()
+        items = self._table.items_of(self._map())
+        return not any(expiry.shows_expired or not expiry.is_expired(stamped) for _, stamped in items)
 
 
 def drop_expired(table: StateTable, descriptor: StateDescriptor, now_ms: int) -> None:
