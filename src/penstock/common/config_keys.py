@@ -82,6 +82,32 @@ EPOCH_MAX_RECORDS = (
         "the most records that a source subtask reads in one epoch; a bounded source is read in one epoch unless set"
     )
 )
+EPOCH_TARGET_DURATION = (
+    _key("penstock.epoch.target-duration")
+    .duration_type()
+    .default_value(500)
+    .with_description(
+        "how long an epoch should take: sources that are read by readers read less at a time where epochs take longer"
+    )
+)
+SOURCE_IDLE_POLL_INTERVAL = (
+    _key("penstock.source.idle-poll-interval")
+    .duration_type()
+    .default_value(200)
+    .with_description("how long to wait before a reader that found nothing is asked again, unless it says so itself")
+)
+SPOOL_MAX_RECORDS = (
+    _key("penstock.source.spool.max-records")
+    .int_type()
+    .default_value(100_000)
+    .with_description("how many elements a source function may be ahead of the job in each subtask before it must wait")
+)
+SPOOL_MAX_BYTES = (
+    _key("penstock.source.spool.max-bytes")
+    .long_type()
+    .default_value(64 * 1024 * 1024)
+    .with_description("how many bytes a source function may be ahead of the job in each subtask before it must wait")
+)
 COMBINE = (
     _key("penstock.combine.enabled")
     .boolean_type()
