@@ -10,7 +10,7 @@ PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \
 	&& echo $$p && break; done)
 
-.PHONY: help demo test lint types unit bench venv java clean
+.PHONY: help demo test lint types unit bench venv java servers packages clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make lint    ruff"
 	@echo "make types   mypy --strict"
 	@echo "make bench   throughput measurements"
+	@echo "make servers what the tests of connectors need: Kafka, PostgreSQL, Redis (without them they are skipped)"
 	@echo "make venv    only set up .venv"
 	@echo "make clean   remove .venv and caches"
 
@@ -70,6 +71,34 @@ java:
 	fi; \
 	echo "Penstock needs Java 17 or newer ($${found:+found version $$found at }$${found:+$$java; }install openjdk-17-jre-headless and set JAVA_HOME or the PATH)." >&2; \
 	exit 1
+
+# Real servers for tests/connectors: a Kafka broker from Maven's repository, the others from Debian's packages.
+SERVERS := .servers
+BROKER  := tests/connectors/broker.pom.xml
+KAFKA_VERSION ?=
+
+servers: java packages $(SERVERS)/kafka/.fetched
+
+packages:
+	@for needed in initdb:postgresql redis-server:redis-server mvn:maven; do \
+	  program=$${needed%%:*}; package=$${needed##*:}; \
+	  if command -v $$program >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/$$program >/dev/null 2>&1; then continue; fi; \
+	  missing="$$missing $$package"; \
+	done; \
+	if [ -n "$$missing" ]; then \
+	  if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then \
+	    echo "Missing for the tests of connectors:$$missing; install them (Debian: apt-get install$$missing)." >&2; exit 1; \
+	  fi; \
+	  echo "Installing$$missing"; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  apt-get update -qq && apt-get install -y -qq $$missing >/dev/null; \
+	fi
+
+$(SERVERS)/kafka/.fetched: $(BROKER)
+	@rm -rf $(SERVERS)/kafka
+	mvn -q -B -f $(BROKER) dependency:copy-dependencies -DincludeScope=runtime \
+	  -DoutputDirectory=$(CURDIR)/$(SERVERS)/kafka $(if $(KAFKA_VERSION),-Dkafka.version=$(KAFKA_VERSION))
+	@touch $@
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse

@@ -6,6 +6,7 @@ PenstockError
 ├── UnsupportedFeatureError (NotImplementedError)  a name that exists but cannot work here
 ├── StateAccessError                             state or timers used where there are none
 ├── EnvironmentSetupError                        the machine lacks something (Java, a package)
+├── ConnectorError                               a system that a source or sink uses refused, or is out of reach
 ├── CheckpointError                              a checkpoint or savepoint cannot be written, found or used
 │   ├── CorruptStateError                        ... because a file of it is missing or damaged
 │   └── StateMismatchError (ValueError)          ... because it does not fit the job
@@ -38,6 +39,10 @@ class StateAccessError(PenstockError):
 
 class EnvironmentSetupError(PenstockError):
     """Something the machine must provide is missing or too old."""
+
+
+class ConnectorError(PenstockError):
+    """A system that a source or sink uses refused what it was asked for, or cannot be reached."""
 
 
 class CheckpointError(PenstockError):

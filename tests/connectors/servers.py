@@ -1,0 +1,270 @@
+"""Real servers for the tests: Kafka, PostgreSQL and Redis, on loopback, in folders of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+START_TIMEOUT_S = 60
+
+
+class ServerUnavailableError(Exception):
+    """The server is not installed; says what to do."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+class Server:
+    """A server process. `kill` is the end of a crash: SIGKILL; `start` begins again with the same data."""
+
+    name = "server"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def check(self) -> Any:
+        """Ask the server something; raises while it is not ready."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        # A group of its own: an interrupt of the tests does not reach it before it is stopped.
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command(),
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                **self.rights(),
+            )
+        wait_until(self._is_ready, f"{self.name} to start", lambda: f"its log ends with {self._end_of_log()}")
+
+    def rights(self) -> dict[str, Any]:
+        return {}
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._end(signal.SIGKILL)  # The folder is thrown away: there is nothing to save.
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            os.killpg(process.pid, how)
+            process.wait()
+
+    def _is_ready(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise AssertionError(f"{self.name} ended with {self._process.returncode}; its log: {self._end_of_log()}")
+        try:
+            self.check()
+        except Exception:
+            return False
+        return True
+
+    def _end_of_log(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")[-2000:]
+
+
+def wait_until(
+    condition: Callable[[], bool], what: str, told: Callable[[], str] = str, timeout_s: float = START_TIMEOUT_S
+) -> None:
+    until = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > until:
+            raise AssertionError(f"waited {timeout_s} s for {what}; {told()}")
+        time.sleep(0.02)
+
+
+class KafkaServer(Server):
+    """One broker that is its own controller."""
+
+    name = "Kafka"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._classpath = _kafka_classpath()
+        self._java = _java()
+        broker, controller = free_ports(2)
+        self.bootstrap_servers = f"127.0.0.1:{broker}"
+        self._settings = folder / "server.properties"
+        self._settings.write_text(_BROKER_SETTINGS.format(broker=broker, controller=controller, data=folder / "data"))
+        self._format()
+
+    def _format(self) -> None:
+        command = [*self._run("kafka.tools.StorageTool"), "format", "-t", "cGVuc3RvY2stdGVzdHMxMg"]
+        subprocess.run([*command, "-c", str(self._settings)], check=True, capture_output=True)
+
+    def _run(self, main: str) -> list[str]:
+        quick = ["-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=ERROR"]
+        return [self._java, *quick, "-cp", self._classpath, main]
+
+    def command(self) -> list[str]:
+        return [*self._run("kafka.Kafka"), str(self._settings)]
+
+    def check(self) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        host, _, port = self.bootstrap_servers.partition(":")
+        socket.create_connection((host, int(port)), timeout=1).close()  # The client would complain in the log
+        assert AdminClient({"bootstrap.servers": self.bootstrap_servers}).list_topics(timeout=5).brokers
+
+
+_BROKER_SETTINGS = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{broker}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={data}
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+transaction.abort.timed.out.transaction.cleanup.interval.ms=200
+group.initial.rebalance.delay.ms=0
+broker.session.timeout.ms=1000
+broker.heartbeat.interval.ms=200
+controller.quorum.election.timeout.ms=100
+controller.quorum.fetch.timeout.ms=500
+"""
+
+
+def _java() -> str:
+    java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else shutil.which("java")
+    if java is None:
+        raise ServerUnavailableError("Kafka needs Java; run: make servers")
+    return java
+
+
+def _kafka_classpath() -> str:
+    folder = Path(os.environ.get("PENSTOCK_KAFKA_JARS") or ROOT / ".servers" / "kafka")
+    if not list(folder.glob("kafka_*.jar")):
+        raise ServerUnavailableError(f"Kafka's jars are not in {folder}; run: make servers")
+    return f"{folder}/*"
+
+
+class PostgresServer(Server):
+    """A database cluster with prepared transactions. Anybody on this machine may log in as `penstock`."""
+
+    name = "PostgreSQL"
+    user = "penstock"
+    database = "penstock"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._programs = _postgres_programs()
+        [self.port] = free_ports(1)
+        self._data = folder / "data"
+        if os.getuid() == 0:  # PostgreSQL refuses to run as root.
+            _let_in("postgres", folder)
+        initdb = [self._programs / "initdb", "-D", self._data, "-U", self.user, "-A", "trust", "-N", "-E", "UTF8"]
+        subprocess.run(initdb, check=True, capture_output=True, cwd=folder, **self.rights())
+
+    def rights(self) -> dict[str, Any]:
+        return {"user": "postgres", "group": "postgres", "extra_groups": []} if os.getuid() == 0 else {}
+
+    def command(self) -> list[str]:
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": self.port,
+            "unix_socket_directories": "",
+            "max_prepared_transactions": 64,
+            "fsync": "off",  # A killed server loses nothing by that, only a killed machine does.
+        }
+        flags = [flag for name, value in settings.items() for flag in ("-c", f"{name}={value}")]
+        return [str(self._programs / "postgres"), "-D", str(self._data), *flags]
+
+    def start(self) -> None:
+        super().start()
+        with self.connect("postgres") as connection:
+            if not connection.execute("select 1 from pg_database where datname = %s", [self.database]).fetchone():
+                connection.execute(f"create database {self.database}")
+
+    def check(self) -> None:
+        self.connect("postgres").close()
+
+    def connect(self, database: str | None = None) -> Any:
+        import psycopg
+
+        return psycopg.connect(
+            host="127.0.0.1", port=self.port, user=self.user, dbname=database or self.database, autocommit=True
+        )
+
+    @property
+    def url(self) -> str:
+        return f"jdbc:postgresql://127.0.0.1:{self.port}/{self.database}"
+
+
+def _postgres_programs() -> Path:
+    on_path = shutil.which("initdb")
+    folders = [Path(on_path).parent] if on_path else sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    for folder in folders:
+        if (folder / "initdb").exists() and (folder / "postgres").exists():
+            return folder
+    raise ServerUnavailableError("PostgreSQL's initdb is not installed; run: make servers")
+
+
+def _let_in(user: str, folder: Path) -> None:
+    """Give a folder to a user, who must also be able to walk through those above it."""
+    shutil.chown(folder, user, user)
+    for parent in folder.parents:
+        if parent.stat().st_uid == os.getuid() and not parent.stat().st_mode & 0o001:
+            parent.chmod(parent.stat().st_mode | 0o011)
+
+
+class RedisServer(Server):
+    name = "Redis"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        program = shutil.which("redis-server")
+        if program is None:
+            raise ServerUnavailableError("redis-server is not installed; run: make servers")
+        self._program = program
+        [self.port] = free_ports(1)
+
+    def command(self) -> list[str]:
+        return [self._program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self.folder)]
+
+    def check(self) -> None:
+        self.client().ping()
+
+    def client(self) -> Any:
+        import redis
+
+        return redis.Redis(port=self.port, decode_responses=True)
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
