@@ -58,26 +58,37 @@ class Answer:
             click.echo(json.dumps(result))
 
 
-def job_options(command: F) -> F:
-    """Flags of all verbs for running jobs; the command gets `manager: Address | None`, `answer: Answer`."""
+def common_options(command: F) -> F:
+    """Flags of all verbs but run and info; the command gets `configuration: dict[str, str]` and `answer: Answer`."""
 
-    def with_context(
-        *args: Any, manager: str | None, is_json: bool, conf: Path | None, settings: Any, debug: bool, **rest: Any
-    ) -> Any:
-        configuration = read_settings(conf, settings)
-        address: Address | None = manager_address(manager, configuration)
-        return command(*args, manager=address, answer=Answer(is_json), configuration=configuration, **rest)
+    def with_settings(*args: Any, is_json: bool, conf: Path | None, settings: Any, debug: bool, **rest: Any) -> Any:
+        return command(*args, answer=Answer(is_json), configuration=read_settings(conf, settings), **rest)
 
-    with_context.__name__, with_context.__doc__ = command.__name__, command.__doc__
-    with_context.__click_params__ = list(getattr(command, "__click_params__", []))  # type: ignore[attr-defined]
-    options = [
-        click.option("-m", "--jobmanager", "manager", metavar="HOST:PORT", help="Ask this job manager."),
+    return _decorated(
+        command,
+        with_settings,
         click.option("-D", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated."),
         click.option("--conf", type=click.Path(path_type=Path), help="A config.yaml or its folder."),
         click.option("--json", "is_json", is_flag=True, help="Print one JSON object and nothing else."),
         click.option("--debug", is_flag=True, envvar="PENSTOCK_DEBUG", help="On failure show the whole stack."),
-    ]
-    decorated: Any = with_context
+    )
+
+
+def job_options(command: F) -> F:
+    """Flags of the verbs for running jobs; the command gets also `manager: Address | None`, whom to ask."""
+
+    def with_manager(*args: Any, manager: str | None, configuration: dict[str, str], **rest: Any) -> Any:
+        address: Address | None = manager_address(manager, configuration)
+        return command(*args, manager=address, configuration=configuration, **rest)
+
+    option = click.option("-m", "--jobmanager", "manager", metavar="HOST:PORT", help="Ask this job manager.")
+    return common_options(_decorated(command, with_manager, option))
+
+
+def _decorated(command: F, outer: Any, *options: Callable[[Any], Any]) -> F:
+    """`outer` in the place of `command`, with its name, its text and its flags, and more flags."""
+    outer.__name__, outer.__doc__ = command.__name__, command.__doc__
+    outer.__click_params__ = list(getattr(command, "__click_params__", []))
     for option in reversed(options):
-        decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]
+        outer = option(outer)
+    return outer  # type: ignore[no-any-return]

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from penstock.cli.errors import complain
-from penstock.cli.job_options import Answer, JobCommand, job_options
+from penstock.cli.job_options import Answer, JobCommand, common_options
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import EnvironmentSetupError
@@ -37,7 +37,7 @@ def jobmanager() -> None:
 @click.option("--daemon", "is_daemon", is_flag=True, help="Go to the background once it answers.")
 @click.option("--log", type=click.Path(dir_okay=False, path_type=Path), help="With --daemon: the log file.")
 @click.option("--master", metavar="URL", help="Spark master, such as local[16] or spark://host:7077.")
-@job_options
+@common_options
 def start(
     port: int | None,
     is_daemon: bool,
@@ -112,8 +112,8 @@ def _overview(files: JobManagerFiles) -> dict[str, Any] | None:
 
 @jobmanager.command(cls=JobCommand)
 @_port_option
-@job_options
-def status(port: int | None, manager: Address | None, answer: Answer, configuration: Any) -> None:
+@common_options
+def status(port: int | None, answer: Answer, configuration: Any) -> None:
     """Say whether a job manager runs, and what it does. Ends with 1 if there is none."""
     files = JobManagerFiles(_port(port, configuration))
     pid, told = files.running_pid(), _overview(files)
@@ -129,8 +129,8 @@ def status(port: int | None, manager: Address | None, answer: Answer, configurat
 
 @jobmanager.command(cls=JobCommand)
 @_port_option
-@job_options
-def stop(port: int | None, manager: Address | None, answer: Answer, configuration: Any) -> None:
+@common_options
+def stop(port: int | None, answer: Answer, configuration: Any) -> None:
     """Stop the job manager of this user on this machine. Jobs that run are cancelled."""
     files = JobManagerFiles(_port(port, configuration))
     pid = files.running_pid()

@@ -29,6 +29,7 @@ _log = logging.getLogger(__name__)
 
 _JOBS_END_WITHIN_S = 20
 _LOCKED_WITHIN_S = 1
+_LOOK_AT_SPARK_S = 5
 _SLOTS_PER_CORE = 8
 _FEWEST_SLOTS = 32
 
@@ -137,8 +138,8 @@ def _serve(config: Configuration, folder: Path, spark: Any, listener: socket.soc
     from penstock.rest.session_cluster import SessionCluster
     from penstock.rest.submission_routes import submission_routes
 
-    hosts = importlib.import_module("penstock.spark.task_managers").task_managers
-    cluster = SessionCluster(config, folder, spark, hosts=lambda: hosts(spark))
+    executors = importlib.import_module("penstock.spark.task_managers")
+    cluster = SessionCluster(config, folder, spark, hosts=lambda: executors.task_managers(spark))
     app = build_app(
         cluster.dispatcher,
         Operations(config.get(keys.REST_STORE_DURATION)),
@@ -150,11 +151,14 @@ def _serve(config: Configuration, folder: Path, spark: Any, listener: socket.soc
     servers = [LazyServer(each, lambda: app).start() for each in (listener, own.listener)]
     _log.info("the job manager listens on %s:%d", host, port)
     try:
-        stop.wait()
+        while not stop.wait(_LOOK_AT_SPARK_S):
+            if not executors.is_alive(spark):
+                raise EnvironmentSetupError("Spark has ended, and with it all jobs; start the job manager again")
         _log.info("the job manager ends; %d jobs are cancelled", len(cluster.dispatcher.running()))
     finally:
         own.remove()
         cluster.close(_JOBS_END_WITHIN_S)
         for server in servers:
             server.close(1)
-        spark.stop()
+        if executors.is_alive(spark):
+            spark.stop()

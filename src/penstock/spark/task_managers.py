@@ -1,10 +1,19 @@
-"""Spark's executors, as the REST API shows task managers."""
+"""Spark's executors, as the REST API shows task managers; and whether Spark is there at all."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
+
+
+def is_alive(spark: SparkSession) -> bool:
+    """False if Spark's Java process has ended, or its context was stopped."""
+    try:
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except (Py4JError, OSError, AttributeError):  # PySpark forgets the context when it loses the process
+        return False
 
 
 def task_managers(spark: SparkSession) -> list[dict[str, Any]]:
