@@ -39,18 +39,16 @@ def write_canonical(
 
     Needs memory for what changed since the base, and for one block of the base at a time.
     """
-    with ExitStack() as files:
-        source = _OpenChain(
-            [files.enter_context(_opened(chain, handle)) for handle in chain.handles], frozenset(vertex.names)
-        )
+    with open_chain(chain, frozenset(vertex.names)) as source:
         writer = PartWriter(target, subtask, max((handle.epoch for handle in chain.handles), default=0))
         for state in source.keyed_states():
             if state not in left_out:
                 _write_keyed_state(writer, state, source.entries_of(state), vertex.max_parallelism)
         for operator_id, saved in source.operator_states():
             _write_operator_state(writer, operator_id, saved, left_out)
-        for operator_id, memory in source.memories():
-            writer.memory(operator_id, memory)
+        for state, memory in source.memories():
+            if state not in left_out:
+                writer.memory(state, memory)
         return tuple(writer.handles)
 
 
@@ -71,8 +69,8 @@ def _write_operator_state(writer: PartWriter, operator_id: str, saved: Saved, le
 
 
 @dataclass(frozen=True)
-class _OpenChain:
-    """The open state files of one subtask, the base first."""
+class OpenChain:
+    """The open state files of one subtask, the base first. Read: no entry twice, none that was removed."""
 
     readers: list[StateFileReader]
     operators: frozenset[str]
@@ -92,11 +90,18 @@ class _OpenChain:
                 if block.operator_id in self.operators:
                     yield block.operator_id, cast(Saved, value)
 
-    def memories(self) -> Iterator[tuple[str, bytes]]:
+    def memories(self) -> Iterator[tuple[StateName, bytes]]:
         for reader in self.readers[-1:]:
             for block in reader.blocks:
                 if block.kind == "memory" and block.operator_id in self.operators:
-                    yield block.operator_id, reader.content(block)
+                    yield StateName(block.operator_id, block.kind, block.name), reader.content(block)
+
+
+@contextmanager
+def open_chain(chain: FileChain, operators: frozenset[str]) -> Iterator[OpenChain]:
+    """The files of a chain, to read what they hold of `operators`."""
+    with ExitStack() as files:
+        yield OpenChain([files.enter_context(_opened(chain, handle)) for handle in chain.handles], operators)
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ _TEXTS = (datetime.date, datetime.time, datetime.timedelta, decimal.Decimal, uui
 _LISTS = (list, tuple, set, frozenset, deque)
 
 
-def json_of(value: Any) -> str | None:
-    """The value as JSON; None if it has no such form, or a very long one."""
+def json_of(value: Any, longest: float = LONGEST) -> str | None:
+    """The value as JSON; None if it has no such form, or one with more than `longest` characters."""
     try:
         text = _json_of(value)
     except (TypeError, RecursionError):
         return None
-    return text if len(text) <= LONGEST else None
+    return text if len(text) <= longest else None
 
 
 def _json_of(value: Any) -> str:

@@ -134,12 +134,11 @@ class PartWriter:
         """Also an empty list is a state that was there."""
         self._write(state, OPERATOR_COLUMNS, rows, lambda: {"distribution": distribution})
 
-    def memory(self, operator_id: str, content: bytes) -> None:
-        state = StateName(operator_id, "memory", "task")
+    def memory(self, state: StateName, content: bytes) -> None:
         name = self._file(state)
         with self._target.create(name) as out:
             writer = StateFileWriter(out)
-            writer.add(operator_id, "memory", state.name, content)
+            writer.add(state.operator_id, state.kind, state.name, content)
             writer.finish()
         self._written(state, name)
 

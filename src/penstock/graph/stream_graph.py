@@ -217,7 +217,7 @@ class StreamGraphGenerator:
                     f"'{transformation.name}'; a uid must be unique within a job"
                 )
             self._uids[transformation.uid] = transformation.name
-            return _digest(f"uid:{transformation.uid}")
+            return operator_id_of(transformation.uid)
         # Without a uid: the place in the program, so that the same program finds its state again.
         inputs = [self._nodes[link.node].operator_id for each in transformation.inputs for link in self._links[each.id]]
         return _digest(f"node:{len(self._nodes)}:{','.join(inputs)}")
@@ -227,6 +227,11 @@ def default_max_parallelism(parallelism: int) -> int:
     """Flink's default: 1.5 times the parallelism as a power of two, at least 128 and at most 32768."""
     power = 1 << max(0, parallelism + parallelism // 2 - 1).bit_length()
     return min(max(power, LOWER_BOUND_MAX_PARALLELISM), UPPER_BOUND_MAX_PARALLELISM)
+
+
+def operator_id_of(uid: str) -> str:
+    """The id of an operator that was given a uid."""
+    return _digest(f"uid:{uid}")
 
 
 def _digest(text: str) -> str:

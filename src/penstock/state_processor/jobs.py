@@ -1,0 +1,48 @@
+"""Runs the Spark jobs of this package."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from penstock.common import exceptions
+from penstock.common.configuration import Configuration
+from penstock.common.exceptions import CheckpointError
+from penstock.datastream.dependencies import JobDependencies
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_OUR_ERROR = re.compile(r"penstock\.common\.exceptions\.(\w+): (.*)")
+_RAISED = re.compile(r"^[\w.]+(?:Error|Exception): .*", re.MULTILINE)
+
+
+def session(spark: SparkSession | None) -> SparkSession:
+    """The session to work on; its executors have this package."""
+    from penstock.spark.dependencies import ship
+    from penstock.spark.session import get_session
+
+    chosen = get_session(Configuration()) if spark is None else spark
+    ship(chosen.sparkContext, JobDependencies(), Configuration())
+    return chosen
+
+
+def numbers(spark: SparkSession, count: int) -> DataFrame:
+    """The numbers below `count`, each in a task of its own."""
+    return spark.range(0, count, 1, max(count, 1))
+
+
+def collected(data_frame: DataFrame, what: str) -> list[Any]:
+    """The rows of a DataFrame. What its tasks raise is told as it was raised there, without Spark's frames."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return data_frame.collect()
+    except PySparkException as error:
+        text = str(error)
+        ours = _OUR_ERROR.findall(text)
+        if ours:
+            name, message = ours[-1]
+            raise getattr(exceptions, name)(message) from error
+        raised = _RAISED.findall(text)
+        raise CheckpointError(f"{what}: {raised[-1] if raised else text}") from error
