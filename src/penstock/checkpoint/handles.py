@@ -14,7 +14,8 @@ from penstock.runtime.task_host import SubtaskOrder, TaskAck
 Subtask = tuple[int, int]
 """Vertex and number."""
 
-_MOST_DELTAS = 20
+_MOST_DELTAS = 200
+"""Each is a file to read when restoring; the fewer there may be, the more often they are gathered into one."""
 _SMALL = 64 * 1024
 
 

@@ -30,7 +30,7 @@ from penstock.jobmaster.source_coordinator import SourceCoordinator, build_sourc
 from penstock.jobmaster.stage_executor import EpochCancelledError, EpochResult, StageExecutor, run_whole_epoch
 from penstock.runtime.rows import FROM_DRIVER, Row
 from penstock.runtime.sources import SourceAssignment
-from penstock.runtime.state.backends import HeapBackend
+from penstock.runtime.state.backends import backend_of
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import EpochCommand, TaskAck, TaskHost, forget_run, wall_clock_ms
 
@@ -234,7 +234,7 @@ class RegionRunner:
             without_collections(self._graph),
             self._job.restarts,
             parameters or {},
-            state_backend=HeapBackend(tracks_changes=self._job.options.interval_ms is not None),
+            state_backend=backend_of(self._job.config, tracks_changes=self._job.options.interval_ms is not None),
             region=self.region,
         )
 

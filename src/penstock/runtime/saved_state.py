@@ -52,6 +52,8 @@ class SavedBlock:
     kind: Kind
     name: str
     value: Any
+    extent: Extent = Extent.ALL
+    """Whether it is part of a base."""
 
 
 class SavedState(Protocol):
@@ -79,7 +81,9 @@ class FileChain:
                     # Operator state and memory are whole in every file: the newest counts.
                     if block.operator_id in operators and (block.kind == "keyed" or handle is self.handles[-1]):
                         value = reader.value(block)
-                        yield SavedBlock(self.subtask, block.operator_id, block.kind, block.name, value)
+                        yield SavedBlock(
+                            self.subtask, block.operator_id, block.kind, block.name, value, handle.extent
+                        )
 
     def _open(self, handle: StateHandle) -> BinaryIO:
         try:

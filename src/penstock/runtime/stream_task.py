@@ -158,7 +158,7 @@ class StreamTask:
         lists: dict[str, dict[int, Saved]] = {}
         for block in self._saved_blocks(saved):
             if block.kind == "keyed":
-                contexts[block.operator_id].keyed_state.restore(block.name, block.value, owns_key)
+                contexts[block.operator_id].keyed_state.restore(block.name, block.value, owns_key, block.extent)
             elif block.kind == "operator":
                 lists.setdefault(block.operator_id, {})[block.subtask] = block.value
             elif is_exact:
@@ -186,6 +186,11 @@ class StreamTask:
         if self._is_open:  # A task that has finished is not closed again by each epoch of the others.
             self._is_open = False
             self.chain.close()
+
+    def dispose(self) -> None:
+        """The task is not needed any more: let go of what its state keeps outside of memory."""
+        for context in self.chain.contexts.values():
+            context.keyed_state.dispose()
 
     # --- an epoch --------------------------------------------------------------------------------------------------
 

@@ -113,6 +113,12 @@ class _KeptTask:
     """The last epoch it took part in."""
     finished_epoch: int | None = None
 
+    def drop(self) -> None:
+        try:
+            self.task.close()
+        finally:
+            self.task.dispose()
+
 
 # Python workers live longer than one epoch: the tasks they ran, by (run id, vertex, subtask).
 _kept_tasks: dict[tuple[str, int, int], _KeptTask] = {}
@@ -167,7 +173,9 @@ class TaskHost:
             if not self._command.is_closing:
                 yield from kept.task.run_epoch(rows)
             ack = self._acknowledgement(kept, vertex, subtask, order, started_ms)
-            if not self._command.is_last:
+            if self._command.is_last:
+                kept.drop()
+            else:
                 kept.epoch = self._command.epoch
                 _kept_tasks[key] = kept
             yield Row(ACKNOWLEDGEMENT, subtask, 0, 0, 0, encode(ack))
@@ -180,7 +188,7 @@ class TaskHost:
             kept.clock.start(self._command.now_ms)
             return kept
         if kept is not None:
-            kept.task.close()
+            kept.drop()
         if self._command.previous_epoch not in (0, self._command.restorable_epoch):
             raise LostTaskError(
                 f"subtask {subtask} lost its state: the process that held it since checkpoint "
@@ -195,16 +203,18 @@ class TaskHost:
         clock = EpochClock()
         clock.start(self._command.now_ms)
         task = StreamTask(self._deployment, vertex, subtask, clock, self._command.run_id)
-        if order.saved:
-            task.restore(order.saved, self._command.restorable_epoch, order.is_exact)
+        built = _KeptTask(task, clock, 0)
         try:
+            if order.saved:
+                task.restore(order.saved, self._command.restorable_epoch, order.is_exact)
             if not task.is_closed:
                 task.open()
         except Exception:
             with contextlib.suppress(Exception):  # Close what was opened; the first failure is the one that is told.
-                task.close()
+                built.drop()
             raise
-        return _KeptTask(task, clock, 0, self._command.restorable_epoch if task.is_finished else None)
+        built.finished_epoch = self._command.restorable_epoch if task.is_finished else None
+        return built
 
     def _notify(self, kept: _KeptTask) -> None:
         for checkpoint in self._command.aborted_checkpoints:
@@ -260,7 +270,7 @@ class TaskHost:
         failure = describe_failure(exc, vertex, described.name, subtask, described.parallelism)
         if kept is not None:
             with contextlib.suppress(Exception):  # The first failure is the one that is told.
-                kept.task.close()
+                kept.drop()
         return Row(FAILURE, subtask, 0, 0, 0, pickle.dumps(failure))
 
 
@@ -270,4 +280,4 @@ def forget_run(run_id: str) -> None:
         kept = _kept_tasks.pop(key)
         # The run is over: what a function fails to close cannot change its result any more.
         with contextlib.suppress(Exception):
-            kept.task.close()
+            kept.drop()
