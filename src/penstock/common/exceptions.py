@@ -7,6 +7,7 @@ PenstockError
 ├── StateAccessError                             state or timers used where there are none
 ├── EnvironmentSetupError                        the machine lacks something (Java, a package)
 ├── ConnectorError                               a system that a source or sink uses refused, or is out of reach
+├── LeadershipLostError                          another job manager leads now, and this one may not go on
 ├── CheckpointError                              a checkpoint or savepoint cannot be written, found or used
 │   ├── CorruptStateError                        ... because a file of it is missing or damaged
 │   └── StateMismatchError (ValueError)          ... because it does not fit the job
@@ -43,6 +44,10 @@ class EnvironmentSetupError(PenstockError):
 
 class ConnectorError(PenstockError):
     """A system that a source or sink uses refused what it was asked for, or cannot be reached."""
+
+
+class LeadershipLostError(PenstockError):
+    """Another job manager has become the leader: what it goes on with must not be touched by this one any more."""
 
 
 class CheckpointError(PenstockError):
