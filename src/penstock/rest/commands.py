@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from concurrent.futures import Future
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from penstock.checkpoint.folders import folder_at
+from penstock.checkpoint.metadata import METADATA
 from penstock.common import config_keys as keys
 from penstock.common.exceptions import CheckpointError
 from penstock.jobmaster.dispatcher import Dispatcher, RunningJob
@@ -97,11 +97,10 @@ def _format(body: dict[str, Any]) -> str:
 
 def dispose(path: str) -> None:
     """Remove a savepoint. Refuses a folder that is none."""
-    folder = Path(path.removeprefix("file://"))
-    folder = folder.parent if folder.name == "_metadata" else folder
-    if not (folder / "_metadata").is_file():
-        raise CheckpointError(f"{path} is no savepoint: there is no file _metadata in it; name a savepoint's folder")
-    shutil.rmtree(folder)
+    folder = folder_at(path.rstrip("/").removesuffix(f"/{METADATA}"))
+    if METADATA not in folder.names():
+        raise CheckpointError(f"{path} is no savepoint: there is no file {METADATA} in it; name a savepoint's folder")
+    folder.delete_all()
 
 
 def in_background(action: Callable[[], Any]) -> Future[Any]:
