@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from state_model import TTL_MS, Model
+
 from penstock.common import Time
 from penstock.datastream.functions import AggregateFunction
 from penstock.datastream.state import (
@@ -19,7 +21,6 @@ from penstock.runtime.state.backends import DiskBackend, HeapBackend, KeyedBacke
 from penstock.runtime.state.codec import decode_state, encode_state
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import Extent
-from state_model import TTL_MS, Model
 
 BACKENDS: dict[str, KeyedBackend] = {
     "heap": HeapBackend(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -146,6 +147,32 @@ def test_state_follows_the_model_over_snapshots_restores_and_rescaling(ttl, back
             assert len(cluster) == sum(1 for parts in cluster.model.states.values() if parts)
         cluster.snapshot(Extent.CHANGES)
         cluster.restore(3, BACKENDS["disk, few entries in memory"])
+        check_everything(cluster)
+    finally:
+        cluster.close()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_state_follows_the_model_over_a_long_time(seed):
+    """Large maps, and more entries than memory has room for, come about only after many steps."""
+    random = Random(seed)
+    ttl = [None, "write", "read"][seed % 3]
+    cluster = Cluster(ttl, BACKENDS["disk, few entries in memory"])
+    try:
+        cluster.snapshot(Extent.ALL)
+        for _ in range(1500):
+            kind, namespace = random.choice(KINDS), random.choice([VOID_NAMESPACE, "n"])
+            action, key, map_key = (
+                random.choice([0, 1, 2, 3, 4, 5, 3, 3, 6]),
+                random.randrange(20),
+                random.randrange(60),
+            )
+            take(cluster, ("use", kind, namespace, key, action, map_key, random.randrange(1, 100)))
+            if random.random() < 0.02:
+                take(cluster, ("wait", random.randrange(6)))
+                take(cluster, ("snapshot", random.choice(list(Extent))))
+            if random.random() < 0.01:
+                take(cluster, ("restore", random.choice([1, 2, 3]), random.choice(sorted(BACKENDS))))
         check_everything(cluster)
     finally:
         cluster.close()

@@ -56,6 +56,8 @@ class LiveMaps(LiveKeys):
             self._entries.took_room()
         self._older.pop(key, None)
         self._recent[key] = page
+        if page.live_count() > self._entries.capacity:
+            self.write(page.give_up())
 
     def merge(self, key: Any, part: Mapping[Any, Any]) -> None:
         """Add a part of a map, in which ABSENT says that an entry is gone; that is no change to save."""
