@@ -93,10 +93,10 @@ class _TtlWhole(_TtlView):
     """One time for the whole state: value, reducing and aggregating state."""
 
     def _read(self, namespace: Hashable) -> Any:
+        expiry, key = self._expiry(), self._backend.key()
         stamped: Stamped | None = super()._read(namespace)
         if stamped is None:
             return None
-        expiry, key = self._expiry(), self._backend.key()
         if expiry.is_expired(stamped):
             self._table.remove(namespace, key)
             return stamped[0] if expiry.shows_expired else None

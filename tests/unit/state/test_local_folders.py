@@ -1,0 +1,83 @@
+"""Working state lies in folders that belong to one process and go with it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+
+import pytest
+
+from penstock.common.exceptions import EnvironmentSetupError
+from penstock.runtime.state.backends import DiskBackend
+from penstock.runtime.state.local_folders import new_local_folder
+
+OTHER_PROCESS = """
+import sys
+from pathlib import Path
+from penstock.runtime.state.local_folders import new_local_folder
+new_local_folder(Path(sys.argv[1]), "state").joinpath("data").write_text("x")
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def other_process(tmp_path):
+    started = subprocess.Popen(
+        [sys.executable, "-c", OTHER_PROCESS, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert started.stdout.readline() == b"ready\n"
+    yield started
+    started.kill()
+    started.communicate()
+
+
+def folders_in(folder) -> set[str]:
+    return {path.name.split("-")[0] for path in folder.glob("penstock-state-*/*")}
+
+
+def test_every_folder_is_a_new_one(tmp_path):
+    first, second = new_local_folder(tmp_path, "run/v1 s0"), new_local_folder(tmp_path, "run/v1 s0")
+    assert first != second and first.is_dir() and second.is_dir()
+    assert first.name.startswith("run_v1_s0-")
+    assert folders_in(tmp_path) == {str(os.getpid())}
+
+
+def test_folders_of_a_process_that_lives_are_left_alone(tmp_path, other_process):
+    new_local_folder(tmp_path, "mine")
+    assert folders_in(tmp_path) == {str(os.getpid()), str(other_process.pid)}
+
+
+def test_folders_of_a_process_that_was_killed_are_removed(tmp_path, other_process):
+    other_process.kill()
+    other_process.wait()
+    new_local_folder(tmp_path, "mine")
+    assert folders_in(tmp_path) == {str(os.getpid())}
+
+
+def test_a_folder_that_others_can_enter_is_refused(tmp_path):
+    (tmp_path / f"penstock-state-{os.getuid()}").mkdir(mode=0o755)
+    with pytest.raises(EnvironmentSetupError, match=r"must belong to user .* alone"):
+        new_local_folder(tmp_path, "mine")
+
+
+def test_a_file_that_is_forgotten_is_removed(tmp_path):
+    table = DiskBackend((str(tmp_path),), cache_entries=1).tables("run", "s0", "op")("t")
+    for number in range(10):
+        table.put("n", number, number)
+    assert len(list(tmp_path.rglob("data.mdb"))) == 1
+    del table
+    gc.collect()
+    assert list(tmp_path.rglob("data.mdb")) == []
+
+
+def test_subtasks_use_all_folders(tmp_path):
+    folders = tuple(str(tmp_path / name) for name in ("a", "b"))
+    for number in range(20):
+        table = DiskBackend(folders, cache_entries=1).tables("run", f"s{number}", "op")("t")
+        for key in range(10):
+            table.put("n", key, key)
+        assert table.get("n", 1) == 1
+    assert [len(list((tmp_path / name).glob("penstock-state-*"))) for name in ("a", "b")] == [1, 1]
