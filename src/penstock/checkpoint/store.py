@@ -16,6 +16,9 @@ from penstock.runtime.saved_state import SHARED
 
 _log = logging.getLogger(__name__)
 
+TASK_OWNED = "taskowned"
+"""Where in a job's folder is what checkpoints refer to but nobody writes again with each of them, as in Flink."""
+
 
 class CompletedCheckpointStore:
     """Flink's layout: `chk-<n>/_metadata`, with the state files in `shared`."""
@@ -27,7 +30,7 @@ class CompletedCheckpointStore:
         self._held: list[CheckpointMetadata] = []
         self._lock = threading.Lock()
         folder.within(SHARED).make()
-        folder.within("taskowned").make()
+        folder.within(TASK_OWNED).make()
 
     def path_of(self, checkpoint_id: int) -> str:
         return self.folder.path_of(f"{CHECKPOINT_PREFIX}{checkpoint_id}")

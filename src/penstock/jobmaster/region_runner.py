@@ -13,6 +13,7 @@ from penstock.checkpoint.coordinator import CheckpointCoordinator, CheckpointFai
 from penstock.checkpoint.job_checkpoints import JobCheckpoints
 from penstock.checkpoint.options import CheckpointOptions
 from penstock.checkpoint.restoring import RestoredJob
+from penstock.checkpoint.store import TASK_OWNED
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import JobExecutionError
@@ -27,6 +28,7 @@ from penstock.jobmaster.job_output import JobOutput, RegionOutput
 from penstock.jobmaster.savepoint_requests import Request, SavepointRequest
 from penstock.jobmaster.sink_commits import SinkCommits
 from penstock.jobmaster.source_coordinator import SourceCoordinator, build_source_coordinator
+from penstock.jobmaster.source_setup import SourceSetup
 from penstock.jobmaster.stage_executor import EpochCancelledError, EpochResult, StageExecutor, run_whole_epoch
 from penstock.runtime.rows import FROM_DRIVER, Row
 from penstock.runtime.sources import SourceAssignment
@@ -144,16 +146,11 @@ class RegionRunner:
         ]
 
     def _start_sources(self) -> None:
-        # A batch job is one epoch: its keyed operators begin when they have all their input.
-        max_records = None if self._graph.is_batch else self._job.config.get(keys.EPOCH_MAX_RECORDS)
         restored = self._job.restored
         for vertex in self._vertices():
             head = vertex.head
             if isinstance(head.operator, SourceDescription):
-                spool = self._folder / "spool" / head.operator_id
-                coordinator = build_source_coordinator(
-                    head.operator, vertex.parallelism, spool, self.wake_up, max_records
-                )
+                coordinator = build_source_coordinator(head.operator, self._source_setup(vertex))
                 self._sources[vertex.id] = coordinator
                 if restored is not None and head.operator_id in restored.positions:
                     coordinator.restore(restored.positions[head.operator_id], restored.is_exact)
@@ -164,6 +161,28 @@ class RegionRunner:
         self._positions = self._current_positions()
         self._checkpoints.begin_with(self._by_operator(self._positions))
         self._accumulators_then = copy.deepcopy(self.accumulators)
+
+    def _source_setup(self, vertex: JobVertex) -> SourceSetup:
+        head, job = vertex.head, self._job
+        parameters = job.config.get(keys.GLOBAL_JOB_PARAMETERS)
+        return SourceSetup(
+            vertex=vertex.id,
+            operator_id=head.operator_id,
+            name=head.name,
+            parallelism=vertex.parallelism,
+            max_parallelism=vertex.max_parallelism,
+            folder=self._folder / "spool" / head.operator_id,
+            storage=self._checkpoints.store.folder.within(TASK_OWNED).within(head.operator_id).uri,
+            on_change=self.wake_up,
+            is_cancelled=lambda: job.is_cancelled,
+            job_id=job.id_text,
+            job_name=job.name,
+            job_parameters=parameters or {},
+            # A batch job is one epoch: its keyed operators begin when they have all their input.
+            is_batch=self._graph.is_batch,
+            can_restart=self._graph.is_batch or job.options.interval_ms is not None,
+            config=job.config,
+        )
 
     def _current_positions(self) -> dict[int, Any]:
         return {vertex: source.position for vertex, source in self._sources.items()}
@@ -253,8 +272,13 @@ class RegionRunner:
             source.check()
         if self._must_save_first():
             return None if self._has_own_checkpoint() else 0
-        has_work = bool(self._requests) or any(source.has_work() for source in self._sources.values())
+        is_needed = bool(self._requests) or self._has_ended_input()
+        has_work = is_needed or any(source.has_work() for source in self._sources.values())
         return self._policy.wait_ms(now_ms, has_work, self._coordinator.policy.wake_up_ms(now_ms))
+
+    def _has_ended_input(self) -> bool:
+        """True if nothing will come any more: a job that was restored after its end has only to end."""
+        return all(source.is_exhausted for source in self._sources.values())
 
     def _must_save_first(self) -> bool:
         """True if the restored state of all regions must be saved before any goes on.
@@ -288,16 +312,17 @@ class RegionRunner:
         savepoints = [request for request in requests if isinstance(request, SavepointRequest)]
         stop = next((request for request in savepoints if request.stops_job), None)
         is_saving_first = self._must_save_first() and not self._has_own_checkpoint()
-        source_rows = [] if is_saving_first else self._plan_sources(stop)
-        is_last = stop is not None or all(source.is_exhausted for source in self._sources.values())
         is_due = is_saving_first or self._coordinator.policy.is_due(now_ms)
+        epoch = self._checkpoints.next_id()
+        source_rows = [] if is_saving_first else self._plan_sources(stop, epoch, bool(requests) or is_due)
+        is_last = stop is not None or self._has_ended_input()
         is_checkpoint = bool(requests) or is_due or (is_last and self._ends_safely())
         has_closing = is_checkpoint and is_last and hears_of_checkpoints(self._vertices())
-        epoch = self._checkpoints.next_id()
         if is_checkpoint:
             self._coordinator.start(epoch, now_ms, savepoints[0].format_type if savepoints else None)
         command = self._command(epoch, run_folder, now_ms, is_checkpoint, is_last and not has_closing)
         result = self._run_command(command, deployment, source_rows)
+        self._tell_sources(result.acks, wall_clock_ms() - now_ms)
         self._complete(epoch, result.acks, requests if is_checkpoint else None)
         if is_last and is_checkpoint and self._coordinator.completed_id != epoch:
             raise CheckpointFailedError(f"checkpoint {epoch} failed, and it was the last one: the job cannot end with it")
@@ -353,17 +378,23 @@ class RegionRunner:
             )
         return result
 
-    def _plan_sources(self, stop: SavepointRequest | None) -> list[Row]:
+    def _plan_sources(self, stop: SavepointRequest | None, epoch: int, is_checkpoint: bool) -> list[Row]:
         def planned(source: SourceCoordinator) -> dict[int, SourceAssignment]:
             if stop is None:
-                return source.plan()
-            return source.end() if stop.drains else {}
+                return source.plan(epoch, is_checkpoint)
+            return source.end(epoch) if stop.drains else source.suspend(epoch)
 
         return [
             Row(vertex, subtask, FROM_DRIVER, 0, 0, assignment.encode())
             for vertex, source in self._sources.items()
             for subtask, assignment in planned(source).items()
         ]
+
+    def _tell_sources(self, acks: list[TaskAck], duration_ms: int) -> None:
+        for vertex, source in self._sources.items():
+            reports = {ack.subtask: ack.outcome.source_report for ack in acks if ack.vertex == vertex}
+            told = {subtask: report for subtask, report in sorted(reports.items()) if report is not None}
+            source.epoch_complete(told, duration_ms)
 
     def _complete(self, epoch: int, acks: list[TaskAck], requests: list[Request] | None) -> None:
         """The epoch is complete; `requests`: and it is a checkpoint, which these have asked for."""

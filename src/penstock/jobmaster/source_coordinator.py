@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.graph.descriptions import (
     CollectionSourceDescription,
+    FunctionSourceDescription,
     SequenceSourceDescription,
     SocketSourceDescription,
     SourceDescription,
+    SplitSourceDescription,
 )
+from penstock.jobmaster.function_coordinator import FunctionSourceCoordinator
 from penstock.jobmaster.socket_receiver import SocketReceiver
+from penstock.jobmaster.source_setup import SourceSetup
+from penstock.jobmaster.split_coordinator import SplitSourceCoordinator
 from penstock.jobmaster.spool import Spool
-from penstock.runtime.sources import SourceAssignment
+from penstock.runtime.sources import SourceAssignment, SourceReport
 
 MOST_SPOOLED_RECORDS = 1_000_000
 
@@ -31,8 +35,14 @@ class SourceCoordinator(Protocol):
     def has_work(self) -> bool:
         """True if an epoch would bring something new: records, or the end of the source."""
 
-    def plan(self) -> dict[int, SourceAssignment]:
-        """The next epoch's part of each subtask that has one; moves the position on."""
+    def plan(self, epoch: int, is_checkpoint: bool) -> dict[int, SourceAssignment]:
+        """The next epoch's part of each subtask that has one; moves the position on.
+
+        `is_checkpoint`: the epoch will end with a checkpoint. One that brings the end of all sources may do so, too.
+        """
+
+    def epoch_complete(self, reports: Mapping[int, SourceReport], duration_ms: int) -> None:
+        """The epoch is complete, with what the subtasks have to say; asked for its position after that."""
 
     @property
     def position(self) -> Any: ...
@@ -46,8 +56,11 @@ class SourceCoordinator(Protocol):
         Unless `is_exact`, the parallelism may have changed, and subtasks do not remember that their part has ended.
         """
 
-    def end(self) -> dict[int, SourceAssignment]:
+    def end(self, epoch: int) -> dict[int, SourceAssignment]:
         """Plan the end now, whatever is left unread: the job is drained."""
+
+    def suspend(self, epoch: int) -> dict[int, SourceAssignment]:
+        """Plan the last epoch before the job stops with a savepoint; what can be read again later is left."""
 
     def checkpoint_complete(self, position: Any) -> None:
         """Nothing before `position` will be asked for again."""
@@ -70,6 +83,12 @@ class KnownSourceCoordinator:
 
     def has_work(self) -> bool:
         return not self.is_exhausted
+
+    def suspend(self, epoch: int) -> dict[int, SourceAssignment]:
+        return {}
+
+    def epoch_complete(self, reports: Mapping[int, SourceReport], duration_ms: int) -> None:
+        """There is nothing to report."""
 
     def checkpoint_complete(self, position: Any) -> None:
         """There is nothing to free."""
@@ -94,7 +113,7 @@ class CollectionSourceCoordinator(KnownSourceCoordinator):
         self.position: tuple[int, bool] = (0, False)
         """Elements read, and whether the end was planned."""
 
-    def plan(self) -> dict[int, SourceAssignment]:
+    def plan(self, epoch: int, is_checkpoint: bool) -> dict[int, SourceAssignment]:
         start, has_ended = self.position
         if has_ended:
             return {}
@@ -102,7 +121,7 @@ class CollectionSourceCoordinator(KnownSourceCoordinator):
         self.position = (end, end == len(self._values))
         return {0: SourceAssignment(self._values[start:end], self.is_exhausted)}
 
-    def end(self) -> dict[int, SourceAssignment]:
+    def end(self, epoch: int) -> dict[int, SourceAssignment]:
         number, has_ended = self.position
         self.position = (number, True)
         return {} if has_ended else {0: SourceAssignment((), True)}
@@ -135,7 +154,7 @@ class SequenceSourceCoordinator(KnownSourceCoordinator):
         self._parallelism = parallelism
         self.position = SequencePosition(_dealt([range(first, last + 1)], parallelism))
 
-    def plan(self) -> dict[int, SourceAssignment]:
+    def plan(self, epoch: int, is_checkpoint: bool) -> dict[int, SourceAssignment]:
         left, ended, planned = list(self.position.left), set(self.position.ended), {}
         for subtask in sorted(set(range(self._parallelism)) - ended):
             now, left[subtask] = _take(left[subtask], self._max_records)
@@ -145,7 +164,7 @@ class SequenceSourceCoordinator(KnownSourceCoordinator):
         self.position = SequencePosition(tuple(left), frozenset(ended))
         return planned
 
-    def end(self) -> dict[int, SourceAssignment]:
+    def end(self, epoch: int) -> dict[int, SourceAssignment]:
         told = set(range(self._parallelism)) - self.position.ended
         self.position = SequencePosition(self.position.left, frozenset(range(self._parallelism)))
         return {subtask: SourceAssignment((), True) for subtask in sorted(told)}
@@ -190,12 +209,11 @@ def _dealt(ranges: list[range], parts: int) -> tuple[tuple[range, ...], ...]:
 class SocketSourceCoordinator:
     """Records come from a receiver through a spool; the position is the number of the next record."""
 
-    def __init__(
-        self, description: SocketSourceDescription, folder: Path, on_change: Callable[[], None], max_records: int
-    ) -> None:
-        self._spool = Spool(folder)
-        self._max_records = max_records
-        self._receiver = SocketReceiver(description, self._spool, on_change)
+    def __init__(self, description: SocketSourceDescription, setup: SourceSetup) -> None:
+        self._spool = Spool(setup.folder)
+        self._can_restart = setup.can_restart
+        self._max_records = setup.max_records or MOST_SPOOLED_RECORDS
+        self._receiver = SocketReceiver(description, self._spool, setup.on_change)
         self.position: tuple[int, bool] = (0, False)
         """Next record, and whether the end was planned."""
 
@@ -206,10 +224,12 @@ class SocketSourceCoordinator:
         number, has_ended = self.position
         return not has_ended and (self._spool.end > number or self._receiver.has_ended)
 
-    def plan(self) -> dict[int, SourceAssignment]:
+    def plan(self, epoch: int, is_checkpoint: bool) -> dict[int, SourceAssignment]:
         number, has_ended = self.position
         if has_ended:
             return {}
+        if not self._can_restart:
+            self._spool.forget_before(number)
         # Asked before reading: records that come in between are then not lost behind the end.
         receiver_ended = self._receiver.has_ended
         lines = [record.decode("utf-8", "replace") for record in self._spool.read(number, self._max_records)]
@@ -217,6 +237,12 @@ class SocketSourceCoordinator:
         is_last = receiver_ended and number == self._spool.end
         self.position = (number, is_last)
         return {0: SourceAssignment(lines, is_last)} if lines or is_last else {}
+
+    def suspend(self, epoch: int) -> dict[int, SourceAssignment]:
+        return {}
+
+    def epoch_complete(self, reports: Mapping[int, SourceReport], duration_ms: int) -> None:
+        """There is nothing to report."""
 
     def rewind(self, position: Any) -> None:
         self.position = position
@@ -226,7 +252,7 @@ class SocketSourceCoordinator:
         """A socket cannot be read again: it begins anew, unless it had ended."""
         self.position = (0, position[1] and is_exact)
 
-    def end(self) -> dict[int, SourceAssignment]:
+    def end(self, epoch: int) -> dict[int, SourceAssignment]:
         number, has_ended = self.position
         self.position = (number, True)
         return {} if has_ended else {0: SourceAssignment([], True)}
@@ -247,20 +273,17 @@ class SocketSourceCoordinator:
         self._spool.close()
 
 
-def build_source_coordinator(
-    description: SourceDescription,
-    parallelism: int,
-    folder: Path,
-    on_change: Callable[[], None],
-    max_records: int | None = None,
-) -> SourceCoordinator:
-    """`max_records`: the most records a subtask gets in one epoch."""
+def build_source_coordinator(description: SourceDescription, setup: SourceSetup) -> SourceCoordinator:
+    most = setup.max_records or sys.maxsize
     match description:
         case CollectionSourceDescription():
-            return CollectionSourceCoordinator(description.values, max_records or sys.maxsize)
+            return CollectionSourceCoordinator(description.values, most)
         case SequenceSourceDescription():
-            first, last = description.start, description.end
-            return SequenceSourceCoordinator(first, last, parallelism, max_records or sys.maxsize)
+            return SequenceSourceCoordinator(description.start, description.end, setup.parallelism, most)
         case SocketSourceDescription():
-            return SocketSourceCoordinator(description, folder, on_change, max_records or MOST_SPOOLED_RECORDS)
+            return SocketSourceCoordinator(description, setup)
+        case FunctionSourceDescription():
+            return FunctionSourceCoordinator(description.function, setup)
+        case SplitSourceDescription():
+            return SplitSourceCoordinator(description.source, setup)
     raise UnsupportedFeatureError(f"there is no reader for {type(description).__name__}")

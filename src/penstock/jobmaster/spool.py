@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import struct
 from collections.abc import Iterator
@@ -74,6 +75,18 @@ class Spool:
         """Remove the segments that hold only records before `number`."""
         while len(self._segments) > 1 and self._segments[1] <= number:
             self._path(self._segments.pop(0)).unlink()
+
+    def cut_off(self, number: int) -> None:
+        """Drop the records from `number` on, as if they had never come."""
+        self.close()
+        while self._segments and self._segments[-1] >= number:
+            self._path(self._segments.pop()).unlink(missing_ok=True)
+        if self._segments and number < self.end:
+            path = self._path(self._segments[-1])
+            ends = [behind for _, behind in itertools.islice(_records_of(path, 0), number - self._segments[-1])]
+            os.truncate(path, ends[-1])
+        self.end = min(self.end, number)
+        self._cursor = (0, 0, 0)
 
     def close(self) -> None:
         if self._file is not None:

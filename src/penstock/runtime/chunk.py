@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,8 @@ class ChunkWriter:
     raw 64-bit integers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, encode_events: Callable[[Any], bytes] | None = None) -> None:
+        self._encode = encode_events or encode
         self._events: list[tuple[Any, ...]] = []
         self._values: list[Any] = []
         self._timestamps: list[int | None] | None = None
@@ -84,7 +85,7 @@ class ChunkWriter:
         if not self._events:
             return None
         events, self._events, self.size = self._events, [], 0
-        return encode(events)
+        return self._encode(events)
 
     def _seal(self) -> None:
         if self._values:

@@ -276,8 +276,8 @@ class SourceReaderOperator(SourceOperator):
         due_ms = self.reader.next_poll_time(now_ms, self._idle_poll_ms)
         if due_ms is None:
             raise JobExecutionError(
-                f"{type(self.reader).__name__}.poll_next returned NOTHING_AVAILABLE although it has got all its splits; "
-                f"a bounded reader must end with END_OF_INPUT then"
+                f"{type(self.reader).__name__}.poll_next returned NOTHING_AVAILABLE although it has got all its "
+                f"splits; a bounded reader must end with END_OF_INPUT then"
             )
         time.sleep(min(max(due_ms - now_ms, 1) / 1000, _LONGEST_WAIT_S))
 

@@ -2,9 +2,9 @@
 
 A `Source` consists of *splits*: parts that can be read independently, each from an offset of its own (a file, a
 partition of a topic, a range of ids). One `SplitEnumerator`, in the driver, finds splits and deals them out. One
-`SourceReader` in each subtask reads the splits it was given and says, when a checkpoint is taken, how far it is in each.
-A checkpoint holds those splits and what the enumerator knows, so after a failure, or in a new process, every record
-comes once.
+`SourceReader` in each subtask reads the splits it was given and says, when a checkpoint is taken, how far it is in
+each. A checkpoint holds those splits and what the enumerator knows, so after a failure, or in a new process, every
+record comes once.
 
 `SimpleSource` is all that most sources need; the classes here are for those that want to decide more themselves.
 """
@@ -193,8 +193,8 @@ class SourceReaderContext(ABC):
 class SplitEnumerator(ABC, Generic[SplitT, StateT]):
     """Finds splits and deals them out to the readers. Its methods are never called by two threads at a time.
 
-    After a failure a new one is made from the last checkpoint: `restore_enumerator`, `add_splits_back` with what had been
-    assigned but not yet handed over, `start`, `add_reader` for every reader.
+    After a failure a new one is made from the last checkpoint: `restore_enumerator`, `add_splits_back` with what had
+    been assigned but not yet handed over, `start`, `add_reader` for every reader.
     """
 
     def start(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from typing import Any
 
 from penstock.common.exceptions import UnsupportedFeatureError
@@ -29,6 +30,20 @@ class SourceContext(ABC):
         """Say that nothing comes for now, so that others need not wait for this source's watermark."""
 
     @abstractmethod
+    def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
+        """A lock for `with`: nothing is between what is emitted and what is remembered while it is held.
+
+        No checkpoint is taken meanwhile. A function that keeps its own offset emits and moves on under the lock:
+
+            with ctx.get_checkpoint_lock():
+                ctx.collect(record)
+                self.offset += 1
+
+        Hold it briefly, never while waiting for input: a checkpoint waits for it. Where the source is ahead of the job,
+        leaving it waits.
+        """
+
+    @abstractmethod
     def close(self) -> None:
         """Called by the runtime after `run` returned."""
 
@@ -36,8 +51,9 @@ class SourceContext(ABC):
 class SourceFunction(Function):
     """Emits elements until it ends or is cancelled; runs with parallelism 1 unless it is a ParallelSourceFunction.
 
-    Elements are spooled before they enter the job, so even a source that cannot repeat itself is replayed after
-    a failure.
+    It runs in a thread of the driver, and what it emits is spooled to disk before it enters the job, so even a source
+    that cannot repeat itself is replayed after a failure of the job. One that is also a `CheckpointedFunction` goes on
+    exactly where a checkpoint stood, also in a new process; see `SourceContext.get_checkpoint_lock`.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> SourceFunction:

@@ -1,0 +1,156 @@
+"""What a source function has emitted, on disk until the job has processed it and a checkpoint covers it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from penstock.jobmaster.spool import Spool
+from penstock.runtime.chunk import ChunkWriter, encode_in_driver
+
+_MOST_IN_A_CHUNK = 1024
+_CHUNK_BYTES = 256 * 1024
+
+
+class _Size(NamedTuple):
+    records: int
+    bytes: int
+
+
+class ElementSpool:
+    """Elements and marks in order, in numbered chunks. One thread adds, another one takes.
+
+    What was not taken yet is *waiting*; whoever adds must wait while that is more than the limits allow.
+    """
+
+    def __init__(self, folder: Path, max_records: int, max_bytes: int, on_change: Callable[[], None]) -> None:
+        self._spool = Spool(folder)
+        self._max_records = max_records
+        self._max_bytes = max_bytes
+        self._on_change = on_change
+        self._changed = threading.Condition()
+        self._writer = ChunkWriter(encode_in_driver)
+        self._is_idle = False
+        self._has_marks = False
+        self._sizes: deque[_Size] = deque()
+        self._first = 0
+        """Number of the first chunk that `_sizes` knows."""
+        self._chunk_records = 1
+        self._waiting = _Size(0, 0)
+        self._is_closed = False
+        self.number = 0
+        """The next chunk to take."""
+
+    # --- adding ----------------------------------------------------------------------------------------------------
+
+    def add(self, value: Any, timestamp: int | None) -> None:
+        with self._changed:
+            was_empty = not self.has_waiting
+            self._mark_idle(False)
+            self._writer.add_batch([value], None if timestamp is None else [timestamp], None)
+            if self._writer.size >= self._chunk_records:
+                self._seal()
+        if was_empty:
+            self._on_change()
+
+    def add_watermark(self, timestamp: int) -> None:
+        with self._changed:
+            self._mark_idle(False)
+            self._writer.add_watermark(timestamp)
+            self._has_marks = True
+        self._on_change()
+
+    def add_idleness(self) -> None:
+        with self._changed:
+            self._mark_idle(True)
+        self._on_change()
+
+    def _mark_idle(self, is_idle: bool) -> None:
+        if is_idle != self._is_idle:
+            self._is_idle = is_idle
+            self._writer.add_status(is_idle)
+            self._has_marks = True
+
+    def _seal(self) -> None:
+        """Write what was gathered as a chunk."""
+        records = self._writer.size
+        chunk = self._writer.take()
+        self._has_marks = False
+        if chunk is None:
+            return
+        self._spool.append([chunk])
+        self._sizes.append(_Size(records, len(chunk)))
+        self._waiting = _Size(self._waiting.records + records, self._waiting.bytes + len(chunk))
+        # Many small elements share a chunk; large ones are written as they come.
+        fitting = records * _CHUNK_BYTES // len(chunk) if records else self._chunk_records
+        self._chunk_records = max(1, min(fitting, self._chunk_records * 2, _MOST_IN_A_CHUNK))
+
+    def wait_for_space(self) -> None:
+        """Return when what waits is within the limits, or the spool was closed."""
+        with self._changed:
+            while self._is_full() and not self._is_closed:
+                self._changed.wait()
+
+    def _is_full(self) -> bool:
+        records = self._waiting.records + self._writer.size
+        return records >= self._max_records or self._waiting.bytes >= self._max_bytes
+
+    # --- taking ----------------------------------------------------------------------------------------------------
+
+    @property
+    def has_waiting(self) -> bool:
+        """May be asked without waiting for anybody."""
+        return self._writer.size > 0 or self._has_marks or self.number < self._spool.end
+
+    def take(self, max_records: int | None) -> list[bytes]:
+        """The chunks that wait, at least one if there is any; after a failure there may be more than `max_records`."""
+        with self._changed:
+            self._seal()
+            end, records = self.number, 0
+            while end < self._spool.end and (max_records is None or records < max_records):
+                records += self._sizes[end - self._first].records
+                end += 1
+            chunks = self._spool.read(self.number, end - self.number)
+            self._move_to(end)
+            return chunks
+
+    def go_back(self, number: int) -> None:
+        """Take everything from `number` on again."""
+        with self._changed:
+            self._move_to(number)
+
+    def cut_off(self, number: int) -> None:
+        """Forget what was added from `number` on: it will be added again."""
+        with self._changed:
+            self._writer = ChunkWriter(encode_in_driver)
+            self._is_idle = self._has_marks = False
+            self._spool.cut_off(number)
+            while self._first + len(self._sizes) > number:
+                self._sizes.pop()
+            self._move_to(number)
+
+    def _move_to(self, number: int) -> None:
+        self.number = number
+        waiting = list(self._sizes)[number - self._first :]
+        self._waiting = _Size(sum(each.records for each in waiting), sum(each.bytes for each in waiting))
+        self._changed.notify_all()
+
+    def forget_before(self, number: int) -> None:
+        with self._changed:
+            self._spool.forget_before(number)
+            while self._first < number:
+                self._sizes.popleft()
+                self._first += 1
+
+    def close(self) -> None:
+        """Let go of whoever waits. What is spooled stays until `release`."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def release(self) -> None:
+        with self._changed:
+            self._spool.close()

@@ -1,0 +1,39 @@
+"""Decides how much a source reads in an epoch. Figures go in, a number of records comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FIRST_RECORDS = 20_000
+FEWEST_RECORDS = 500
+
+
+@dataclass
+class EpochPace:
+    """Aims at epochs of `target_ms`: a job that cannot keep up reads less at a time, and its source waits.
+
+    An epoch that took too long makes the next one smaller; one that was over quickly although there was more to read
+    makes it larger. Each step at most halves or doubles.
+    """
+
+    target_ms: int
+    most_records: int | None = None
+    records: int = FIRST_RECORDS
+    """The most that a subtask is to read in the next epoch."""
+
+    def __post_init__(self) -> None:
+        self._set(self.records)
+
+    def epoch_completed(self, duration_ms: int, records: int, has_more: bool) -> None:
+        """`records`: the most that any subtask has read; `has_more`: and it could have gone on."""
+        if records == 0:
+            return
+        fitting = records * self.target_ms // max(duration_ms, 1)
+        if duration_ms > self.target_ms:
+            self._set(max(fitting, self.records // 2))
+        elif has_more:
+            self._set(min(max(fitting, self.records), self.records * 2))
+
+    def _set(self, records: int) -> None:
+        records = max(records, FEWEST_RECORDS)
+        self.records = records if self.most_records is None else min(records, self.most_records)
