@@ -5,6 +5,7 @@ PenstockError
 ├── ConfigurationError (ValueError)              a setting that makes no sense
 ├── UnsupportedFeatureError (NotImplementedError)  a name that exists but cannot work here
 ├── StateAccessError                             state or timers used where there are none
+├── LocalStateError                              state on the local disk cannot be written or read
 ├── EnvironmentSetupError                        the machine lacks something (Java, a package)
 ├── ConnectorError                               a system that a source or sink uses refused, or is out of reach
 ├── LeadershipLostError                          another job manager leads now, and this one may not go on
@@ -36,6 +37,10 @@ class UnsupportedFeatureError(PenstockError, NotImplementedError):
 
 class StateAccessError(PenstockError):
     """State or timers were used where they do not exist, for instance on a stream without a key."""
+
+
+class LocalStateError(PenstockError):
+    """Working state cannot be written to the local disk or read from it."""
 
 
 class EnvironmentSetupError(PenstockError):

@@ -12,6 +12,7 @@ from penstock.common.typeinfo import Types
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from penstock.datastream.functions import ProcessJoinFunction
 from penstock.datastream.output_tag import OutputTag
+from penstock.runtime.state.backends import DiskBackend, HeapBackend
 from penstock.testing import OperatorHarness
 
 LATE_LEFT, LATE_RIGHT = OutputTag("late-left", Types.STRING()), OutputTag("late-right", Types.STRING())
@@ -33,12 +34,12 @@ class PairWithTimes(ProcessJoinFunction):
         ctx.output(TIMES, "both")
 
 
-def harness(lower, upper, restored=None, function=None, change=lambda join: join):
+def harness(lower, upper, restored=None, function=None, change=lambda join: join, **where):
     def build(stream):
         join = stream.key_by(first).interval_join(stream.key_by(first)).between(lower, upper)
         return change(join).process(function or Pair())
 
-    return OperatorHarness.of(build, restored)
+    return OperatorHarness.of(build, restored, **where)
 
 
 def test_pairs_within_the_bounds_are_joined_whichever_comes_first():
@@ -141,11 +142,12 @@ def feed(h, some):
     return h
 
 
+@pytest.mark.parametrize("backend", [HeapBackend(), DiskBackend(cache_entries=2)])
 @given(elements, st.integers(-6, 6), st.integers(0, 6), st.integers(0, 30))
-def test_join_does_what_the_model_says_also_across_a_restore(found, lower, width, cut):
+def test_join_does_what_the_model_says_also_across_a_restore(backend, found, lower, width, cut):
     upper = lower + width
-    before = feed(harness(lower, upper), found[:cut])
-    after = feed(harness(lower, upper, before.snapshot()), found[cut:])
+    before = feed(harness(lower, upper, state_backend=backend), found[:cut])
+    after = feed(harness(lower, upper, before.snapshot(), state_backend=backend), found[cut:])
 
     watermark, on_time = -(2**63), []
     for side, value, time, has_watermark in found:
@@ -166,6 +168,8 @@ def test_join_does_what_the_model_says_also_across_a_restore(found, lower, width
     assert sorted(before.output + after.output) == sorted(expected)
     after.watermark(1000)
     assert after.timers == [] and after.state_entries == 0
+    before.close()
+    after.close()
 
 
 class SecondIsTime(TimestampAssigner):

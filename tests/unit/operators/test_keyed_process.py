@@ -13,6 +13,7 @@ from penstock.datastream.functions import KeyedProcessFunction, ProcessFunction
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.datastream.time_domain import TimeDomain
+from penstock.runtime.state.backends import DiskBackend, HeapBackend
 from penstock.testing import OperatorHarness
 
 FIRED = OutputTag("fired", Types.STRING())
@@ -218,14 +219,17 @@ def run(h, some_steps):
     return h
 
 
+@pytest.mark.parametrize("backend", [HeapBackend(), DiskBackend(cache_entries=2)])
 @given(steps, st.integers(0, 25))
-def test_restoring_at_any_point_changes_nothing(all_steps, cut):
+def test_restoring_at_any_point_changes_nothing(backend, all_steps, cut):
     all_steps = [*sorted(all_steps, key=lambda step: step[2]), ("watermark", None, 1000)]
     whole = run(harness(Session()), all_steps)
-    before = run(harness(Session()), all_steps[:cut])
-    after = run(harness(Session(), restored=before.snapshot()), all_steps[cut:])
+    before = run(harness(Session(), state_backend=backend), all_steps[:cut])
+    after = run(harness(Session(), before.snapshot(), state_backend=backend), all_steps[cut:])
     assert sorted(before.output + after.output) == sorted(whole.output)
     assert after.timers == [] and after.state_entries == 0
+    before.close()
+    after.close()
 
 
 def test_watermark_is_known_after_a_restore():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.common.exceptions import StateAccessError
+from penstock.common.exceptions import LocalStateError, StateAccessError
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.runtime.state.backends import DiskBackend, HeapBackend
 from penstock.runtime.state.codec import decode_state, encode_state
@@ -69,6 +69,8 @@ def test_the_file_is_gone_when_the_state_is_not_needed_any_more(backend, tmp_pat
     fill(backend.table("t"), 10 * CACHE)
     backend.dispose()
     assert files(tmp_path) == []
+    with pytest.raises(LocalStateError, match="working state was used after its task was closed"):
+        backend.table("t").get(VOID_NAMESPACE, 1)
 
 
 def test_what_an_operator_changes_in_place_is_kept(backend):

@@ -10,7 +10,11 @@ from penstock.common import Duration, Time
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from penstock.datastream import OutputTag
+from penstock.datastream.connectors.sink_v2 import Sink, SinkWriter, SupportsCommitter
 from penstock.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows
+from penstock.graph.descriptions import SinkWriterDescription
+from penstock.runtime.key_groups import KeyOwners
+from penstock.runtime.state.backends import DiskBackend, HeapBackend
 from penstock.testing import OperatorHarness
 
 LATE = OutputTag("late")
@@ -101,6 +105,76 @@ def test_events_keep_the_order_of_elements_watermarks_and_idleness():
         ("element", 9, 9),
         ("watermark", None, MAX_LONG_VALUE),
     ]
+
+
+def test_state_may_be_on_disk():
+    harness = OperatorHarness.of(
+        lambda stream: stream.key_by(lambda pair: pair[0]).reduce(total), state_backend=DiskBackend(cache_entries=1)
+    )
+    harness.batch([((key, 1), None) for key in "abcabcab"])
+    assert harness.output[-3:] == [("c", 2), ("a", 3), ("b", 3)]
+    assert harness.state_entries == 3
+    harness.close()
+
+
+class PartWriter(SinkWriter):
+    def __init__(self):
+        self._part = []
+
+    def write(self, element, context):
+        self._part.append(element)
+
+    def flush(self, end_of_input):
+        """All is in the part already."""
+
+    def prepare_commit(self):
+        part, self._part = self._part, []
+        return [part] if part else []
+
+
+class PartSink(Sink, SupportsCommitter):
+    def create_writer(self, context):
+        return PartWriter()
+
+    def create_committer(self, context):
+        raise AssertionError("commits are the driver's")
+
+
+def test_sink_says_what_is_to_be_committed_with_a_checkpoint():
+    harness = OperatorHarness(SinkWriterDescription(PartSink())).element("a").element("b")
+    assert harness.prepare_commit(1) == [["a", "b"]]
+    harness.snapshot(1)
+    harness.notify_checkpoint_complete(1)
+    assert harness.prepare_commit(2) == []
+
+
+@pytest.mark.parametrize("backend", [HeapBackend(), DiskBackend(cache_entries=1)])
+@given(keys=st.lists(st.sampled_from("abcdefgh"), max_size=30))
+def test_subtasks_take_their_shares_of_former_subtasks_state(backend, keys):
+    """From one subtask to three and on to two: every key goes on with its sum, in one subtask."""
+
+    def subtasks(parallelism, former=None):
+        return [
+            OperatorHarness.of(
+                lambda stream: stream.key_by(lambda pair: pair[0]).reduce(total),
+                former,
+                subtask=subtask,
+                parallelism=parallelism,
+                state_backend=backend,
+            )
+            for subtask in range(parallelism)
+        ]
+
+    former = None
+    for parallelism in (1, 3, 2):
+        running = subtasks(parallelism, former)
+        owners = KeyOwners(128, parallelism)
+        for key in keys:
+            running[owners[key]].element((key, 1))
+        assert sum(harness.state_entries for harness in running) == len(set(keys))
+        former = [harness.snapshot() for harness in running]
+    sums = {key: total for harness in running for key, total in harness.output}
+    assert sums == {key: 3 * keys.count(key) for key in keys}
 
 
 pairs = st.lists(st.tuples(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), st.integers(0, 400)), max_size=30)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from window_cases import LATE, any_settings, default_settings, describe, finish, streams
 from window_model import WindowModel
 
+from penstock.runtime.state.backends import DiskBackend, HeapBackend
 from penstock.testing import OperatorHarness
 
 thorough = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
@@ -16,9 +19,10 @@ quick = settings(max_examples=400, deadline=None, suppress_health_check=list(Hea
 class Run:
     """A harness that can be restored between steps, with all outputs so far."""
 
-    def __init__(self, description):
+    def __init__(self, description, backends=(None,)):
         self.description = description
-        self.harness = OperatorHarness(description)
+        self._backends = itertools.cycle(backends)
+        self.harness = OperatorHarness(description, state_backend=next(self._backends))
         self.late = []
         self.dropped = 0
 
@@ -36,9 +40,14 @@ class Run:
 
     def restart(self):
         self._keep()
+        before = self.harness
         self.harness = OperatorHarness(
-            self.description, restored=self.harness.snapshot(), processing_time=self.harness.context.clock()
+            self.description,
+            restored=before.snapshot(),
+            processing_time=before.context.clock(),
+            state_backend=next(self._backends),
         )
+        before.close()
 
     def _keep(self):
         self.late += self.harness.recorded.side.get(LATE.tag_id, [])
@@ -46,6 +55,7 @@ class Run:
 
     def close(self):
         self._keep()
+        self.harness.close()
         return self.late, self.dropped
 
 
@@ -65,8 +75,8 @@ def assert_same(emitted, groups):
     assert at == len(emitted)
 
 
-def check(case, steps, restarts):
-    run, model = Run(describe(case)), WindowModel(case)
+def check(case, steps, restarts, backends=(None,)):
+    run, model = Run(describe(case), backends), WindowModel(case)
     for number, step in enumerate(finish(steps)):
         if number in restarts:
             run.restart()
@@ -92,6 +102,13 @@ def test_operator_does_what_the_model_says_with_default_triggers(case, steps):
 @given(any_settings() | default_settings(), streams(), st.sets(st.integers(0, 40)))
 def test_restoring_at_any_point_changes_nothing(case, steps, restarts):
     check(case, steps, restarts)
+
+
+@quick
+@given(any_settings() | default_settings(), streams(), st.sets(st.integers(0, 40)), st.integers(1, 8))
+def test_operator_does_the_same_with_state_on_disk_and_going_there_and_back(case, steps, restarts, in_memory):
+    disk = DiskBackend(cache_entries=in_memory)
+    check(case, steps, restarts, (disk, disk, HeapBackend()))
 
 
 @quick

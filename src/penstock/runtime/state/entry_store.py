@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from penstock.common.exceptions import PenstockError
+from penstock.common.exceptions import LocalStateError
 from penstock.runtime.state.contents import has_one, load, pack, unpack
 
 _PREFIX = struct.Struct(">I")
@@ -42,10 +42,6 @@ class Found(NamedTuple):
     address: bytes
     name: bytes
     value: bytes
-
-
-class LocalStateError(PenstockError):
-    """Working state could not be written to the local disk or read from it."""
 
 
 class EntryStore:
@@ -166,8 +162,15 @@ class EntryStore:
     def close(self) -> None:
         """Remove the file."""
         self._reading = None
-        self._environment = None
+        self._environment = _Closed()
         self._remove()
+
+
+class _Closed:
+    """In the place of an environment: its state is gone, and must not seem to be empty."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise LocalStateError("working state was used after its task was closed")
 
 
 def _remove_file(environment: Any, folder: Path) -> None:
