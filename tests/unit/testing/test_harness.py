@@ -141,7 +141,7 @@ class PartSink(Sink, SupportsCommitter):
 
 
 def test_sink_says_what_is_to_be_committed_with_a_checkpoint():
-    harness = OperatorHarness(SinkWriterDescription(PartSink())).element("a").element("b")
+    harness = OperatorHarness(SinkWriterDescription(PartSink(), has_committer=True)).element("a").element("b")
     assert harness.prepare_commit(1) == [["a", "b"]]
     harness.snapshot(1)
     harness.notify_checkpoint_complete(1)
