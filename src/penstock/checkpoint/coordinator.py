@@ -85,7 +85,7 @@ class CheckpointCoordinator:
 
     def _succeed(self, current: CheckpointStats, removed: list[int], now_ms: int) -> None:
         self._current = None
-        self._failures.on_success()
+        self._failures.start_over()
         self.completed_id = current.id
         self.policy.checkpoint_ended(now_ms, is_complete=True)
         current.external_path = self._checkpoints.store.path_of(current.id)
@@ -98,8 +98,10 @@ class CheckpointCoordinator:
         self.aborted.append(current.id)
         self.policy.checkpoint_ended(now_ms, is_complete=False)
         if self._failures.on_failure():
+            failures = self._failures.failures
+            self._failures.start_over()
             raise CheckpointFailedError(
-                f"checkpoint {current.id} failed: {reason} ({self._failures.failures} in a row, "
+                f"checkpoint {current.id} failed: {reason} ({failures} in a row, "
                 f"execution.checkpointing.tolerable-failed-checkpoints is {self._options.tolerable_failures})"
             )
         _log.warning("checkpoint %d failed: %s", current.id, reason)

@@ -22,8 +22,8 @@ OpenFolder = Callable[[str], Folder]
 def find_checkpoint(path: str, open_folder: OpenFolder = folder_at) -> FoundCheckpoint:
     """`path`: a savepoint's folder, a `chk-N` folder, the `_metadata` in either, or the folder of a job's checkpoints.
 
-    In the last case every byte of a checkpoint is checked before it is taken: the newest undamaged one is, and a warning
-    names those that are not.
+    In the last case every byte of a checkpoint is checked before it is taken: it is the newest undamaged one, and a
+    warning names those that are not.
     """
     place = path.rstrip("/").removesuffix(f"/{METADATA}")
     try:

@@ -48,7 +48,7 @@ class JobCheckpoints:
         self._book = HandleBook(job_graph, store.folder, tracks_changes, restored.orders if restored else None)
         self._positions: dict[str, bytes] = {}
         self._committables: dict[Region, dict[str, bytes]] = {}
-        # State that was restored lies in other folders: the job has no checkpoint of its own before all of it was saved.
+        # State that was restored lies in other folders: the job has no checkpoint of its own before all of it is saved.
         self._missing = set(pipelined_regions(job_graph)) if restored else set()
         self._last_id = self.restored_id
         self.latest: CheckpointMetadata | None = None
@@ -134,4 +134,5 @@ class JobCheckpoints:
         """A region goes back to its last checkpoint; what its subtasks have written since then is removed."""
         with self._lock:
             self._book.reset(region)
+            self.store.remove_doubtful()
         self.store.remove_leftovers(region)

@@ -58,5 +58,6 @@ class FailurePolicy:
         self.failures += 1
         return 0 <= self.tolerable < self.failures
 
-    def on_success(self) -> None:
+    def start_over(self) -> None:
+        """A checkpoint was completed, or the job has failed for those that were not."""
         self.failures = 0

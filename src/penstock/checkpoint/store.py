@@ -28,24 +28,46 @@ class CompletedCheckpointStore:
         self._retained = retained
         self._checkpoints: list[CheckpointMetadata] = []
         self._held: list[CheckpointMetadata] = []
+        self._doubtful: set[int] = set()
+        """Checkpoints that failed when they were written, and may be there all the same."""
         self._lock = threading.Lock()
         folder.within(SHARED).make()
         folder.within(TASK_OWNED).make()
+
+    def _folder_of(self, checkpoint_id: int) -> Folder:
+        return self.folder.within(f"{CHECKPOINT_PREFIX}{checkpoint_id}")
 
     def path_of(self, checkpoint_id: int) -> str:
         return self.folder.path_of(f"{CHECKPOINT_PREFIX}{checkpoint_id}")
 
     def add(self, metadata: CheckpointMetadata) -> list[int]:
         """Make a checkpoint complete; returns the ids of those that were removed for it."""
-        folder = self.folder.within(f"{CHECKPOINT_PREFIX}{metadata.checkpoint_id}")
-        folder.make()
-        folder.write(METADATA, metadata.encode())
+        folder = self._folder_of(metadata.checkpoint_id)
+        self._doubtful.add(metadata.checkpoint_id)
+        try:
+            folder.make()
+            folder.write(METADATA, metadata.encode())
+        except BaseException:
+            with _telling_what_stays(folder.uri):
+                self.remove_doubtful()
+            raise
+        self._doubtful.discard(metadata.checkpoint_id)
         with self._lock:
             self._checkpoints.append(metadata)
             dropped, self._checkpoints = self._checkpoints[: -self._retained], self._checkpoints[-self._retained :]
         for each in dropped:
             self._remove(each)
         return [each.checkpoint_id for each in dropped]
+
+    def remove_doubtful(self) -> None:
+        """Have no checkpoint on disk that counts as failed. Raises OSError if that cannot be made sure.
+
+        A store may do what it was told and then fail to say so. If the job then goes back to the checkpoint before and
+        dies, nobody must find one that it has taken back.
+        """
+        for checkpoint_id in sorted(self._doubtful):
+            self._folder_of(checkpoint_id).delete_all()
+            self._doubtful.discard(checkpoint_id)
 
     @contextmanager
     def holding(self, metadata: CheckpointMetadata) -> Iterator[None]:
@@ -64,7 +86,7 @@ class CompletedCheckpointStore:
     def _remove(self, metadata: CheckpointMetadata) -> None:
         # First the metadata: what is left of a checkpoint when this process dies now is no checkpoint.
         with _telling_what_stays(self.path_of(metadata.checkpoint_id)):
-            self.folder.within(f"{CHECKPOINT_PREFIX}{metadata.checkpoint_id}").delete_all()
+            self._folder_of(metadata.checkpoint_id).delete_all()
         self.remove_files({handle.name for handle in metadata.handles()})
 
     def remove_files(self, names: set[str]) -> None:
@@ -81,12 +103,19 @@ class CompletedCheckpointStore:
     def remove_leftovers(self, region: Region) -> None:
         """Remove state files of a region that no checkpoint refers to: a run that failed left them."""
         vertices = tuple(f"v{vertex}-" for vertex in region)
-        names = self.folder.within(SHARED).names()
+        names: list[str] = []
+        with _telling_what_stays(self.folder.path_of(SHARED)):
+            names = self.folder.within(SHARED).names()
         self.remove_files({f"{SHARED}/{name}" for name in names if name.startswith(vertices)})
 
     def remove_all(self) -> None:
         """The job has ended and its checkpoints are not wanted."""
+        with self._lock:
+            checkpoints, self._checkpoints = self._checkpoints, []
         with _telling_what_stays(self.folder.uri):
+            # First the metadata, as above.
+            for each in checkpoints:
+                self._folder_of(each.checkpoint_id).delete_all()
             self.folder.delete_all()
 
 

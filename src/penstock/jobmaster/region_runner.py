@@ -89,6 +89,9 @@ class RegionRunner:
         self._requests: list[Request] = []
         self._is_told_to_go_back = False
         self._uncommitted: dict[str, list[Any]] = {}
+        """What belongs to the checkpoint that the job was restored from."""
+        self._prepared: dict[str, list[Any]] = {}
+        """What belongs to the region's own checkpoint."""
         self._sources: dict[int, SourceCoordinator] = {}
         self.accumulators: dict[str, Any] = {}
         self.has_ended = False
@@ -193,11 +196,14 @@ class RegionRunner:
     # --- attempts --------------------------------------------------------------------------------------------------
 
     def _run_with_restarts(self) -> None:
+        is_first = True
         while not self._job.is_cancelled:
             try:
+                if not is_first:
+                    self._prepare_attempt()
+                is_first = False
                 if self._run_attempt():
                     return
-                self._prepare_attempt()  # Another region failed, and this one is to go back, too.
             except EpochCancelledError:
                 return
             except Exception as failure:  # The restart strategy decides about every failure alike
@@ -205,7 +211,6 @@ class RegionRunner:
                     return
                 self._coordinator.epoch_failed(str(failure).partition("\n")[0], wall_clock_ms())
                 self._job.wait_before_restart(failure, self.region)
-                self._prepare_attempt()
 
     def _prepare_attempt(self) -> None:
         """Go back to the last complete checkpoint."""
@@ -272,13 +277,17 @@ class RegionRunner:
             source.check()
         if self._must_save_first():
             return None if self._has_own_checkpoint() else 0
-        is_needed = bool(self._requests) or self._has_ended_input()
+        is_needed = bool(self._requests) or self._has_ended_input() or self._has_state_to_open()
         has_work = is_needed or any(source.has_work() for source in self._sources.values())
         return self._policy.wait_ms(now_ms, has_work, self._coordinator.policy.wake_up_ms(now_ms))
 
     def _has_ended_input(self) -> bool:
         """True if nothing will come any more: a job that was restored after its end has only to end."""
         return all(source.is_exhausted for source in self._sources.values())
+
+    def _has_state_to_open(self) -> bool:
+        """True if tasks are to be restored: what they wait for, such as a timer, is not known before."""
+        return self._previous_epoch == 0 and self._coordinator.completed_id > 0
 
     def _must_save_first(self) -> bool:
         """True if the restored state of all regions must be saved before any goes on.
@@ -297,25 +306,26 @@ class RegionRunner:
         """True if the region ended with this epoch."""
         now_ms = wall_clock_ms()
         self._policy.epoch_started(now_ms)
+        is_saving_first = self._must_save_first()
         with self._changed:
-            requests, self._requests = self._requests, []
+            requests = [] if is_saving_first else self._requests
+            self._requests = self._requests[len(requests) :]
         try:
-            return self._run_requested_epoch(run_folder, deployment, requests, now_ms)
+            return self._run_requested_epoch(run_folder, deployment, requests, is_saving_first, now_ms)
         except BaseException as failure:
             for request in requests:
                 request.fail(f"the job failed: {failure}")
             raise
 
     def _run_requested_epoch(
-        self, run_folder: Path, deployment: JobDeployment, requests: list[Request], now_ms: int
+        self, run_folder: Path, deployment: JobDeployment, requests: list[Request], is_saving_first: bool, now_ms: int
     ) -> bool:
         savepoints = [request for request in requests if isinstance(request, SavepointRequest)]
         stop = next((request for request in savepoints if request.stops_job), None)
-        is_saving_first = self._must_save_first() and not self._has_own_checkpoint()
         is_due = is_saving_first or self._coordinator.policy.is_due(now_ms)
         epoch = self._checkpoints.next_id()
         source_rows = [] if is_saving_first else self._plan_sources(stop, epoch, bool(requests) or is_due)
-        is_last = stop is not None or self._has_ended_input()
+        is_last = not is_saving_first and self._has_ended_input()
         is_checkpoint = bool(requests) or is_due or (is_last and self._ends_safely())
         has_closing = is_checkpoint and is_last and hears_of_checkpoints(self._vertices())
         if is_checkpoint:
@@ -325,11 +335,21 @@ class RegionRunner:
         self._tell_sources(result.acks, wall_clock_ms() - now_ms)
         self._complete(epoch, result.acks, requests if is_checkpoint else None)
         if is_last and is_checkpoint and self._coordinator.completed_id != epoch:
-            raise CheckpointFailedError(f"checkpoint {epoch} failed, and it was the last one: the job cannot end with it")
-        if has_closing:
+            raise CheckpointFailedError(
+                f"checkpoint {epoch} failed, and it was the last one: the job cannot end with it"
+            )
+        is_stopping = not is_last and stop is not None and self._is_saved(stop)
+        if has_closing or is_stopping:
             closing = self._command(self._checkpoints.next_id(), run_folder, wall_clock_ms(), is_closing=True)
             self._run_command(closing, deployment, [])
-        return is_last
+        return is_last or is_stopping
+
+    def _is_saved(self, stop: SavepointRequest) -> bool:
+        """Wait for the savepoint with which the job is to stop; False if there is none, and the job goes on."""
+        stop.answer.add_done_callback(lambda _: self.wake_up())
+        with self._changed:
+            self._changed.wait_for(lambda: stop.answer.done() or self._job.is_cancelled or self._is_told_to_go_back)
+        return stop.answer.done() and stop.answer.exception() is None
 
     def _ends_safely(self) -> bool:
         """True if the last epoch is a checkpoint: somebody commits what belongs to it."""
@@ -431,11 +451,18 @@ class RegionRunner:
         self._output.release_held()
         for vertex, source in self._sources.items():
             source.checkpoint_complete(positions[vertex])
-        self._uncommitted = prepared
+        for operator_id, committables in prepared.items():
+            self._prepared.setdefault(operator_id, []).extend(committables)
         self._commit()
         self._job.checkpoint_completed(self.region, requests)
 
     def _commit(self) -> None:
-        """Commit what belongs to the last complete checkpoint; after a failure it is tried again."""
+        """Commit what belongs to the last complete checkpoint; after a failure it is tried again.
+
+        A region's own checkpoint counts as soon as there is one of the whole job to restore it from.
+        """
         self._commits.commit(self._uncommitted)
         self._uncommitted = {}
+        if self._checkpoints.is_whole:
+            self._commits.commit(self._prepared)
+            self._prepared = {}

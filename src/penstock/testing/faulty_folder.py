@@ -178,11 +178,10 @@ class FaultyFolder:
         path = self.path_of(name)
         with self.plan.operation("create", path):
             pass
-        with contextlib.ExitStack() as after_rename:
-            with self.folder.create(name) as out:
-                yield cast(BinaryIO, _FaultyStream(out, self.plan, path))
-                # The real rename happens when this block ends: what raises here prevents it.
-                after_rename.enter_context(self.plan.operation("rename", path))
+        with contextlib.ExitStack() as after_rename, self.folder.create(name) as out:
+            yield cast(BinaryIO, _FaultyStream(out, self.plan, path))
+            # The real rename happens when this block ends: what raises here prevents it.
+            after_rename.enter_context(self.plan.operation("rename", path))
 
     def open(self, name: str) -> BinaryIO:
         with self.plan.operation("read", self.path_of(name)):
