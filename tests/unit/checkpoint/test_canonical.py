@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import shutil
 import sys
@@ -26,6 +27,7 @@ from penstock.common.types import Row
 from penstock.datastream.window import GlobalWindow, TimeWindow
 from penstock.runtime.key_groups import KeyOwners, key_group_range
 from penstock.runtime.saved_state import FileChain, StateHandle
+from penstock.runtime.state.backends import DiskBackend, HeapBackend
 from penstock.runtime.state.codec import encode_state
 from penstock.runtime.state.contents import EncodedMapEntries, PartialMaps, WholeMap, dump, pack
 from penstock.runtime.state.state_file import StateFileWriter
@@ -246,6 +248,54 @@ def test_maps_in_parts_are_restored_as_from_the_files_themselves(tmp_path_factor
         patched.setattr(parquet_parts, "ROWS_OF_GROUP", 2)
         state = savepoint_of(tmp_path, chain)
     assert restored(state) == restored(chain)
+    shutil.rmtree(tmp_path)
+
+
+# --- state of both backends -------------------------------------------------------------------------------------------
+
+steps = st.lists(st.tuples(letters, st.integers(0, 4), st.one_of(st.none(), st.integers())), max_size=12)
+"""Key, key in the map, and the value to put there; None removes."""
+
+
+def change(table: StateTable, key: str, map_key: int, value: int | None) -> None:
+    if not table.has_maps:
+        table.remove(VOID_NAMESPACE, key) if value is None else table.put(VOID_NAMESPACE, key, (map_key, value))
+        return
+    held = table.get(VOID_NAMESPACE, key, {})
+    if value is not None:
+        held[map_key] = value
+    else:
+        held.pop(map_key, None)
+    if held:
+        table.put(VOID_NAMESPACE, key, held)
+    else:
+        table.remove(VOID_NAMESPACE, key)
+
+
+@settings(max_examples=60)
+@given(epochs=st.lists(steps, min_size=1, max_size=4), has_maps=st.booleans(), is_on_disk=st.booleans())
+def test_tables_come_back_whatever_holds_them(tmp_path_factory, epochs, has_maps, is_on_disk):
+    tmp_path = tmp_path_factory.mktemp("backends")
+    disk = DiskBackend((str(tmp_path),), cache_entries=2)
+    table = (disk if is_on_disk else HeapBackend()).tables("run", "s0", OPERATOR)("state")
+    if has_maps:
+        table.hold_maps()
+    files = []
+    for number, changes in enumerate(epochs):
+        for each in changes:
+            change(table, *each)
+        extent = Extent.CHANGES if number else Extent.ALL
+        files.append([keyed(pickle.loads(pickle.dumps(block))) for block in table.blocks(extent)])
+        table.snapshot_written(extent)
+    state = savepoint_of(tmp_path, chain_of(tmp_path, *files))
+    expected = {key: dict(value) if has_maps else value for _, key, value in table.all_entries()}
+    for backend in (HeapBackend(), disk):
+        again = backend.tables("again", "s0", OPERATOR)("state")
+        for block in state.blocks(BOTH, ALL_GROUPS):
+            again.load(block.value)
+        assert {key: dict(value) if has_maps else value for _, key, value in again.all_entries()} == expected
+        again.dispose()
+    table.dispose()
     shutil.rmtree(tmp_path)
 
 
