@@ -18,10 +18,13 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import submission
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.checkpointing_mode import CheckpointingMode
+from penstock.datastream.connectors.base import DescribedSourceFunction
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.datastream.connectors.source_v2 import Source as SplitSource
 from penstock.datastream.declared_types import as_declared
 from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.functions import ParallelSourceFunction, SourceFunction
 from penstock.datastream.launch import starting_configuration
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state_backend import StateBackend
@@ -287,25 +290,52 @@ class StreamExecutionEnvironment:
         source_name: str,
         type_info: TypeInformation | None = None,
     ) -> DataStream:
-        """The elements of a source, with timestamps and watermarks by the strategy."""
-        if not isinstance(source, NumberSequenceSource):
+        """The elements of a source, with timestamps and watermarks by the strategy.
+
+        A source that is read in splits has a watermark for each split, and a subtask's watermark is the smallest of
+        those that are not idle. See docs/connectors/sources.md.
+        """
+        watermarks = self._source_watermarks(watermark_strategy)
+        if isinstance(source, NumberSequenceSource):
+            numbers = d.SequenceSourceDescription(source.start, source.end, watermarks=watermarks)
+            return self._add_source(source_name, numbers, type_info)
+        if not isinstance(source, SplitSource):
             raise UnsupportedFeatureError(
-                f"from_source({type(source).__name__}): only NumberSequenceSource can be read yet; use "
-                f"from_collection, from_sequence or socket_text_stream"
+                f"from_source({type(source).__name__}): this source cannot be read yet; write a SimpleSource, or use "
+                f"FileSource, NumberSequenceSource or DataGeneratorSource"
             )
-        watermarks = None
-        if not watermark_strategy.does_nothing:
-            watermarks = d.WatermarksDescription(watermark_strategy, self.get_config().get_auto_watermark_interval())
-        description = d.SequenceSourceDescription(source.start, source.end, watermarks=watermarks)
-        return self._add_source(source_name, description, type_info)
+        description = d.SplitSourceDescription(source, watermarks=watermarks)
+        return self._add_source(source_name, description, type_info or source.get_produced_type())
+
+    def _source_watermarks(self, strategy: WatermarkStrategy) -> d.WatermarksDescription | None:
+        if strategy.alignment is not None:
+            raise UnsupportedFeatureError(
+                f"with_watermark_alignment({strategy.alignment.group!r}, ...): sources do not wait for each other; "
+                f"leave it out, and let windows allow some lateness instead"
+            )
+        if strategy.does_nothing:
+            return None
+        return d.WatermarksDescription(strategy, self.get_config().get_auto_watermark_interval())
 
     def add_source(
         self, source_func: Any, source_name: str = "Custom Source", type_info: TypeInformation | None = None
     ) -> DataStream:
-        raise UnsupportedFeatureError(
-            f"add_source({type(source_func).__name__}): source functions cannot run yet; use from_collection, "
-            f"from_sequence or socket_text_stream"
-        )
+        """The elements that a SourceFunction emits.
+
+        It runs in the driver, with parallelism 1 unless it is a ParallelSourceFunction, and is slowed down where the
+        job cannot keep up.
+        """
+        if isinstance(source_func, DescribedSourceFunction):
+            return self.from_source(
+                source_func.to_source(), WatermarkStrategy.no_watermarks(), source_name, type_info
+            )
+        if not isinstance(source_func, SourceFunction):
+            raise TypeError(
+                f"add_source needs a SourceFunction with run(ctx) and cancel(), got {source_func!r}; a Source goes to "
+                f"from_source"
+            )
+        is_parallel = isinstance(source_func, ParallelSourceFunction)
+        return self._add_source(source_name, d.FunctionSourceDescription(source_func, is_parallel), type_info)
 
     def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> DataStream:
         raise UnsupportedFeatureError(

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
+from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import Source as DescribedSource
 from penstock.datastream.output_tag import OutputTag
 from penstock.metrics import MetricGroup
@@ -301,6 +302,10 @@ class Source(DescribedSource, ABC, Generic[T, SplitT, StateT]):
     @abstractmethod
     def create_reader(self, context: SourceReaderContext) -> SourceReader[T, SplitT]:
         """The reader of one subtask."""
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """The type of the records, used unless `from_source` is given one; None if it does not matter."""
+        return None
 
     @property
     def is_bounded(self) -> bool:

@@ -1,0 +1,125 @@
+"""The short way to a source of your own: say what the parts are, and how one part is read from an offset on."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from penstock.datastream.connectors.source_v2 import (
+    Boundedness,
+    ReaderOutput,
+    Source,
+    SourceReader,
+    SourceReaderContext,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
+from penstock.datastream.connectors.split_dealing import DealtSplits, SplitsEnumerator
+from penstock.datastream.connectors.split_reading import OffsetSplit, ReadBatch, SplitsReader
+
+__all__ = ["SimpleSource"]
+
+_RECORDS_AT_ONCE = 256
+
+
+class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
+    """A source that is read exactly once, in parallel, from two methods.
+
+    >>> class Countdown(SimpleSource):
+    ...     def splits(self):
+    ...         return ["ten", "twenty"]
+    ...
+    ...     def read(self, split, offset):
+    ...         length = {"ten": 10, "twenty": 20}[split]
+    ...         for number in range(offset or 0, length):
+    ...             yield number + 1, f"{split} {length - number}"
+
+    `splits` is called in the driver and `read` in the subtasks, where the source arrives as a copy: it must be
+    picklable, and connections are made in `read`.
+
+    A source is bounded unless `get_boundedness` says otherwise. One that is not bounded reads all its splits in turns;
+    where `read` ends, it is called again a little later, with the last offset.
+    """
+
+    discovery_interval_ms: int | None = None
+    """For unbounded sources: how often to call `splits` again; what it has not named before is read, too."""
+
+    @abstractmethod
+    def splits(self) -> Iterable[Any]:
+        """The parts that can be read independently: file names, partitions, ranges. Must be picklable.
+
+        The text of a part, `str(part)`, is its name, and must be the same whenever the program runs.
+        """
+
+    @abstractmethod
+    def read(self, split: Any, offset: Any) -> Iterator[Any]:
+        """The records of a part from `offset` on, which is None at its beginning.
+
+        Yields `(offset, record)` or `(offset, record, timestamp)`: the offset is what `read` would need to go on
+        *behind* that record, a number or anything else that is picklable. Yield None to say that there is nothing for
+        now, instead of waiting.
+        """
+
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED
+
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[OffsetSplit]
+    ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
+        return self._enumerator(context, None)
+
+    def restore_enumerator(
+        self, context: SplitEnumeratorContext[OffsetSplit], checkpoint: DealtSplits
+    ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
+        return self._enumerator(context, checkpoint)
+
+    def _enumerator(
+        self, context: SplitEnumeratorContext[OffsetSplit], former: DealtSplits | None
+    ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
+        if self.is_bounded and self.discovery_interval_ms is not None:
+            raise ValueError(
+                f"{type(self).__name__}: a bounded source ends when the splits it began with are read, so "
+                f"discovery_interval_ms makes no sense; let get_boundedness return CONTINUOUS_UNBOUNDED"
+            )
+        return SplitsEnumerator(context, self._named_splits, self.discovery_interval_ms, not self.is_bounded, former)
+
+    def _named_splits(self) -> list[OffsetSplit]:
+        named = [OffsetSplit(str(split), split) for split in self.splits()]
+        name, count = Counter(split.name for split in named).most_common(1)[0] if named else ("", 0)
+        if count > 1:
+            raise ValueError(f"{type(self).__name__}.splits: {name!r} came {count} times; a split is known by its str()")
+        return named
+
+    def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, OffsetSplit]:
+        return SplitsReader(context, self._read_split, self.is_bounded, asks=self.is_bounded)
+
+    def _read_split(self, split: OffsetSplit, output: ReaderOutput) -> Iterator[ReadBatch]:
+        """What `read` gives, in batches."""
+        records: list[Any] = []
+        timestamps: list[int | None] = []
+        offset = split.offset
+        for item in self.read(split.content, split.offset):
+            if item is not None:
+                offset, record, timestamp = self._parts_of(item)
+                records.append(record)
+                timestamps.append(timestamp)
+            if records and (item is None or len(records) >= _RECORDS_AT_ONCE):
+                yield ReadBatch(records, offset, timestamps)
+                records, timestamps = [], []
+            if item is None:
+                yield ReadBatch([])
+        if records:
+            yield ReadBatch(records, offset, timestamps)
+
+    def _parts_of(self, item: Any) -> tuple[Any, Any, int | None]:
+        match item:
+            case (offset, record):
+                return offset, record, None
+            case (offset, record, timestamp):
+                return offset, record, timestamp
+        raise TypeError(
+            f"{type(self).__name__}.read yielded {item!r}; it must yield (offset, record), (offset, record, "
+            f"timestamp), or None for nothing now"
+        )
