@@ -5,18 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+if TYPE_CHECKING:
+    from servers import KafkaServer, PostgresServer, RedisServer, Server
 
-from servers import KafkaServer, PostgresServer, RedisServer, Server, ServerUnavailableError
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "unit" / "sinks")]
 
-S = TypeVar("S", bound=Server)
+S = TypeVar("S", bound="Server")
 
 
 def _running(kind: type[S], factory: pytest.TempPathFactory) -> Iterator[S]:
+    from servers import ServerUnavailableError
+
     try:
         server = kind(factory.mktemp(kind.name))
     except ServerUnavailableError as reason:
@@ -30,14 +34,20 @@ def _running(kind: type[S], factory: pytest.TempPathFactory) -> Iterator[S]:
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    from servers import KafkaServer
+
     yield from _running(KafkaServer, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    from servers import PostgresServer
+
     yield from _running(PostgresServer, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    from servers import RedisServer
+
     yield from _running(RedisServer, tmp_path_factory)

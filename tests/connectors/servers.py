@@ -134,6 +134,13 @@ class KafkaServer(Server):
         socket.create_connection((host, int(port)), timeout=1).close()  # The client would complain in the log
         assert AdminClient({"bootstrap.servers": self.bootstrap_servers}).list_topics(timeout=5).brokers
 
+    @property
+    def topics(self) -> Any:
+        """Makes, fills and reads topics; see `topics`."""
+        from topics import Topics
+
+        return Topics(self.bootstrap_servers)
+
 
 _BROKER_SETTINGS = """\
 process.roles=broker,controller

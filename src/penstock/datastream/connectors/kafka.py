@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from penstock.datastream.connectors.kafka_sink import (
-    FlinkKafkaProducer,
-    FlinkKafkaProducerBase,
+from penstock.datastream.connectors.kafka_records import (
+    KafkaPartitioner,
     KafkaRecord,
     KafkaRecordSerializationSchema,
     KafkaRecordSerializationSchemaBuilder,
+    KafkaTopicSelector,
+)
+from penstock.datastream.connectors.kafka_sink import (
+    FlinkKafkaProducer,
+    FlinkKafkaProducerBase,
     KafkaSink,
     KafkaSinkBuilder,
-    KafkaTopicSelector,
     Semantic,
 )
 from penstock.datastream.connectors.kafka_source import (
@@ -30,6 +33,7 @@ __all__ = [
     "FlinkKafkaProducerBase",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
+    "KafkaPartitioner",
     "KafkaRecord",
     "KafkaRecordSerializationSchema",
     "KafkaRecordSerializationSchemaBuilder",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
 from penstock.common.serialization import SerializationSchema
 from penstock.datastream.connectors.base import (
@@ -16,127 +14,22 @@ from penstock.datastream.connectors.base import (
     StreamTransformer,
     SupportsPreprocessing,
 )
-from penstock.datastream.connectors.kafka_source import BOOTSTRAP_SERVERS
+from penstock.datastream.connectors.kafka_committer import KafkaCommitter
+from penstock.datastream.connectors.kafka_protocol import Security
+from penstock.datastream.connectors.kafka_records import FixedTopic, KafkaRecordSerializationSchema
+from penstock.datastream.connectors.kafka_settings import BOOTSTRAP_SERVERS, TRANSACTION_TIMEOUT, client_settings
+from penstock.datastream.connectors.kafka_transactions import KafkaTransaction
+from penstock.datastream.connectors.kafka_writer import KafkaWriter, KafkaWriterState, TransactionalKafkaWriter
+from penstock.datastream.connectors.refused_records import OnRefused
+from penstock.datastream.connectors.sink_v2 import (
+    CommitterInitContext,
+    SupportsCommitter,
+    SupportsWriterState,
+    WriterInitContext,
+)
 
-
-class KafkaTopicSelector(ABC):
-    """Chooses a topic for each element."""
-
-    @abstractmethod
-    def apply(self, data: Any) -> str:
-        """The topic that `data` goes to."""
-
-
-@dataclass(frozen=True)
-class FixedTopic(KafkaTopicSelector):
-    """Sends all elements to one topic."""
-
-    topic: str
-
-    def apply(self, data: Any) -> str:
-        return self.topic
-
-
-@dataclass(frozen=True)
-class CallableTopicSelector(KafkaTopicSelector):
-    """Asks a plain callable."""
-
-    select: Callable[[Any], str]
-
-    def apply(self, data: Any) -> str:
-        return self.select(data)
-
-
-@dataclass(frozen=True)
-class KafkaRecord:
-    """What is written to Kafka for one element."""
-
-    topic: str
-    key: bytes | None
-    value: bytes | None
-
-
-class KafkaRecordSerializationSchemaBuilder:
-    """Collects how elements become Kafka records. A topic and a schema for the value are needed."""
-
-    def __init__(self) -> None:
-        self._topic_selector: KafkaTopicSelector | None = None
-        self._key_schema: SerializationSchema | None = None
-        self._value_schema: SerializationSchema | None = None
-
-    def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
-        if not isinstance(topic, str) or not topic:
-            raise ValueError(f"KafkaRecordSerializationSchema: topic must be a non-empty string, got {topic!r}")
-        return self._select_by(FixedTopic(topic))
-
-    def set_topic_selector(
-        self, topic_selector: Callable[[Any], str] | KafkaTopicSelector
-    ) -> KafkaRecordSerializationSchemaBuilder:
-        """Choose the topic element by element."""
-        if isinstance(topic_selector, KafkaTopicSelector):
-            return self._select_by(topic_selector)
-        if callable(topic_selector):
-            return self._select_by(CallableTopicSelector(topic_selector))
-        raise TypeError(
-            f"KafkaRecordSerializationSchema: topic_selector must be a KafkaTopicSelector or a callable, "
-            f"got {topic_selector!r}"
-        )
-
-    def set_key_serialization_schema(
-        self, key_serialization_schema: SerializationSchema
-    ) -> KafkaRecordSerializationSchemaBuilder:
-        """Make the record's key from the element; records have no key, unless set."""
-        self._key_schema = _fresh("key", self._key_schema, key_serialization_schema)
-        return self
-
-    def set_value_serialization_schema(
-        self, value_serialization_schema: SerializationSchema
-    ) -> KafkaRecordSerializationSchemaBuilder:
-        self._value_schema = _fresh("value", self._value_schema, value_serialization_schema)
-        return self
-
-    def build(self) -> KafkaRecordSerializationSchema:
-        if self._topic_selector is None:
-            raise ValueError(
-                "KafkaRecordSerializationSchema: no topic; call set_topic('name') or set_topic_selector(...)"
-            )
-        if self._value_schema is None:
-            raise ValueError(
-                "KafkaRecordSerializationSchema: no schema for the value; "
-                "call set_value_serialization_schema(SimpleStringSchema()) or another schema"
-            )
-        return KafkaRecordSerializationSchema(self._topic_selector, self._value_schema, self._key_schema)
-
-    def _select_by(self, selector: KafkaTopicSelector) -> KafkaRecordSerializationSchemaBuilder:
-        if self._topic_selector is not None:
-            raise ValueError(
-                "KafkaRecordSerializationSchema: the topic is set already; call one of set_topic and "
-                "set_topic_selector, once"
-            )
-        self._topic_selector = selector
-        return self
-
-
-@dataclass(frozen=True)
-class KafkaRecordSerializationSchema(SerializationSchema):
-    """Turns elements into Kafka records; made by `KafkaRecordSerializationSchema.builder()`."""
-
-    topic_selector: KafkaTopicSelector
-    value_schema: SerializationSchema
-    key_schema: SerializationSchema | None = None
-
-    @staticmethod
-    def builder() -> KafkaRecordSerializationSchemaBuilder:
-        return KafkaRecordSerializationSchemaBuilder()
-
-    def serialize(self, element: Any) -> bytes | None:
-        """The record's value."""
-        return self.value_schema.serialize(element)
-
-    def to_record(self, element: Any) -> KafkaRecord:
-        """Topic, key and value for an element."""
-        key = None if self.key_schema is None else self.key_schema.serialize(element)
-        return KafkaRecord(self.topic_selector.apply(element), key, self.value_schema.serialize(element))
+DEFAULT_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
+"""The most that Kafka's brokers take unless they are told otherwise."""
 
 
 class KafkaSinkBuilder:
@@ -147,6 +40,7 @@ class KafkaSinkBuilder:
         self._record_serializer: KafkaRecordSerializationSchema | None = None
         self._delivery_guarantee = DeliveryGuarantee.AT_LEAST_ONCE
         self._transactional_id_prefix: str | None = None
+        self._on_refused = OnRefused.FAIL
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
         return self.set_property(BOOTSTRAP_SERVERS, bootstrap_servers)
@@ -175,31 +69,69 @@ class KafkaSinkBuilder:
         self._properties[key] = value
         return self
 
+    def set_on_refused(self, on_refused: OnRefused) -> KafkaSinkBuilder:
+        """What becomes of elements that the record serializer refuses: they fail the job, unless set."""
+        self._on_refused = OnRefused(on_refused)
+        return self
+
     def build(self) -> KafkaSink:
         if not self._properties.get(BOOTSTRAP_SERVERS):
             raise ValueError("KafkaSink: Kafka's servers are missing; call set_bootstrap_servers('host:9092')")
         if self._record_serializer is None:
             raise ValueError("KafkaSink: no record serializer; call set_record_serializer(...)")
         return KafkaSink(
-            self._record_serializer, self._delivery_guarantee, self._transactional_id_prefix, self._properties
+            self._record_serializer,
+            self._delivery_guarantee,
+            self._transactional_id_prefix,
+            self._properties,
+            self._on_refused,
         )
 
 
 @dataclass(frozen=True)
-class KafkaSink(Sink, SupportsPreprocessing):
-    """Writes elements to Kafka topics; made by `KafkaSink.builder()`."""
+class KafkaSink(
+    Sink, SupportsWriterState[KafkaWriterState], SupportsCommitter[KafkaTransaction], SupportsPreprocessing
+):
+    """Writes elements to Kafka topics; made by `KafkaSink.builder()`. Needs `penstock[kafka]`.
+
+    EXACTLY_ONCE: records are written in transactions, which are committed when their checkpoint is complete; readers
+    must set `isolation.level` to `read_committed`. AT_LEAST_ONCE: a checkpoint waits until Kafka has everything that
+    was written before. NONE: it does not.
+    """
 
     record_serializer: KafkaRecordSerializationSchema
     delivery_guarantee: DeliveryGuarantee
     transactional_id_prefix: str | None
     properties: Mapping[str, str] = field(hash=False)
+    on_refused: OnRefused = OnRefused.FAIL
+    writes_timestamps: bool = True
+    """Give records the event time of their elements."""
+    ignores_lost_transactions: bool = False
+    """Go on when a transaction has timed out before it was committed; its records are lost."""
+    logs_failures_only: bool = False
+    """Log records that Kafka does not take instead of failing."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "properties", dict(self.properties))
-        if self.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE and not self.transactional_id_prefix:
-            raise ValueError(
-                "KafkaSink: EXACTLY_ONCE needs transactions; call set_transactional_id_prefix('name-of-this-job')"
-            )
+        if self.is_transactional:
+            if not self.transactional_id_prefix:
+                raise ValueError(
+                    "KafkaSink: EXACTLY_ONCE needs transactions; call set_transactional_id_prefix('name-of-this-job')"
+                )
+            Security.of(client_settings(self.properties))
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE
+
+    @property
+    def flushes_on_checkpoint(self) -> bool:
+        return self.delivery_guarantee is not DeliveryGuarantee.NONE
+
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """After this time without a commit Kafka aborts a transaction: a job must not be down for longer."""
+        return int(self.properties.get(TRANSACTION_TIMEOUT, DEFAULT_TRANSACTION_TIMEOUT_MS))
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
@@ -208,6 +140,17 @@ class KafkaSink(Sink, SupportsPreprocessing):
     def get_transformer(self) -> StreamTransformer | None:
         """Always None: topics are chosen while writing."""
         return None
+
+    def create_writer(self, context: WriterInitContext) -> KafkaWriter:
+        return self.restore_writer(context, [])
+
+    def restore_writer(self, context: WriterInitContext, recovered_state: list[KafkaWriterState]) -> KafkaWriter:
+        if self.is_transactional:
+            return TransactionalKafkaWriter(self, context, recovered_state)
+        return KafkaWriter(self, context)
+
+    def create_committer(self, context: CommitterInitContext) -> KafkaCommitter:
+        return KafkaCommitter(self.properties, self.ignores_lost_transactions)
 
 
 class Semantic(Enum):
@@ -222,6 +165,7 @@ class FlinkKafkaProducerBase(DescribedSinkFunction):
     """The old Kafka sink's settings."""
 
     log_failures_only = False
+    flushes_on_checkpoint = True
     write_timestamp_to_kafka = False
 
     def set_log_failures_only(self, log_failures_only: bool) -> FlinkKafkaProducerBase:
@@ -230,7 +174,8 @@ class FlinkKafkaProducerBase(DescribedSinkFunction):
         return self
 
     def set_flush_on_checkpoint(self, flush_on_checkpoint: bool) -> FlinkKafkaProducerBase:
-        """Accepted as in Flink; an epoch's records are always flushed at its end."""
+        """False: checkpoints do not wait until Kafka has all records. Transactions always do."""
+        self.flushes_on_checkpoint = flush_on_checkpoint
         return self
 
     def set_write_timestamp_to_kafka(self, write_timestamp_to_kafka: bool) -> FlinkKafkaProducerBase:
@@ -240,7 +185,11 @@ class FlinkKafkaProducerBase(DescribedSinkFunction):
 
 
 class FlinkKafkaProducer(FlinkKafkaProducerBase):
-    """The old name of KafkaSink."""
+    """The old name of KafkaSink.
+
+    With EXACTLY_ONCE, transactions are named `<topic>-producer-...`; where several jobs write to one topic, set
+    `transactional.id` in `producer_config` to a prefix of their own.
+    """
 
     def __init__(
         self,
@@ -263,17 +212,19 @@ class FlinkKafkaProducer(FlinkKafkaProducerBase):
         return self
 
     def to_sink(self) -> Sink:
-        schema = KafkaRecordSerializationSchema(FixedTopic(self._topic), self._serialization_schema)
-        guarantee = DeliveryGuarantee[self._semantic.name]
-        prefix = f"{self._topic}-producer" if guarantee is DeliveryGuarantee.EXACTLY_ONCE else None
         if not self._producer_config.get(BOOTSTRAP_SERVERS):
             raise ValueError("FlinkKafkaProducer: producer_config has no 'bootstrap.servers'")
-        return KafkaSink(schema, guarantee, prefix, self._producer_config)
-
-
-def _fresh(what: str, present: SerializationSchema | None, given: SerializationSchema) -> SerializationSchema:
-    if present is not None:
-        raise ValueError(f"KafkaRecordSerializationSchema: the {what}'s schema is set already")
-    if not isinstance(given, SerializationSchema):
-        raise TypeError(f"KafkaRecordSerializationSchema: {what} needs a SerializationSchema, got {given!r}")
-    return given
+        config = dict(self._producer_config)
+        prefix = config.pop("transactional.id", f"{self._topic}-producer")
+        guarantee = DeliveryGuarantee[self._semantic.name]
+        if guarantee is DeliveryGuarantee.AT_LEAST_ONCE and not self.flushes_on_checkpoint:
+            guarantee = DeliveryGuarantee.NONE
+        return KafkaSink(
+            KafkaRecordSerializationSchema(FixedTopic(self._topic), self._serialization_schema),
+            guarantee,
+            prefix if guarantee is DeliveryGuarantee.EXACTLY_ONCE else None,
+            config,
+            writes_timestamps=self.write_timestamp_to_kafka,
+            ignores_lost_transactions=self.ignores_failures_after_transaction_timeout,
+            logs_failures_only=self.log_failures_only,
+        )

@@ -12,11 +12,12 @@ from typing import Literal
 from penstock.common.serialization import DeserializationSchema
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import DescribedSourceFunction, Source
-
-BOOTSTRAP_SERVERS = "bootstrap.servers"
-GROUP_ID = "group.id"
-CLIENT_ID_PREFIX = "client.id.prefix"
-COMMIT_ON_CHECKPOINT = "commit.offsets.on.checkpoint"
+from penstock.datastream.connectors.kafka_settings import (
+    BOOTSTRAP_SERVERS,
+    CLIENT_ID_PREFIX,
+    COMMIT_ON_CHECKPOINT,
+    GROUP_ID,
+)
 
 
 @dataclass(frozen=True)

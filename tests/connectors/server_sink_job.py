@@ -1,0 +1,21 @@
+"""A sink that writes to a server, in a job that can fail at any point."""
+
+from __future__ import annotations
+
+from sink_job import SinkJob
+
+from penstock.jobmaster.sink_commits import SinkCommits
+
+
+class ServerSinkJob(SinkJob):
+    """As SinkJob; after a crash the server keeps what the writers left there."""
+
+    def __init__(self, sink, tmp_path, element_of=str, parallelism=1):
+        super().__init__(sink, tmp_path, element_of, parallelism)
+
+    def crash(self, parallelism=None):
+        """The processes are killed: connections end, and nothing is aborted or closed."""
+        number = len(self.operators)
+        self.operators = []
+        self.commits = SinkCommits(self._graph)
+        return self._restart(parallelism or number)
