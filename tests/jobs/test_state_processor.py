@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -253,6 +254,17 @@ def test_unknown_operator_and_state_are_refused_with_what_there_is(reader):
         reader.keyed_state("totals", "counts")
     with pytest.raises(ValueError, match="schema names 'n'; the columns are key, namespace, value"):
         reader.keyed_state("totals", "count", schema="n int")
+
+
+def test_checkpoints_are_read_like_savepoints(savepoints, tmp_path):
+    shutil.copytree(savepoints[NATIVE].removeprefix("file://"), tmp_path / "job")
+    metadata = replace(find_checkpoint(savepoints[NATIVE]).metadata, savepoint_format=None)
+    (tmp_path / "job" / METADATA).unlink()
+    (tmp_path / "job" / "chk-2").mkdir()
+    (tmp_path / "job" / "chk-2" / METADATA).write_bytes(metadata.encode())
+    for path in (tmp_path / "job" / "chk-2", tmp_path / "job"):
+        counts = state_processor.read(str(path)).keyed_state("totals", "count", schema="key string, value int")
+        assert rows(counts) == [("ada", 10), ("bob", 2), ("cyd", 3), ("eve", 5)]
 
 
 def test_damaged_file_is_named(savepoints, tmp_path):

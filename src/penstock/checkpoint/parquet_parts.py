@@ -174,7 +174,7 @@ def _groups(rows: Iterable[PartRow]) -> Iterator[list[PartRow]]:
     size = 0
     for row in rows:
         group.append(row)
-        size += sum(len(each) for each in row if isinstance(each, (bytes, str)))
+        size += sum(map(len, filter(None, row[1:])))  # All but the first are bytes or texts.
         if len(group) >= ROWS_OF_GROUP or size >= BYTES_OF_GROUP:
             yield group
             group, size = [], 0

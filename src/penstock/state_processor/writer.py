@@ -14,6 +14,7 @@ from penstock.checkpoint.parquet_parts import StateName
 from penstock.checkpoint.restoring import FoundCheckpoint
 from penstock.common.exceptions import CheckpointError, StateMismatchError
 from penstock.common.job_id import JobID
+from penstock.datastream.time_domain import TimeDomain
 from penstock.graph.stream_graph import LOWER_BOUND_MAX_PARALLELISM, UPPER_BOUND_MAX_PARALLELISM
 from penstock.runtime.operators.process import TIMER_SERVICE
 from penstock.runtime.saved_state import StateHandle
@@ -36,8 +37,6 @@ from penstock.state_processor.script import Script
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-TimeDomain = Literal["EVENT_TIME", "PROCESSING_TIME"]
 
 
 def new_savepoint(
@@ -122,10 +121,10 @@ class SavepointWriter:
         data: DataFrame,
         key: Column = "key",
         timestamp: Column = "timestamp",
-        time_domain: TimeDomain = "EVENT_TIME",
+        time_domain: TimeDomain = TimeDomain.EVENT_TIME,
     ) -> SavepointWriter:
         """Timers of a keyed process function, instead of those it has in that time domain."""
-        domain = time_domain.lower().replace("_", "-")
+        domain = time_domain.name.lower().replace("_", "-")
         state = self._state(operator, "keyed", f"{TIMER_TABLE_PREFIX}{TIMER_SERVICE}/{domain}")
         return self._with(_NewState(state, data, key, _is_set, timestamp=timestamp))
 
