@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ READER_STATE = "SourceReaderState"
 _NO_SPLIT = ""
 """Where records go that a reader emits without naming their split."""
 _LONGEST_WAIT_S = 0.1
+_UNLIMITED = sys.maxsize
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,12 @@ class _ReaderOutput(ReaderOutput):
         self._watermarks = watermarks
         self._output = output
         self._outputs: dict[str, _SplitOutput] = {}
-        self._released: list[str] = []
+        self.released: list[str] = []
+        """Splits that have ended, and whose watermarks still count."""
         self._runs: list[_Run] = []
         self.size = 0
+        self.most = _UNLIMITED
+        """How many records the epoch may still take, counted from the last `take`."""
 
     def create_output_for_split(self, split_id: str) -> SourceOutput:
         if split_id not in self._outputs:
@@ -107,7 +112,7 @@ class _ReaderOutput(ReaderOutput):
 
     def release_output_for_split(self, split_id: str) -> None:
         self._outputs.pop(split_id, None)
-        self._released.append(split_id)
+        self.released.append(split_id)
 
     def add(self, split_id: str, records: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         if not self._runs or self._runs[-1].split_id != split_id:
@@ -117,12 +122,10 @@ class _ReaderOutput(ReaderOutput):
 
     def take(self) -> Iterator[Batch]:
         """What was emitted, in batches that end where the watermark may rise."""
-        runs, self._runs, self.size = self._runs, [], 0
+        runs, self._runs = self._runs, []
+        self.most, self.size = self.most - self.size, 0
         for run in runs:
             yield from self._watermarks.stamped(run.split_id, run.values, run.timestamps)
-        for split_id in self._released:
-            self._watermarks.remove(split_id)
-        self._released = []
 
     # Records and marks that belong to no split.
 
@@ -140,6 +143,9 @@ class _ReaderOutput(ReaderOutput):
 
     def mark_active(self) -> None:
         self.create_output_for_split(_NO_SPLIT).mark_active()
+
+    def room(self) -> int:
+        return max(self.most - self.size, 1)
 
     def output(self, tag: OutputTag, value: Any) -> None:
         self._output.collect_side(tag.tag_id, value, None)
@@ -246,19 +252,18 @@ class SourceReaderOperator(SourceOperator):
 
     def _poll(self, order: ReadOrder) -> Iterator[Batch]:
         deadline = time.monotonic() + order.max_ms / 1000
-        emitted = 0
+        self._output.most = _UNLIMITED if order.max_records is None else order.max_records
         while True:
             self._status = self.reader.poll_next(self._output)
             has_more = self._status is InputStatus.MORE_AVAILABLE
             if self._output.size >= READ_BATCH_RECORDS or not has_more:
-                emitted += self._output.size
                 yield from self._taken()
             if order.max_records is None:
                 if self._status is InputStatus.END_OF_INPUT:
                     return
                 if not has_more:
                     self._wait()
-            elif not has_more or emitted + self._output.size >= order.max_records or time.monotonic() >= deadline:
+            elif not has_more or self._output.size >= self._output.most or time.monotonic() >= deadline:
                 break
         yield from self._taken()
 
@@ -267,8 +272,17 @@ class SourceReaderOperator(SourceOperator):
             self._records += len(batch.values)
             yield batch
             self._settle()
+        if self._output.released:
+            self._forget_released()
         self.watermarks.advance(self.context.clock())
         self._settle()
+
+    def _forget_released(self) -> None:
+        self.watermarks.emit_periodic()
+        self._settle()  # What the last records of the ended splits have said is not lost with the splits.
+        for split_id in self._output.released:
+            self.watermarks.remove(split_id)
+        self._output.released.clear()
 
     def _wait(self) -> None:
         """In batch mode the epoch lasts until the end, also where the reader must wait for something."""

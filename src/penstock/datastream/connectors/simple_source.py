@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from penstock.common.exceptions import InvalidProgramError
 from penstock.datastream.connectors.source_v2 import (
     Boundedness,
     ReaderOutput,
@@ -79,7 +80,7 @@ class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
         self, context: SplitEnumeratorContext[OffsetSplit], former: DealtSplits | None
     ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
         if self.is_bounded and self.discovery_interval_ms is not None:
-            raise ValueError(
+            raise InvalidProgramError(
                 f"{type(self).__name__}: a bounded source ends when the splits it began with are read, so "
                 f"discovery_interval_ms makes no sense; let get_boundedness return CONTINUOUS_UNBOUNDED"
             )
@@ -89,7 +90,9 @@ class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
         named = [OffsetSplit(str(split), split) for split in self.splits()]
         name, count = Counter(split.name for split in named).most_common(1)[0] if named else ("", 0)
         if count > 1:
-            raise ValueError(f"{type(self).__name__}.splits: {name!r} came {count} times; a split is known by its str()")
+            raise InvalidProgramError(
+                f"{type(self).__name__}.splits: {name!r} came {count} times; a split is known by its str()"
+            )
         return named
 
     def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, OffsetSplit]:
@@ -105,7 +108,7 @@ class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
                 offset, record, timestamp = self._parts_of(item)
                 records.append(record)
                 timestamps.append(timestamp)
-            if records and (item is None or len(records) >= _RECORDS_AT_ONCE):
+            if records and (item is None or len(records) >= min(_RECORDS_AT_ONCE, output.room())):
                 yield ReadBatch(records, offset, timestamps)
                 records, timestamps = [], []
             if item is None:
@@ -119,7 +122,7 @@ class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
                 return offset, record, None
             case (offset, record, timestamp):
                 return offset, record, timestamp
-        raise TypeError(
+        raise InvalidProgramError(
             f"{type(self).__name__}.read yielded {item!r}; it must yield (offset, record), (offset, record, "
             f"timestamp), or None for nothing now"
         )

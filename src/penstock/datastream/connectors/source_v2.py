@@ -107,6 +107,10 @@ class ReaderOutput(SourceOutput):
         """The split has ended: nobody waits for its watermarks any more."""
 
     @abstractmethod
+    def room(self) -> int:
+        """How many records fit into this epoch, at least 1. More may be emitted: the epoch then takes longer."""
+
+    @abstractmethod
     def output(self, tag: OutputTag, value: Any) -> None:
         """Emit `value` to the side output `tag` of the source."""
 
