@@ -1,0 +1,66 @@
+"""Leases as files in a folder that all contenders reach."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from dataclasses import asdict
+from pathlib import Path
+
+from penstock.jobmaster.high_availability.lease_policy import Lease
+
+_PREFIX = "lease-"
+_KEPT = 2
+
+
+class LeaseFiles:
+    """A file for each token. Making a file that nobody else has made is what decides who gets the token."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def newest(self) -> Lease | None:
+        """The lease with the largest token; None if there was never any."""
+        try:
+            names = os.listdir(self._folder)
+        except FileNotFoundError:
+            return None
+        tokens = _tokens(names)
+        return self._read(max(tokens)) if tokens else None
+
+    def _read(self, token: int) -> Lease:
+        # A file without content is one whose maker has not said yet who it is.
+        text = self._path(token).read_text()
+        return Lease(**json.loads(text)) if text else Lease(token)
+
+    def claim(self, token: int) -> bool:
+        """True if the token is the caller's alone."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            os.close(os.open(self._path(token), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return False
+        return True
+
+    def write(self, lease: Lease) -> None:
+        partial = self._folder / f".{secrets.token_hex(8)}"
+        try:
+            partial.write_text(json.dumps(asdict(lease)))
+            os.replace(partial, self._path(lease.token))
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def forget_before(self, token: int) -> None:
+        """Remove files of leaderships that are long over."""
+        for old in _tokens(os.listdir(self._folder)):
+            if old <= token - _KEPT:
+                self._path(old).unlink(missing_ok=True)
+
+    def _path(self, token: int) -> Path:
+        return self._folder / f"{_PREFIX}{token:010d}"
+
+
+def _tokens(names: list[str]) -> list[int]:
+    numbers = [name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX)]
+    return [int(number) for number in numbers if number.isdigit()]
