@@ -296,9 +296,9 @@ def test_what_is_written_is_read(spark, tmp_path):
         .with_keyed_state("people", "list", people, value="l")
         .with_keyed_state("people", "map", people, key=lambda row: (row.key, row.n), value="m")
         .with_timers("people", people, timestamp=lambda row: row.n * 10)
-        .with_list_state("mapper", "seen", people.limit(10), value="n")
-        .with_union_state("mapper", "all", people.limit(3), value=lambda row: Row(n=row.n))
-        .with_broadcast_state("mapper", "rules", people.limit(2), value="l")
+        .with_list_state("mapper", "seen", people.where("n < 10"), value="n")
+        .with_union_state("mapper", "all", people.where("n < 3"), value=lambda row: Row(n=row.n))
+        .with_broadcast_state("mapper", "rules", people.where("n < 2"), value="l")
         .write(str(tmp_path / "savepoint"))
     )  # fmt: skip
     reader = state_processor.read(path)
@@ -465,7 +465,7 @@ def test_job_starts_from_operator_state_that_was_never_in_a_job(spark, on_spark,
     path = (
         state_processor.new_savepoint()
         .with_list_state("seen", "items", items)
-        .with_union_state("seen", "shared", items.limit(2))
+        .with_union_state("seen", "shared", items.where("value < 2"))
         .with_broadcast_state("ruled", "rules", rules)
         .write(str(tmp_path / "savepoint"))
     )
