@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 from sink_job import SinkJob
 
 from penstock.jobmaster.sink_commits import SinkCommits
@@ -19,3 +21,7 @@ class ServerSinkJob(SinkJob):
         self.operators = []
         self.commits = SinkCommits(self._graph)
         return self._restart(parallelism or number)
+
+    def commit_again(self):
+        """Commit what belongs to the last checkpoint."""
+        self.commits.commit(pickle.loads(self.last.committables))

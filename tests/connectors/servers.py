@@ -188,8 +188,9 @@ class PostgresServer(Server):
     user = "penstock"
     database = "penstock"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, max_prepared_transactions: int = 64) -> None:
         super().__init__(folder)
+        self._max_prepared_transactions = max_prepared_transactions
         self._programs = _postgres_programs()
         [self.port] = free_ports(1)
         self._data = folder / "data"
@@ -206,7 +207,7 @@ class PostgresServer(Server):
             "listen_addresses": "127.0.0.1",
             "port": self.port,
             "unix_socket_directories": "",
-            "max_prepared_transactions": 64,
+            "max_prepared_transactions": self._max_prepared_transactions,
             "fsync": "off",  # A killed server loses nothing by that, only a killed machine does.
         }
         flags = [flag for name, value in settings.items() for flag in ("-c", f"{name}={value}")]

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.common.typeinfo import RowTypeInfo
 from penstock.datastream.connectors.base import DescribedSinkFunction, Sink
+from penstock.datastream.connectors.jdbc_committer import JdbcCommitter
+from penstock.datastream.connectors.jdbc_statements import Statement, connection_settings
+from penstock.datastream.connectors.jdbc_writer import JdbcTransactionWriter, JdbcWriter, PreparedTransaction
+from penstock.datastream.connectors.refused_records import OnRefused
+from penstock.datastream.connectors.sink_v2 import (
+    Committer,
+    CommitterInitContext,
+    SinkWriter,
+    SupportsCommitter,
+    WriterInitContext,
+)
 
-__all__ = ["JdbcConnectionOptions", "JdbcExecutionOptions", "JdbcSink"]
+__all__ = [
+    "JdbcConnectionOptions",
+    "JdbcExactlyOnceOptions",
+    "JdbcExactlyOnceSink",
+    "JdbcExecutionOptions",
+    "JdbcSink",
+]
+
+LONGEST_PREFIX = 128
+"""PostgreSQL's names of transactions have 199 bytes at most; a subtask's number and a unique part follow."""
 
 
 class JdbcConnectionOptionsBuilder:
@@ -123,15 +143,95 @@ class JdbcExecutionOptions:
         return self.max_retries
 
 
+class JdbcExactlyOnceOptionsBuilder:
+    """Collects how transactions are named and committed."""
+
+    def __init__(self) -> None:
+        self._options: dict[str, Any] = {}
+
+    def with_transaction_prefix(self, prefix: str) -> JdbcExactlyOnceOptionsBuilder:
+        """Name this sink's transactions; no two sinks that write to a database may share a prefix."""
+        self._options["transaction_prefix"] = prefix
+        return self
+
+    def with_max_commit_attempts(self, max_commit_attempts: int) -> JdbcExactlyOnceOptionsBuilder:
+        self._options["max_commit_attempts"] = max_commit_attempts
+        return self
+
+    def with_lock_timeout_ms(self, lock_timeout_ms: int) -> JdbcExactlyOnceOptionsBuilder:
+        """How long a row may be locked by another transaction before the job fails; 0: for ever."""
+        self._options["lock_timeout_ms"] = lock_timeout_ms
+        return self
+
+    def build(self) -> JdbcExactlyOnceOptions:
+        return JdbcExactlyOnceOptions(**{"transaction_prefix": "", **self._options})
+
+
+@dataclass(frozen=True)
+class JdbcExactlyOnceOptions:
+    """How transactions are named, and how patiently they are committed."""
+
+    transaction_prefix: str
+    max_commit_attempts: int = 3
+    lock_timeout_ms: int = 60_000
+
+    def __post_init__(self) -> None:
+        if not self.transaction_prefix or len(self.transaction_prefix.encode()) > LONGEST_PREFIX:
+            raise ValueError(
+                f"JdbcExactlyOnceOptions: transactions need a name of 1 to {LONGEST_PREFIX} bytes, got "
+                f"{self.transaction_prefix!r}; call with_transaction_prefix('name-of-this-sink')"
+            )
+        if self.max_commit_attempts <= 0:
+            raise ValueError(
+                f"JdbcExactlyOnceOptions: max_commit_attempts must be positive, got {self.max_commit_attempts}"
+            )
+        if self.lock_timeout_ms < 0:
+            raise ValueError(
+                f"JdbcExactlyOnceOptions: lock_timeout_ms must not be negative, got {self.lock_timeout_ms}"
+            )
+
+    @staticmethod
+    def builder() -> JdbcExactlyOnceOptionsBuilder:
+        return JdbcExactlyOnceOptionsBuilder()
+
+
 @dataclass(frozen=True)
 class JdbcSink(DescribedSinkFunction, Sink):
-    """Runs a statement such as `insert into t (a, b) values (?, ?)` for each row. Rows may be written twice after a
-    failure: make the statement an upsert where that matters."""
+    """Runs a statement such as `insert into t (a, b) values (?, ?)` for each row. Needs `penstock[postgres]`.
+
+    Rows may be written twice after a failure: make the statement an upsert where that matters, or use
+    `exactly_once_sink`.
+    """
 
     sql: str
     type_info: RowTypeInfo
     connection_options: JdbcConnectionOptions
     execution_options: JdbcExecutionOptions = field(default_factory=JdbcExecutionOptions.defaults)
+    on_refused: OnRefused = OnRefused.FAIL
+    """What becomes of rows that the database refuses, as a value out of range or a missing column."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.type_info, RowTypeInfo):
+            raise TypeError(
+                f"JdbcSink.sink: type_info must be a row type such as Types.ROW([Types.STRING()]), "
+                f"got {self.type_info!r}"
+            )
+        places = Statement.of(self.sql).places
+        if places != self.arity:
+            raise ValueError(
+                f"JdbcSink.sink: the statement has {places} '?' but type_info has {self.arity} fields; "
+                f"write one '?' for each field in {self.sql!r}"
+            )
+        options = self.connection_options
+        connection_settings(options.db_url, options.user_name, options.password)
+
+    @property
+    def arity(self) -> int:
+        return len(self.type_info.get_field_types())
+
+    @property
+    def skips_refused(self) -> bool:
+        return self.on_refused is OnRefused.SKIP
 
     @staticmethod
     def sink(
@@ -139,26 +239,53 @@ class JdbcSink(DescribedSinkFunction, Sink):
         type_info: RowTypeInfo,
         jdbc_connection_options: JdbcConnectionOptions,
         jdbc_execution_options: JdbcExecutionOptions | None = None,
+        on_refused: OnRefused = OnRefused.FAIL,
     ) -> JdbcSink:
         """A sink that fills the statement's `?` with a row's fields in order."""
-        if not isinstance(type_info, RowTypeInfo):
-            raise TypeError(
-                f"JdbcSink.sink: type_info must be a row type such as Types.ROW([Types.STRING()]), got {type_info!r}"
-            )
-        places, fields = _count_places(sql), len(type_info.get_field_types())
-        if places != fields:
-            raise ValueError(
-                f"JdbcSink.sink: the statement has {places} '?' but type_info has {fields} fields; "
-                f"write one '?' for each field in {sql!r}"
-            )
-        return JdbcSink(
-            sql, type_info, jdbc_connection_options, jdbc_execution_options or JdbcExecutionOptions.defaults()
+        options = jdbc_execution_options or JdbcExecutionOptions.defaults()
+        return JdbcSink(sql, type_info, jdbc_connection_options, options, on_refused)
+
+    @staticmethod
+    def exactly_once_sink(
+        sql: str,
+        type_info: RowTypeInfo,
+        jdbc_connection_options: JdbcConnectionOptions,
+        jdbc_exactly_once_options: JdbcExactlyOnceOptions,
+        jdbc_execution_options: JdbcExecutionOptions | None = None,
+    ) -> JdbcExactlyOnceSink:
+        """A sink whose rows show up when their checkpoint is complete, each of them once."""
+        options = jdbc_execution_options or JdbcExecutionOptions(max_retries=0)
+        return JdbcExactlyOnceSink(
+            sql, type_info, jdbc_connection_options, options, exactly_once_options=jdbc_exactly_once_options
         )
 
     def to_sink(self) -> Sink:
         return self
 
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        return JdbcWriter(self, context)
 
-def _count_places(sql: str) -> int:
-    """How many `?` a statement has outside of quoted text."""
-    return re.sub(r"'(?:[^']|'')*'", "", sql).count("?")
+
+@dataclass(frozen=True)
+class JdbcExactlyOnceSink(JdbcSink, SupportsCommitter[PreparedTransaction]):
+    """Runs the statement for each row in PostgreSQL's prepared transactions; made by `JdbcSink.exactly_once_sink`.
+
+    The server must take prepared transactions (`max_prepared_transactions`). Rows that touch the same row of the table
+    must be written by the same subtask, so put a `key_by` in front of an upsert.
+    """
+
+    exactly_once_options: JdbcExactlyOnceOptions = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.execution_options.max_retries != 0:
+            raise ValueError(
+                f"JdbcSink.exactly_once_sink: a failed statement ends its transaction and cannot be tried again; set "
+                f"max_retries to 0, got {self.execution_options.max_retries}"
+            )
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        return JdbcTransactionWriter(self, context)
+
+    def create_committer(self, context: CommitterInitContext) -> Committer[PreparedTransaction]:
+        return JdbcCommitter(self.connection_options, self.exactly_once_options.max_commit_attempts)

@@ -1,0 +1,114 @@
+"""JDBC's statements and URLs in the words of PostgreSQL's Python client."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from penstock.common.exceptions import UnsupportedFeatureError
+
+# Where a `?` is no place for a value: quoted text and names, dollar quotes, comments; `??` is JDBC's way to write `?`.
+_TOKENS = re.compile(
+    r"""(?P<skipped>
+        [eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*"
+        | \$(?P<tag>[A-Za-z_]*)\$.*?\$(?P=tag)\$
+        | --[^\n]* | /\*.*?\*/
+      )
+      | (?P<operator>\?\?) | (?P<place>\?) | (?P<percent>%)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+_SCHEME = "jdbc:postgresql:"
+_PARAMETERS = {
+    "user": "user",
+    "password": "password",
+    "sslmode": "sslmode",
+    "sslrootcert": "sslrootcert",
+    "sslcert": "sslcert",
+    "sslkey": "sslkey",
+    "sslpassword": "sslpassword",
+    "ApplicationName": "application_name",
+    "connectTimeout": "connect_timeout",
+    "options": "options",
+}
+# Settings of Java's driver that change how fast it is, not what it does.
+_WITHOUT_EFFECT = {
+    "reWriteBatchedInserts",
+    "prepareThreshold",
+    "preparedStatementCacheQueries",
+    "defaultRowFetchSize",
+    "stringtype",
+    "tcpKeepAlive",
+    "binaryTransfer",
+}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement with a place for each field of a row."""
+
+    text: str
+    """With `%s` for each place."""
+    places: int
+
+    @staticmethod
+    def of(sql: str) -> Statement:
+        """From a statement with `?`; those in quoted text and comments are no places."""
+        places = sum(1 for token in _TOKENS.finditer(sql) if token["place"])
+        return Statement(_TOKENS.sub(_translated, sql), places)
+
+
+def _translated(token: re.Match[str]) -> str:
+    if token["skipped"] is not None:
+        return token["skipped"].replace("%", "%%")
+    if token["operator"] is not None:
+        return "?"
+    return "%s" if token["place"] is not None else "%%"
+
+
+def connection_settings(url: str, user: str | None, password: str | None) -> dict[str, Any]:
+    """What psycopg's `connect` takes, for a URL of JDBC."""
+    if not url.startswith(_SCHEME):
+        raise UnsupportedFeatureError(
+            f"JdbcSink: the URL {url!r} names another database than PostgreSQL, the only one that can be written to; "
+            f"use 'jdbc:postgresql://host:5432/database', or a Sink of your own"
+        )
+    rest = url.removeprefix(_SCHEME)
+    parts = urlsplit(rest if rest.startswith("//") else f"///{rest}")
+    settings: dict[str, Any] = dict(_parameters(url, dict(parse_qsl(parts.query, keep_blank_values=True))))
+    hosts = [_host_and_port(each) for each in parts.netloc.split(",") if each]
+    if hosts:
+        settings["host"] = ",".join(host for host, _ in hosts)
+        settings["port"] = ",".join(port for _, port in hosts)
+    database = unquote(parts.path.lstrip("/"))
+    if database:
+        settings["dbname"] = database
+    if user is not None:
+        settings["user"] = user
+    if password is not None:
+        settings["password"] = password
+    return settings
+
+
+def _host_and_port(address: str) -> tuple[str, str]:
+    match = re.fullmatch(r"(\[[^\]]+\]|[^:]+)(?::(\d+))?", address)
+    if match is None:
+        raise ValueError(f"JdbcSink: {address!r} in the URL is no host and port")
+    return match[1].strip("[]"), match[2] or "5432"
+
+
+def _parameters(url: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, value in given.items():
+        if name == "currentSchema":
+            yield "options", f"-c search_path={value}"
+        elif name == "ssl":
+            if value.lower() != "false" and "sslmode" not in given:
+                yield "sslmode", "verify-full"
+        elif name in _PARAMETERS:
+            yield _PARAMETERS[name], value
+        elif name not in _WITHOUT_EFFECT:
+            known = ", ".join(sorted({*_PARAMETERS, *_WITHOUT_EFFECT, "currentSchema", "ssl"}))
+            raise ValueError(f"JdbcSink: the parameter {name!r} of {url.partition('?')[0]!r} is none of {known}")

@@ -1,0 +1,274 @@
+"""The database sink in a subtask: rows in batches, at least once, or in transactions that the driver commits."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.exceptions import ConnectorError
+from penstock.common.time import Instant
+from penstock.datastream.connectors.jdbc_statements import Statement, connection_settings
+from penstock.datastream.connectors.optional_packages import optional_package
+from penstock.datastream.connectors.refused_records import RefusedRecords
+from penstock.datastream.connectors.sink_v2 import (
+    CommittingSinkWriter,
+    SinkWriter,
+    SinkWriterContext,
+    WriterInitContext,
+)
+
+if TYPE_CHECKING:
+    from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExactlyOnceSink, JdbcSink
+
+_USER = "JdbcSink"
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_PAUSE_S = 1.0
+"""Flink's: before the second attempt to run a batch, twice that before the third."""
+
+_log = logging.getLogger(__name__)
+
+Values = Sequence[Any]
+
+
+def postgres_client() -> Any:
+    """The package `psycopg`."""
+    return optional_package("psycopg", "postgres", _USER)
+
+
+def connect(options: JdbcConnectionOptions) -> Any:
+    """A connection on which every statement is a transaction unless one is begun."""
+    library = postgres_client()
+    settings = connection_settings(options.db_url, options.user_name, options.password)
+    try:
+        return library.connect(autocommit=True, **settings)
+    except library.Error as failure:
+        raise ConnectorError(f"{_USER}: no connection to {options.db_url}: {str(failure).strip()}") from failure
+
+
+class RowBuffer:
+    """Rows that wait to be written together: until they are enough, or have waited for long enough."""
+
+    def __init__(self, sink: JdbcSink, context: WriterInitContext, write_rows: Callable[[list[Values]], None]) -> None:
+        self._size = sink.execution_options.batch_size
+        self._interval_ms = sink.execution_options.batch_interval_ms
+        self._time = context.get_processing_time_service()
+        self._write_rows = write_rows
+        self._rows: list[Values] = []
+        self._has_timer = False
+
+    def add(self, row: Values) -> None:
+        self._rows.append(row)
+        if 0 < self._size <= len(self._rows):
+            self.write()
+        elif self._interval_ms > 0 and not self._has_timer:
+            self._has_timer = True
+            self._time.register_timer(self._time.get_current_processing_time() + self._interval_ms, self._on_timer)
+
+    def write(self) -> None:
+        rows, self._rows = self._rows, []
+        if rows:
+            self._write_rows(rows)
+
+    def _on_timer(self, timestamp: int) -> None:
+        self._has_timer = False
+        self.write()
+
+
+def values_of(element: Any, fields: int) -> Values:
+    """The fields of a row, in the types that the client knows."""
+    try:
+        values = list(element)
+    except TypeError:
+        values = None
+    if values is None or isinstance(element, (str, bytes)) or len(values) != fields:
+        raise ValueError(
+            f"{_USER}: type_info has {fields} fields, so elements must be rows of {fields}, got {element!r}"
+        )
+    return [_as_datetime(value) if isinstance(value, Instant) else value for value in values]
+
+
+def _as_datetime(instant: Instant) -> datetime:
+    return _EPOCH + timedelta(seconds=instant.seconds, microseconds=instant.nanos // 1000)
+
+
+class JdbcWriter(SinkWriter[Any]):
+    """Runs the statement for each row, a batch of rows in one transaction; all before a checkpoint is complete."""
+
+    def __init__(
+        self, sink: JdbcSink, context: WriterInitContext, pause: Callable[[float], object] = time.sleep
+    ) -> None:
+        self._library = postgres_client()
+        self._options = sink.connection_options
+        self._statement = Statement.of(sink.sql).text
+        self._max_retries = sink.execution_options.max_retries
+        self._fields = sink.arity
+        self._refused = RefusedRecords(sink.on_refused, context.metric_group(), _USER)
+        self._skips = sink.skips_refused
+        self._buffer = RowBuffer(sink, context, self._write_rows)
+        self._pause = pause
+        self._connection: Any = None
+
+    def write(self, element: Any, context: SinkWriterContext) -> None:
+        try:
+            row = values_of(element, self._fields)
+        except ValueError as reason:
+            self._refused.add(element, reason)
+        else:
+            self._buffer.add(row)
+
+    def flush(self, end_of_input: bool) -> None:
+        self._buffer.write()
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _write_rows(self, rows: list[Values]) -> None:
+        for attempt in range(self._max_retries + 1):
+            try:
+                self._attempt(rows)
+                return
+            except (self._library.OperationalError, self._library.InterfaceError, ConnectorError) as failure:
+                # The connection is lost, the server restarts, others held locks: what passes by itself.
+                self.close()
+                if attempt == self._max_retries:
+                    raise not_written(len(rows), failure, f" in {attempt + 1} attempts") from failure
+                _log.warning("%s: attempt %d to write %d rows failed: %s", _USER, attempt + 1, len(rows), failure)
+            self._pause(_PAUSE_S * (attempt + 1))
+
+    def _attempt(self, rows: list[Values]) -> None:
+        if self._connection is None:
+            self._connection = connect(self._options)
+        try:
+            self._run(rows)
+        except (self._library.OperationalError, self._library.InterfaceError):
+            raise
+        except self._library.Error as refusal:
+            if not self._skips or not self._is_about_a_row(refusal):
+                raise not_written(len(rows), refusal) from refusal
+            for row in rows:
+                self._run_alone(row)
+
+    def _run(self, rows: list[Values]) -> None:
+        with self._connection.transaction(), self._connection.cursor() as cursor:
+            cursor.executemany(self._statement, rows)
+
+    def _run_alone(self, row: Values) -> None:
+        try:
+            self._run([row])
+        except self._library.Error as refusal:
+            if not self._is_about_a_row(refusal):
+                raise
+            self._refused.add(row, refusal)
+
+    def _is_about_a_row(self, refusal: BaseException) -> bool:
+        return isinstance(refusal, (self._library.DataError, self._library.IntegrityError))
+
+
+@dataclass(frozen=True)
+class PreparedTransaction:
+    """A transaction that PostgreSQL keeps until it is told to commit it."""
+
+    name: str
+    number: int
+    """PostgreSQL's own number, by which it still knows afterwards whether the transaction was committed."""
+
+
+class JdbcTransactionWriter(CommittingSinkWriter[Any, PreparedTransaction]):
+    """Runs the statement for each row in a transaction that is prepared when a checkpoint is taken.
+
+    Transactions are called `<prefix>-<subtask>-<unique>`.
+    """
+
+    def __init__(self, sink: JdbcExactlyOnceSink, context: WriterInitContext) -> None:
+        self._library = postgres_client()
+        self._statement = Statement.of(sink.sql).text
+        self._fields = sink.arity
+        self._prefix = sink.exactly_once_options.transaction_prefix
+        self._subtask = context.get_task_info().index_of_this_subtask
+        self._parallelism = context.get_task_info().number_of_parallel_subtasks
+        self._buffer = RowBuffer(sink, context, self._write_rows)
+        self._is_open = False
+        self._connection = connect(sink.connection_options)
+        try:
+            self._check_server()
+            self._connection.execute(f"set lock_timeout = {sink.exactly_once_options.lock_timeout_ms}")
+            self._roll_back_leftovers()
+        except BaseException:
+            self.close()
+            raise
+
+    def write(self, element: Any, context: SinkWriterContext) -> None:
+        self._buffer.add(values_of(element, self._fields))
+
+    def flush(self, end_of_input: bool) -> None:
+        self._buffer.write()
+
+    def prepare_commit(self) -> list[PreparedTransaction]:
+        if not self._is_open:
+            return []
+        name = f"{self._prefix}-{self._subtask}-{uuid.uuid4().hex}"
+        try:
+            [number] = self._connection.execute("select txid_current()").fetchone()
+            self._connection.execute(_with_name(self._library, "PREPARE TRANSACTION {}", name))
+        except self._library.Error as failure:
+            raise ConnectorError(f"{_USER}: transaction {name!r} was not prepared: {failure}") from failure
+        self._is_open = False
+        return [PreparedTransaction(name, number)]
+
+    def close(self) -> None:
+        """A transaction that is not prepared ends with its connection."""
+        self._connection.close()
+
+    def _write_rows(self, rows: list[Values]) -> None:
+        try:
+            if not self._is_open:
+                self._connection.execute("BEGIN")
+                self._is_open = True
+            with self._connection.cursor() as cursor:
+                cursor.executemany(self._statement, rows)
+        except self._library.errors.LockNotAvailable as failure:
+            raise ConnectorError(
+                f"{_USER}: waited too long for a row that another transaction has locked: {failure}. Rows with the "
+                f"same key must be written by the same subtask: put key_by(...) on the table's key in front of the sink"
+            ) from failure
+        except self._library.Error as failure:
+            raise not_written(len(rows), failure) from failure
+
+    def _check_server(self) -> None:
+        [most] = self._connection.execute("show max_prepared_transactions").fetchone()
+        if int(most) == 0:
+            raise ConnectorError(
+                f"{_USER}: the server takes no prepared transactions, which exactly once needs; set "
+                f"max_prepared_transactions in postgresql.conf to twice the sinks' parallelism or more, and restart it"
+            )
+
+    def _roll_back_leftovers(self) -> None:
+        """Roll back what earlier runs prepared for checkpoints that were never complete.
+
+        What belongs to the restored checkpoint was committed before this writer was made.
+        """
+        found = self._connection.execute("select gid from pg_prepared_xacts where database = current_database()")
+        for (name,) in found.fetchall():
+            if self._is_leftover(name):
+                _log.info("%s: rolls back transaction %r, which an earlier run left", _USER, name)
+                self._connection.execute(_with_name(self._library, "ROLLBACK PREPARED {}", name))
+
+    def _is_leftover(self, name: str) -> bool:
+        match = re.fullmatch(r"(.*)-(\d+)-[0-9a-f]{32}", name)
+        return match is not None and match[1] == self._prefix and int(match[2]) % self._parallelism == self._subtask
+
+
+def _with_name(library: Any, statement: str, name: str) -> Any:
+    return library.sql.SQL(statement).format(library.sql.Literal(name))
+
+
+def not_written(rows: int, failure: BaseException, after: str = "") -> ConnectorError:
+    return ConnectorError(f"{_USER}: {rows} rows were not written{after}: {type(failure).__name__}: {failure}")
