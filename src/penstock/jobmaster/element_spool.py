@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from penstock.common.constants import MIN_LONG_VALUE
 from penstock.jobmaster.spool import Spool
 from penstock.runtime.chunk import ChunkWriter, encode_in_driver
 
@@ -33,12 +34,14 @@ class ElementSpool:
         self._on_change = on_change
         self._changed = threading.Condition()
         self._writer = ChunkWriter(encode_in_driver)
+        self._watermark = MIN_LONG_VALUE
         self._is_idle = False
         self._has_marks = False
         self._sizes: deque[_Size] = deque()
         self._first = 0
         """Number of the first chunk that `_sizes` knows."""
         self._chunk_records = 1
+        self._chunk_bytes = min(_CHUNK_BYTES, max_bytes // 4)
         self._waiting = _Size(0, 0)
         self._is_closed = False
         self.number = 0
@@ -58,6 +61,9 @@ class ElementSpool:
 
     def add_watermark(self, timestamp: int) -> None:
         with self._changed:
+            if timestamp <= self._watermark:
+                return  # Watermarks do not go back.
+            self._watermark = timestamp
             self._mark_idle(False)
             self._writer.add_watermark(timestamp)
             self._has_marks = True
@@ -85,7 +91,7 @@ class ElementSpool:
         self._sizes.append(_Size(records, len(chunk)))
         self._waiting = _Size(self._waiting.records + records, self._waiting.bytes + len(chunk))
         # Many small elements share a chunk; large ones are written as they come.
-        fitting = records * _CHUNK_BYTES // len(chunk) if records else self._chunk_records
+        fitting = records * self._chunk_bytes // len(chunk) if records else self._chunk_records
         self._chunk_records = max(1, min(fitting, self._chunk_records * 2, _MOST_IN_A_CHUNK))
 
     def wait_for_space(self) -> None:
@@ -126,7 +132,7 @@ class ElementSpool:
         """Forget what was added from `number` on: it will be added again."""
         with self._changed:
             self._writer = ChunkWriter(encode_in_driver)
-            self._is_idle = self._has_marks = False
+            self._watermark, self._is_idle, self._has_marks = MIN_LONG_VALUE, False, False
             self._spool.cut_off(number)
             while self._first + len(self._sizes) > number:
                 self._sizes.pop()

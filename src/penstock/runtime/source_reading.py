@@ -191,6 +191,7 @@ class SourceReaderOperator(SourceOperator):
         self._memory: Any = None
         self._is_idle = False
         self._knows_all_splits = False
+        self._is_drained = False
         self._status = InputStatus.NOTHING_AVAILABLE
         self._records = 0
         self._idle_poll_ms = ReadOrder.idle_poll_ms
@@ -229,6 +230,7 @@ class SourceReaderOperator(SourceOperator):
         if payload.reads:
             yield from self._poll(payload)
         else:
+            self._is_drained = True
             self._status = InputStatus.END_OF_INPUT
 
     def end_reading(self) -> None:
@@ -356,6 +358,12 @@ class SourceReaderOperator(SourceOperator):
     def waits_for_checkpoint(self) -> bool:
         listens = type(self.reader).notify_checkpoint_complete is not SourceReader.notify_checkpoint_complete
         return listens or super().waits_for_checkpoint()
+
+    def finish(self) -> None:
+        # The task may be closed before the next checkpoint, which then holds what is here. Where the job is drained,
+        # this very epoch ends with a checkpoint.
+        if not self._is_drained:
+            self._state().clear()
 
     def take_report(self) -> SourceReport | None:
         context, records, self._records = self._reader_context, self._records, 0

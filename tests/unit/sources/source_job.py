@@ -33,7 +33,7 @@ class Checkpoint:
 class Subtask:
     """The source's operator in one subtask, and what it has emitted."""
 
-    def __init__(self, description, number, parallelism, clock, saved=None):
+    def __init__(self, description, number, parallelism, clock, saved=None, memory=None):
         task = TaskInfo("0" * 32, "job", "source", number, parallelism, 128)
         self.context = OperatorContext(task, "source", "source", clock)
         self.output = RecordingOutput()
@@ -42,6 +42,9 @@ class Subtask:
         self.is_finished = False
         if saved is not None:
             self.context.operator_state.restore(saved)
+        if memory is not None:
+            self.operator.current_watermark, task_memory = memory
+            self.operator.restore_task_memory(task_memory)
         self.operator.open()
 
     def run(self, assignment):
@@ -50,12 +53,14 @@ class Subtask:
         if assignment.is_last:
             self.operator.end_reading()
             self.output.emit_watermark(MAX_LONG_VALUE)
+            self.operator.finish()
             self.is_finished = True
 
     def snapshot(self, number):
         if not self.is_finished:
             self.operator.snapshot_state(number)
-        return encode_state(self.context.operator_state.snapshot())
+        memory = self.operator.current_watermark, self.operator.task_memory()
+        return encode_state((self.context.operator_state.snapshot(), memory))
 
 
 class SourceJob:
@@ -106,14 +111,14 @@ class SourceJob:
 
     def _open(self, checkpoint, is_exact):
         former = [] if checkpoint is None else [decode_state(each) for each in checkpoint.states]
+
+        def restored(number):
+            if is_exact:
+                return former[number] if former else (None, None)
+            return share_of([saved for saved, _ in former], number, self.parallelism), None
+
         self.subtasks = [
-            Subtask(
-                self._description,
-                number,
-                self.parallelism,
-                lambda: self.now_ms,
-                (former[number] if is_exact else share_of(former, number, self.parallelism)) if former else None,
-            )
+            Subtask(self._description, number, self.parallelism, lambda: self.now_ms, *restored(number))
             for number in range(self.parallelism)
         ]
         self.unseen = []
