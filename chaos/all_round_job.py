@@ -63,7 +63,7 @@ class Settings:
     output: str
     records: int = 2000
     die_at: tuple[str, ...] = ()
-    """`point:n`: the process that is the n-th to reach the point is killed there."""
+    """`point:n`: the process that is the n-th to reach the point is killed there; `point:n:raise`: raises there."""
     counts: str = ""
     """Where it is counted who has reached which point; with the output unless set."""
     has_other_region: bool = True
@@ -78,13 +78,15 @@ class KillPoints:
 
     def reach(self, point: str) -> None:
         for planned in self.plan:
-            name, _, number = planned.partition(":")
-            if name == point and self._times_here(point) == int(number):
+            name, number, *action = planned.split(":")
+            if name == point and self._times_here(planned) == int(number):
+                if action == ["raise"]:
+                    raise RuntimeError(f"told to fail at {planned}")
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    def _times_here(self, point: str) -> int:
+    def _times_here(self, planned: str) -> int:
         os.makedirs(self.folder, exist_ok=True)
-        with open(os.path.join(self.folder, point), "ab") as counter:
+        with open(os.path.join(self.folder, planned), "ab") as counter:
             counter.write(b".")
             counter.flush()
             return os.fstat(counter.fileno()).st_size

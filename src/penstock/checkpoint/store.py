@@ -7,10 +7,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from penstock.checkpoint.finding import CHECKPOINT_PREFIX
+from penstock.checkpoint.finding import CHECKPOINT_PREFIX, checkpoint_numbers
 from penstock.checkpoint.folders import Folder
-from penstock.checkpoint.metadata import METADATA, CheckpointMetadata
+from penstock.checkpoint.leadership import JobLeadership
+from penstock.checkpoint.metadata import METADATA, CheckpointMetadata, decode_metadata
 from penstock.checkpoint.restoring import FoundCheckpoint
+from penstock.common.exceptions import CheckpointError, CorruptStateError, LeadershipLostError
 from penstock.graph.regions import Region
 from penstock.runtime.saved_state import SHARED
 
@@ -23,16 +25,20 @@ TASK_OWNED = "taskowned"
 class CompletedCheckpointStore:
     """Flink's layout: `chk-<n>/_metadata`, with the state files in `shared`."""
 
-    def __init__(self, folder: Folder, retained: int) -> None:
+    def __init__(self, folder: Folder, retained: int, leadership: JobLeadership | None = None) -> None:
         self.folder = folder
+        self.leadership = leadership or JobLeadership()
         self._retained = retained
         self._checkpoints: list[CheckpointMetadata] = []
         self._held: list[CheckpointMetadata] = []
         self._doubtful: set[int] = set()
         """Checkpoints that failed when they were written, and may be there all the same."""
         self._lock = threading.Lock()
-        folder.within(SHARED).make()
-        folder.within(TASK_OWNED).make()
+        try:
+            folder.within(SHARED).make()
+            folder.within(TASK_OWNED).make()
+        except OSError as error:
+            raise CheckpointError(f"checkpoints cannot be kept in {folder.uri}: {error}") from error
 
     def _folder_of(self, checkpoint_id: int) -> Folder:
         return self.folder.within(f"{CHECKPOINT_PREFIX}{checkpoint_id}")
@@ -43,10 +49,14 @@ class CompletedCheckpointStore:
     def add(self, metadata: CheckpointMetadata) -> list[int]:
         """Make a checkpoint complete; returns the ids of those that were removed for it."""
         folder = self._folder_of(metadata.checkpoint_id)
+        self.leadership.reserve(metadata.checkpoint_id)
         self._doubtful.add(metadata.checkpoint_id)
         try:
             folder.make()
             folder.write(METADATA, metadata.encode())
+            self.leadership.confirm(metadata.checkpoint_id, self.path_of(metadata.checkpoint_id))
+        except LeadershipLostError:
+            raise  # Another leader may go on from it: it stays.
         except BaseException:
             with _telling_what_stays(folder.uri):
                 self.remove_doubtful()
@@ -59,12 +69,28 @@ class CompletedCheckpointStore:
             self._remove(each)
         return [each.checkpoint_id for each in dropped]
 
+    def recover(self, metadata: CheckpointMetadata) -> None:
+        """Go on with what the job left in the folder when another process ran it, up to this checkpoint."""
+        older = sorted(each for each in checkpoint_numbers(self.folder.names()) if each < metadata.checkpoint_id)
+        self._checkpoints = [*(each for number in older if (each := self._read(number)) is not None), metadata]
+
+    def _read(self, checkpoint_id: int) -> CheckpointMetadata | None:
+        """An older checkpoint, which is only kept or removed; None if it is none."""
+        path = self.path_of(checkpoint_id)
+        try:
+            return decode_metadata(self._folder_of(checkpoint_id).read(METADATA), path)
+        except (OSError, CorruptStateError) as error:
+            _log.warning("%s is no checkpoint: %s", path, error)
+            return None
+
     def remove_doubtful(self) -> None:
         """Have no checkpoint on disk that counts as failed. Raises OSError if that cannot be made sure.
 
         A store may do what it was told and then fail to say so. If the job then goes back to the checkpoint before and
         dies, nobody must find one that it has taken back.
         """
+        if self._doubtful:
+            self.leadership.retract()
         for checkpoint_id in sorted(self._doubtful):
             self._folder_of(checkpoint_id).delete_all()
             self._doubtful.discard(checkpoint_id)
@@ -106,6 +132,7 @@ class CompletedCheckpointStore:
         names: list[str] = []
         with _telling_what_stays(self.folder.path_of(SHARED)):
             names = self.folder.within(SHARED).names()
+            self.leadership.check()
         self.remove_files({f"{SHARED}/{name}" for name in names if name.startswith(vertices)})
 
     def remove_all(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Literal, cast
 from penstock.checkpoint.folders import Folder
 
 Operation = Literal["make", "create", "write", "rename", "read", "list", "delete", "any"]
-Action = Literal["fail", "lose-answer", "half", "damage", "exit", "slow"]
+Action = Literal["fail", "lose-answer", "half", "damage", "exit", "exit-after", "slow"]
 
 EXIT_CODE = 137
 """Of a process that a fault has ended."""
@@ -28,7 +28,7 @@ class Fault:
     Operations: `create` begins a file, `write` adds to it, `rename` makes it visible under its name; `read` also asks
     for sizes. Actions: `fail` raises OSError and does nothing; `lose-answer` does it and raises OSError; `half` keeps
     half of what is written and says nothing; `damage` changes a byte of it and says nothing; `exit` ends the process as
-    kill -9 does, a write after half of it; `slow` waits `delay_s` first.
+    kill -9 does, a write after half of it; `exit-after` does it first; `slow` waits `delay_s` before it.
     """
 
     operation: Operation = "any"
@@ -93,6 +93,8 @@ class FaultPlan:
         if fault.action == "fail":
             raise _injected(operation, path)
         yield
+        if fault.action == "exit-after":
+            os._exit(EXIT_CODE)
         if fault.action == "lose-answer":
             raise _injected(operation, path)
 
@@ -104,7 +106,7 @@ class FaultPlan:
         if action == "fail":
             raise _injected("write", path)
         out.write(_changed(content, action))
-        if action == "exit":
+        if action in ("exit", "exit-after"):
             out.flush()
             os._exit(EXIT_CODE)
         if action == "lose-answer":
