@@ -53,6 +53,7 @@ def list_jobs(
 ) -> None:
     """List running and scheduled jobs: all of this user on this machine, or those of a job manager (-m)."""
     say_meaning("-s", "--scheduled")
+    answer.say("Waiting for response...")
     jobs = all_jobs(manager)
     running = [job for job in jobs if not job.has_ended and job.entry["state"] != "CREATED"]
     scheduled = [job for job in jobs if job.entry["state"] == "CREATED"]

@@ -14,6 +14,8 @@ from penstock.common.exceptions import PenstockError
 from penstock.rest.errors import not_found
 from penstock.rest.job_documents import failure_cause
 
+_FIRST_ASKED_WITHIN_S = 1
+
 
 def _begun(action: Callable[[], Future[Any]]) -> Future[Any]:
     """What cannot even begin is told like what failed later."""
@@ -28,6 +30,7 @@ def _begun(action: Callable[[], Future[Any]]) -> Future[Any]:
 @dataclass
 class Operation:
     future: Future[Any]
+    is_asked_about: bool = False
     is_read: bool = False
     """True once somebody has been told the result."""
     done_at_s: float | None = None
@@ -67,6 +70,7 @@ class Operations:
             operation = self._operations.get((family, request_id))
             if operation is None:
                 raise not_found(f"There is no operation {request_id}, or its result is no longer kept")
+            operation.is_asked_about = True
             if not operation.future.done():
                 return {"status": {"id": "IN_PROGRESS"}, "operation": None}
             operation.is_read = True
@@ -77,7 +81,13 @@ class Operations:
         answer = {} if result_name is None else {result_name: operation.future.result()}
         return {"status": {"id": "COMPLETED"}, "operation": answer}
 
-    def wait_until_read(self, timeout_s: float) -> bool:
-        """Wait until all results were told to those who asked for them; False if that took too long."""
+    def wait_until_read(self, timeout_s: float) -> None:
+        """Wait until all results were told to those who ask for them, but not too long.
+
+        Who has not asked after a moment will not ask: it was begun and left alone.
+        """
         with self._changed:
-            return self._changed.wait_for(lambda: all(each.is_read for each in self._operations.values()), timeout_s)
+            waiting = self._operations.values()
+            if not self._changed.wait_for(lambda: all(each.is_read for each in waiting), _FIRST_ASKED_WITHIN_S):
+                asked = [each for each in waiting if each.is_asked_about]
+                self._changed.wait_for(lambda: all(each.is_read for each in asked), timeout_s)

@@ -105,7 +105,9 @@ class SessionCluster:
         output.write_lines = channel.write_lines
         output.collected.update({each: ForwardedValues(channel, each) for each in output.collected})
         with self._lock:
-            self._channels[job_id], self._submissions[job_id] = channel, submission
+            self._submissions[job_id] = submission
+            if submission.is_attached:
+                self._channels[job_id] = channel
         self.dispatcher.add(client, self._settings(submission))
         client.when_done(lambda: self._end(client, channel, dependencies))
         _log.info("job %s '%s' was submitted", job_id, client.master.job_graph.job_name)

@@ -33,6 +33,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 def job() -> Iterator[Any]:
     """A job that waits for text."""
     with contextlib.closing(socket.create_server(("localhost", 0))) as server:
+        server.settimeout(30)
         env = StreamExecutionEnvironment.get_execution_environment(
             Configuration.from_dict({"execution.target": "inline"})
         )

@@ -66,6 +66,7 @@ def start_job() -> Iterator[StartJob]:
 
         def start(settings: dict[str, str] | None = None, define: Any = None) -> WaitingJob:
             server = stack.enter_context(contextlib.closing(socket.create_server(("localhost", 0))))
+            server.settimeout(30)
             config = Configuration.from_dict({"execution.target": "inline", **(settings or {})})
             env = StreamExecutionEnvironment.get_execution_environment(config)
             text = env.socket_text_stream("localhost", server.getsockname()[1])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+
 import pytest
 
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.rest.client import RestClientError
+from penstock.rest.client import Address, RestClient, RestClientError
 
 
 def refused(action, *arguments, **query) -> RestClientError:
@@ -147,10 +150,15 @@ def test_job_of_a_plain_program_is_gone_from_the_folder_after_its_end(job):
     assert job.id not in sockets.announced_jobs()
 
 
-def test_port_that_is_taken_does_no_harm_to_the_job(job, caplog):
-    import contextlib
-    import socket
+def test_named_port_answers_too(start_job):
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    job = start_job({"rest.bind-port": f"{port}-{port}"})
+    told = RestClient(Address(host="127.0.0.1", port=port)).get("/jobs")["jobs"]
+    assert job.id in [each["id"] for each in told]
 
+
+def test_port_that_is_taken_does_no_harm_to_the_job(job, caplog):
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = taken.getsockname()[1]
         config = Configuration.from_dict({"execution.target": "inline", "rest.port": str(port)})

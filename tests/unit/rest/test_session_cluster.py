@@ -129,7 +129,7 @@ def test_detached_job_prints_to_the_log_of_the_job_manager(cluster, capsys, even
     eventually(lambda: cluster.rest.get(f"/jobs/{job}/status") == {"status": "FINISHED"})
     assert "river\n" in capsys.readouterr().out
     with pytest.raises(RestClientError, match="no output of job"):
-        cluster.rest.open("GET", f"/jobs/{'0' * 32}/output")
+        cluster.rest.open("GET", f"/jobs/{job}/output")
 
 
 def test_detached_job_cannot_be_collected_from(cluster):
@@ -141,6 +141,7 @@ def test_detached_job_cannot_be_collected_from(cluster):
 def waiting_job(cluster: Cluster, stack: contextlib.ExitStack, **settings: str) -> Any:
     """A job that reads from a socket, and the connection by which it does."""
     server = stack.enter_context(contextlib.closing(socket.create_server(("localhost", 0))))
+    server.settimeout(30)
     env = cluster.environment(**settings)
     env.socket_text_stream("localhost", server.getsockname()[1]).print()
     client = env.execute_async("waiting")
@@ -164,6 +165,7 @@ def test_client_of_a_running_job_asks_and_steers_it(cluster, tmp_path, eventuall
 def test_job_that_ends_with_its_client_is_cancelled_when_the_client_hangs_up(cluster, eventually):
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(contextlib.closing(socket.create_server(("localhost", 0))))
+        server.settimeout(30)
         env = cluster.environment()
         env.get_configuration().set_string("execution.shutdown-on-attached-exit", "true")
         env.socket_text_stream("localhost", server.getsockname()[1]).print()
