@@ -79,7 +79,7 @@ EPOCH_MAX_RECORDS = (
     .long_type()
     .no_default_value()
     .with_description(
-        "the most records that a source subtask reads in one epoch; a bounded source is read in one epoch unless set"
+        "the most records that a source subtask reads in one epoch; unless set, as many as fit the time of an epoch"
     )
 )
 EPOCH_TARGET_DURATION = (

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from penstock.common import config_keys as keys
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.graph.descriptions import (
     CollectionSourceDescription,
@@ -17,6 +18,7 @@ from penstock.graph.descriptions import (
     SourceDescription,
     SplitSourceDescription,
 )
+from penstock.jobmaster.epoch_pace import EpochPace
 from penstock.jobmaster.function_coordinator import FunctionSourceCoordinator
 from penstock.jobmaster.socket_receiver import SocketReceiver
 from penstock.jobmaster.source_setup import SourceSetup
@@ -25,6 +27,10 @@ from penstock.jobmaster.spool import Spool
 from penstock.runtime.sources import SourceAssignment, SourceReport
 
 MOST_SPOOLED_RECORDS = 1_000_000
+
+
+_LONGEST_STEP_MS = 5000
+_LARGE_STEP = 1_000_000
 
 
 class SourceCoordinator(Protocol):
@@ -78,6 +84,9 @@ class SourceCoordinator(Protocol):
 class KnownSourceCoordinator:
     """A bounded source that is all there from the start, so that nothing runs and nothing can fail."""
 
+    def __init__(self, pace: EpochPace) -> None:
+        self._pace = pace
+
     def start(self) -> None:
         """Nothing to wait for."""
 
@@ -88,7 +97,7 @@ class KnownSourceCoordinator:
         return {}
 
     def epoch_complete(self, reports: Mapping[int, SourceReport], duration_ms: int) -> None:
-        """There is nothing to report."""
+        self._pace.epoch_completed(duration_ms, self._pace.records, has_more=not self.is_exhausted)
 
     def checkpoint_complete(self, position: Any) -> None:
         """There is nothing to free."""
@@ -107,9 +116,9 @@ class KnownSourceCoordinator:
 class CollectionSourceCoordinator(KnownSourceCoordinator):
     """The elements are in the program, and one subtask reads them; the position is how far it is."""
 
-    def __init__(self, values: Sequence[Any], max_records: int) -> None:
+    def __init__(self, values: Sequence[Any], pace: EpochPace) -> None:
+        super().__init__(pace)
         self._values = values
-        self._max_records = max_records
         self.position: tuple[int, bool] = (0, False)
         """Elements read, and whether the end was planned."""
 
@@ -117,7 +126,7 @@ class CollectionSourceCoordinator(KnownSourceCoordinator):
         start, has_ended = self.position
         if has_ended:
             return {}
-        end = min(start + self._max_records, len(self._values))
+        end = min(start + self._pace.records, len(self._values))
         self.position = (end, end == len(self._values))
         return {0: SourceAssignment(self._values[start:end], self.is_exhausted)}
 
@@ -149,15 +158,15 @@ class SequencePosition:
 class SequenceSourceCoordinator(KnownSourceCoordinator):
     """Numbers from `first` to `last`, in one range for each subtask."""
 
-    def __init__(self, first: int, last: int, parallelism: int, max_records: int) -> None:
-        self._max_records = max_records
+    def __init__(self, first: int, last: int, parallelism: int, pace: EpochPace) -> None:
+        super().__init__(pace)
         self._parallelism = parallelism
         self.position = SequencePosition(_dealt([range(first, last + 1)], parallelism))
 
     def plan(self, epoch: int, is_checkpoint: bool) -> dict[int, SourceAssignment]:
         left, ended, planned = list(self.position.left), set(self.position.ended), {}
         for subtask in sorted(set(range(self._parallelism)) - ended):
-            now, left[subtask] = _take(left[subtask], self._max_records)
+            now, left[subtask] = _take(left[subtask], self._pace.records)
             planned[subtask] = SourceAssignment(now, is_last=not left[subtask])
             if not left[subtask]:
                 ended.add(subtask)
@@ -274,12 +283,12 @@ class SocketSourceCoordinator:
 
 
 def build_source_coordinator(description: SourceDescription, setup: SourceSetup) -> SourceCoordinator:
-    most = setup.max_records or sys.maxsize
     match description:
         case CollectionSourceDescription():
-            return CollectionSourceCoordinator(description.values, most)
+            return CollectionSourceCoordinator(description.values, _known_pace(setup))
         case SequenceSourceDescription():
-            return SequenceSourceCoordinator(description.start, description.end, setup.parallelism, most)
+            pace = _known_pace(setup)
+            return SequenceSourceCoordinator(description.start, description.end, setup.parallelism, pace)
         case SocketSourceDescription():
             return SocketSourceCoordinator(description, setup)
         case FunctionSourceDescription():
@@ -287,3 +296,16 @@ def build_source_coordinator(description: SourceDescription, setup: SourceSetup)
         case SplitSourceDescription():
             return SplitSourceCoordinator(description.source, setup)
     raise UnsupportedFeatureError(f"there is no reader for {type(description).__name__}")
+
+
+def _known_pace(setup: SourceSetup) -> EpochPace:
+    """A bounded source is read in large steps, for speed, but no longer than a checkpoint may be waited for."""
+    if setup.is_batch:
+        return EpochPace(sys.maxsize, records=sys.maxsize)
+    if setup.max_records is not None:
+        return EpochPace(sys.maxsize, setup.max_records, setup.max_records)
+    interval_ms = setup.config.get_optional(keys.CHECKPOINT_INTERVAL)
+    if interval_ms is None:
+        return EpochPace(_LONGEST_STEP_MS, records=_LARGE_STEP)
+    shortest_ms = setup.config.get(keys.EPOCH_TARGET_DURATION)
+    return EpochPace(max(shortest_ms, min(interval_ms, _LONGEST_STEP_MS)), records=_LARGE_STEP // 10)
