@@ -40,7 +40,7 @@ class CheckpointOptions:
         directory = config.get_optional(keys.CHECKPOINT_DIR)
         if storage == "filesystem" and directory is None:
             raise ConfigurationError(
-                f"{keys.CHECKPOINT_STORAGE.key} is filesystem, but {keys.CHECKPOINT_DIR.key} is not set; name the folder"
+                f"{keys.CHECKPOINT_STORAGE.key} is filesystem, but {keys.CHECKPOINT_DIR.key} is not set; name a folder"
             )
         return CheckpointOptions(
             interval_ms=config.get_optional(keys.CHECKPOINT_INTERVAL),

@@ -117,8 +117,8 @@ def _check_all_state_is_taken(job_graph: JobGraph, found: FoundCheckpoint) -> No
         ]
         raise StateMismatchError(
             f"{found.path} has state that no operator of job '{job_graph.job_name}' takes:{lines}\n"
-            f"Operators of the job without state there: {', '.join(others) or 'none'}. Give the operator that is to take "
-            f"the state the same uid(...) as before, or leave the state behind with --allowNonRestoredState "
+            f"Operators of the job without state there: {', '.join(others) or 'none'}. Give the operator that is to "
+            f"take the state the same uid(...) as before, or leave the state behind with --allowNonRestoredState "
             f"(-n, execution.state-recovery.ignore-unclaimed-state)"
         )
 

@@ -88,7 +88,7 @@ def test_keyed_state_and_timers_survive_any_change_of_parallelism(parts, data):
 def test_list_state_is_dealt_out_without_loss_or_doubles(parts, data):
     checkpoint = None
     for part in parts:
-        build = lambda stream: stream.rebalance().map(Keep()).uid("keep")  # noqa: E731
+        build = lambda stream: stream.rebalance().map(Keep()).uid("keep")
         job = JobInEpochs(build, data.draw(st.integers(1, 4)), restored=checkpoint)
         job.epoch(part)
         checkpoint = job.checkpoint
@@ -99,10 +99,10 @@ def test_list_state_is_dealt_out_without_loss_or_doubles(parts, data):
 
 
 def test_union_list_state_goes_to_everyone():
-    union = lambda stream: stream.rebalance().map(Keep(is_union=True)).uid("keep")  # noqa: E731
+    union = lambda stream: stream.rebalance().map(Keep(is_union=True)).uid("keep")
     before = JobInEpochs(union, 2)
     before.epoch([1, 2, 3])
-    build = lambda stream: stream.broadcast().map(Keep(is_union=True)).uid("keep")  # noqa: E731
+    build = lambda stream: stream.broadcast().map(Keep(is_union=True)).uid("keep")
     assert JobInEpochs(build, 3, restored=before.checkpoint).epoch([None]) == ["[1, 2, 3]"] * 3
 
 
@@ -223,7 +223,8 @@ def test_damaged_state_is_named():
         if "/v1-s0" in path:
             at = content.index(b"VOID_NAMESPACE")
             before.folder.files[path] = content[:at] + b"#" + content[at + 1 :]
-    with pytest.raises(AssertionError, match=r"operator '.*': state '.*' in state file memory:/shared/v1-s0.* is damaged"):
+    damage = r"operator '.*': state '.*' in state file memory:/shared/v1-s0.* is damaged"
+    with pytest.raises(AssertionError, match=damage):
         JobInEpochs(summed, 1, restored=before.checkpoint).epoch([])
 
 
@@ -232,13 +233,15 @@ def test_missing_file_is_named():
     before.epoch([(1, 5)])
     for path in [path for path in before.folder.files if "/v1-s0" in path]:
         del before.folder.files[path]
-    with pytest.raises(AssertionError, match=r"state file memory:/shared/v1-s0.* is missing; .* checkpoint 1, subtask 0"):
+    missing = r"state file memory:/shared/v1-s0.* is missing; .* checkpoint 1, subtask 0"
+    with pytest.raises(AssertionError, match=missing):
         JobInEpochs(summed, 1, restored=before.checkpoint).epoch([])
 
 
 def test_position_that_cannot_be_read_back_is_named():
     before = JobInEpochs(summed, 1)
     before.epoch([(1, 5)])
-    metadata = dataclasses.replace(before.checkpoint.metadata, positions={before.graph.vertices[0].head.operator_id: b"?"})
+    unreadable = {before.graph.vertices[0].head.operator_id: b"?"}
+    metadata = dataclasses.replace(before.checkpoint.metadata, positions=unreadable)
     with pytest.raises(CorruptStateError, match=r"of operator 'Source: .*' cannot be read back"):
         restore_job(before.graph, FoundCheckpoint(metadata, before.folder, "here"), False)

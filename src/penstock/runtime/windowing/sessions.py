@@ -85,7 +85,8 @@ class SessionWindowOperator(QuickWindowOperator):
         return [window.start for window in windows], [window.end for window in windows]
 
     def _panes_by_key(self) -> dict[Any, dict[TimeWindow, Any]]:
-        return self._table.entries.setdefault(VOID_NAMESPACE, {})
+        panes: dict[Any, dict[TimeWindow, Any]] = self._table.entries.setdefault(VOID_NAMESPACE, {})
+        return panes
 
     def _move_timers(self, key: Any, before: list[TimeWindow]) -> None:
         """Set the timers of a key's sessions, in place of those of the sessions it had `before`."""
