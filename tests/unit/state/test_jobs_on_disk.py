@@ -12,7 +12,7 @@ from penstock.datastream import KeyedProcessFunction
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows
 from penstock.runtime.state.backends import DiskBackend, HeapBackend
-from penstock.testing import JobInEpochs
+from penstock.testing import JobInEpochs, MemoryFolder
 
 HEAP, DISK = HeapBackend(), DiskBackend(cache_entries=2)
 
@@ -91,9 +91,9 @@ def test_state_on_disk_gives_the_same_also_after_failures(name, parts, paralleli
 @given(parts=epochs, parallelisms=st.lists(st.integers(1, 3), min_size=3, max_size=3))
 def test_a_job_goes_on_from_a_checkpoint_of_the_other_backend_at_another_parallelism(name, parts, parallelisms):
     expected = JobInEpochs(JOBS[name], 1, state_backend=HEAP)
-    checkpoint = None
+    checkpoint, folder = None, MemoryFolder()
     for parallelism, backend in zip(parallelisms, (HEAP, DISK, HEAP), strict=True):
-        job = JobInEpochs(JOBS[name], parallelism, restored=checkpoint, state_backend=backend)
+        job = JobInEpochs(JOBS[name], parallelism, restored=checkpoint, folder=folder, state_backend=backend)
         for part in parts:
             assert job.epoch(part) == expected.epoch(part)
         checkpoint = job.checkpoint

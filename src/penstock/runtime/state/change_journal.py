@@ -7,8 +7,9 @@ from collections.abc import Hashable, Iterator
 from typing import Any
 
 from penstock.runtime.key_groups import stable_hash
-from penstock.runtime.state.contents import dump, load
-from penstock.runtime.state.entry_store import EntryStore, Write
+from penstock.runtime.state.codec import encode_state
+from penstock.runtime.state.contents import load
+from penstock.runtime.state.entry_store import EntryStore
 from penstock.runtime.state.live_entries import hash_bytes
 
 _PART = 10_000
@@ -36,7 +37,7 @@ class ChangedNames(defaultdict[Hashable, set[Any]]):
             if namespace not in self._prefixes:
                 self._prefixes[namespace] = self._store.new_prefix()
             prefix = self._prefixes[namespace]
-            self._store.write([Write(prefix + _hash(name), name, dump(name), b"") for name in names])
+            self._store.write([(prefix + _hash(name), name, encode_state(name), b"") for name in names])
             names.clear()  # The set itself stays: an operator may be about to add to it.
 
     def parts(self) -> Iterator[tuple[Hashable, list[Any]]]:
@@ -49,7 +50,7 @@ class ChangedNames(defaultdict[Hashable, set[Any]]):
                 yield namespace, listed[start : start + _PART]
         for namespace, prefix in self._prefixes.items():
             for found in self._store.scan(prefix, _PART):
-                yield namespace, [load(entry.name) for entry in found]
+                yield namespace, [load(name) for name, _ in found]
 
     def take_over(self, others: ChangedNames, at_most: int) -> None:
         """Add all names of `others`, and leave it empty; `at_most` stay in memory."""

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
-from penstock.runtime.state.codec import decode_state, encode_state
+from penstock.runtime.state.codec import decode_state
 
 Contents = Mapping[Hashable, Mapping[Any, Any]]
 """Namespace -> key -> value. In a delta, `REMOVED` in the place of a value says that the entry is gone."""
@@ -26,10 +26,6 @@ class WholeMap(dict[Any, Any]):
     """Among parts of maps, one that is to be all of the map."""
 
 
-def dump(value: Any) -> bytes:
-    return encode_state(value)
-
-
 def load(content: bytes) -> Any:
     try:
         return pickle.loads(content)
@@ -42,14 +38,17 @@ def pack(name: bytes, value: bytes) -> bytes:
     return _SIZES.pack(len(name), len(value)) + name + value
 
 
-def unpack(entries: bytes) -> Iterator[tuple[bytes, bytes]]:
+def unpack(entries: bytes) -> list[tuple[bytes, bytes]]:
     """The (name, value) of each entry."""
-    at = 0
-    while at < len(entries):
-        name, value = _SIZES.unpack_from(entries, at)
-        start = at + _SIZES.size
-        at = start + name + value
-        yield entries[start : start + name], entries[start + name : at]
+    found = []
+    at, end, sizes_at, skipped = 0, len(entries), _SIZES.unpack_from, _SIZES.size
+    while at < end:
+        name_size, value_size = sizes_at(entries, at)
+        name_at = at + skipped
+        value_at = name_at + name_size
+        at = value_at + value_size
+        found.append((entries[name_at:value_at], entries[value_at:at]))
+    return found
 
 
 def has_one(entries: bytes, name: bytes) -> bool:

@@ -15,7 +15,6 @@ from penstock.runtime.state.contents import (
     PartialMaps,
     WholeMap,
     has_partial_maps,
-    pack,
 )
 from penstock.runtime.state.entry_store import EntryStore
 from penstock.runtime.state.live_entries import ABSENT, DirectEntries, LiveEntries, LiveKeys
@@ -24,6 +23,8 @@ from penstock.runtime.state.table import REMOVED, Extent, StateTable
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ENTRIES = 10_000
+_NAMES_PER_OBJECT = 4
+"""How many names of changed entries may be in memory for each live object: they are smaller."""
 
 
 class DiskStateTable(StateTable):
@@ -37,6 +38,7 @@ class DiskStateTable(StateTable):
         super().__init__(name, tracks_changes)
         self._store = store
         self._capacity = capacity
+        self._most_names = _NAMES_PER_OBJECT * capacity
         self._live = LiveEntries(store, capacity, LiveKeys, self._when_full)
         self.entries = DirectEntries(lambda: self._live)
         self._changed_since_base = ChangedNames(store)
@@ -111,7 +113,7 @@ class DiskStateTable(StateTable):
         renamed = ChangedNames(self._store)
         for namespace, keys in changed.parts():
             renamed[namespace].update((key,) for key in keys)
-            renamed.spill(self._capacity)
+            renamed.spill(self._most_names)
         changed.clear()
         return renamed
 
@@ -158,8 +160,7 @@ class DiskStateTable(StateTable):
         waiting: dict[Hashable, bytes] = {}
         size = 0
         for namespace, keys in self._live.namespaces.items():
-            for found in keys.scan():
-                packed = b"".join(pack(entry.name, entry.value) for entry in found)
+            for packed in keys.packed():
                 waiting[namespace] = waiting.get(namespace, b"") + packed
                 size += len(packed)
                 if size >= _BLOCK_BYTES:
@@ -200,7 +201,7 @@ class DiskStateTable(StateTable):
             self._changed_since_base.clear()
             self.changed.clear()
         elif self.changed:
-            self._changed_since_base.take_over(self.changed, self._capacity)
+            self._changed_since_base.take_over(self.changed, self._most_names)
 
     def forget_changes(self) -> None:
         self.changed.clear()
@@ -218,7 +219,7 @@ class DiskStateTable(StateTable):
         if extent is not Extent.ALL and self._tracks_changes:
             for namespace, saved in contents.items():
                 self._changed_since_base[namespace].update(self._names_of(saved, has_partial_maps(contents)))
-            self._changed_since_base.spill(self._capacity)
+            self._changed_since_base.spill(self._most_names)
 
     def _load(self, namespace: Hashable, saved: Mapping[Any, Any], are_parts: bool) -> None:
         keys = self._live.keys_of(namespace)
@@ -248,7 +249,7 @@ class DiskStateTable(StateTable):
 
     def _when_full(self) -> None:
         if self._tracks_changes:
-            self.changed.spill(self._capacity)
+            self.changed.spill(self._most_names)
 
     def dispose(self) -> None:
         self._store.close()

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from penstock.common.exceptions import LocalStateError
 from penstock.runtime.state.contents import has_one, load, pack, unpack
@@ -27,21 +27,13 @@ _TRANSACTION_ENTRIES = 10_000
 SCAN_ENTRIES = 1_000
 
 
-class Write(NamedTuple):
-    """An entry as it is to be; it is gone if `value` is None."""
+Write = tuple[bytes, Any, bytes, bytes | None]
+"""An entry as it is to be: its address, its name, its name encoded, and its value; None if it is gone.
 
-    address: bytes
-    name: Any
-    encoded_name: bytes
-    value: bytes | None
+A plain tuple, because a named one takes as long as all else that is done to write an entry from here."""
 
-
-class Found(NamedTuple):
-    """An entry of the store."""
-
-    address: bytes
-    name: bytes
-    value: bytes
+Found = tuple[bytes, bytes]
+"""Name and value of an entry of the store."""
 
 
 class EntryStore:
@@ -77,24 +69,24 @@ class EntryStore:
 
         The store may change meanwhile; each list is what is there when it is given.
         """
+        return map(unpack, self.scan_packed(prefix, limit))
+
+    def scan_packed(self, prefix: bytes, limit: int = SCAN_ENTRIES) -> Iterator[bytes]:
+        """The same, packed one after the other."""
         start = prefix
         while self._environment is not None:
-            found = self._entries_from(start, prefix, limit)
+            found = self._addresses_from(start, prefix, limit)
             if found:
-                yield found
+                yield b"".join([entries for _, entries in found])
             if len(found) < limit:
                 return
-            start = found[-1].address + b"\0"
+            start = found[-1][0] + b"\0"
 
-    def _entries_from(self, start: bytes, prefix: bytes, limit: int) -> list[Found]:
-        found: list[Found] = []
+    def _addresses_from(self, start: bytes, prefix: bytes, limit: int) -> list[tuple[bytes, bytes]]:
         with self._transaction().cursor() as cursor:
-            if not cursor.set_range(start):
-                return found
-            for address, entries in cursor:
-                if len(found) >= limit or not address.startswith(prefix):
-                    break
-                found += (Found(address, name, value) for name, value in unpack(entries))
+            found = list(itertools.islice(cursor, limit)) if cursor.set_range(start) else []
+        if found and not found[-1][0].startswith(prefix):
+            found = [each for each in found if each[0].startswith(prefix)]
         return found
 
     def _transaction(self) -> Any:
@@ -180,29 +172,31 @@ def _remove_file(environment: Any, folder: Path) -> None:
 
 def _write_all(transaction: Any, writes: list[Write]) -> int:
     grown = 0
+    get, put = transaction.get, transaction.put
     for address, name, encoded, value in writes:
-        before = transaction.get(address)
+        before = get(address)
         if before is None:
             if value is not None:
-                transaction.put(address, pack(encoded, value))
+                put(address, pack(encoded, value))
                 grown += 1
         elif value is not None and has_one(before, encoded):
-            transaction.put(address, pack(encoded, value))
+            put(address, pack(encoded, value))
         else:
-            grown += _write_among(transaction, before, Write(address, name, encoded, value))
+            grown += _write_among(transaction, before, (address, name, encoded, value))
     return grown
 
 
 def _write_among(transaction: Any, before: bytes, write: Write) -> int:
     """Write an entry at an address where there are entries already; by how many the store grew."""
-    entries = list(unpack(before))
-    after = [each for each in entries if each[0] != write.encoded_name and load(each[0]) != write.name]
-    if write.value is not None:
-        after.append((write.encoded_name, write.value))
+    address, name, encoded, value = write
+    entries = unpack(before)
+    after = [each for each in entries if each[0] != encoded and load(each[0]) != name]
+    if value is not None:
+        after.append((encoded, value))
     if after:
-        transaction.put(write.address, b"".join(pack(name, value) for name, value in after))
+        transaction.put(address, b"".join(pack(each, held) for each, held in after))
     else:
-        transaction.delete(write.address)
+        transaction.delete(address)
     return len(after) - len(entries)
 
 

@@ -12,9 +12,11 @@ import struct
 from collections.abc import Callable, Hashable, Iterator, MutableMapping
 from functools import partial
 from typing import Any, Final
+from zlib import crc32
 
 from penstock.runtime.key_groups import stable_hash
-from penstock.runtime.state.contents import EncodedEntries, dump, load, unpack
+from penstock.runtime.state.codec import encode_state
+from penstock.runtime.state.contents import EncodedEntries, load, unpack
 from penstock.runtime.state.entry_store import EntryStore, Found, Write
 
 ABSENT: Final = object()
@@ -22,6 +24,10 @@ ABSENT: Final = object()
 UNKNOWN: Final = object()
 
 hash_bytes = struct.Struct(">I").pack
+
+
+def _encoded(held: Any) -> bytes | None:
+    return None if held is ABSENT else encode_state(held)
 
 
 class LiveEntries:
@@ -149,7 +155,9 @@ class LiveKeys(MutableMapping[Any, Any]):
         return ABSENT if value is None else load(value)
 
     def _address(self, key: Any) -> bytes:
-        return self._prefix + hash_bytes(stable_hash(key))
+        # Most keys are texts: the detour over their type is as long as the way itself.
+        hashed = crc32(key.encode("utf-8", "surrogatepass")) if type(key) is str else stable_hash(key)
+        return self._prefix + hash_bytes(hashed)
 
     def recent_count(self) -> int:
         return len(self._recent)
@@ -170,16 +178,13 @@ class LiveKeys(MutableMapping[Any, Any]):
         keys = [key for key, held in objects.items() if key in changed or (is_direct and held is not ABSENT)]
         self.is_stored = self.is_stored or bool(keys)
         self._changed.difference_update(keys)
-        return [write for key in keys for write in self._written(key, objects[key])]
-
-    def _written(self, key: Any, held: Any) -> list[Write]:
-        return [Write(self._address(key), key, dump(key), None if held is ABSENT else dump(held))]
+        return [(self._address(key), key, encode_state(key), _encoded(objects[key])) for key in keys]
 
     def load_encoded(self, entries: bytes) -> None:
         """Take entries over as they are; they are in no map of live objects."""
         self._forget_live()
         names = [(load(name), name, value) for name, value in unpack(entries)]
-        self._count += self._store.write([Write(self._address(key), key, name, value) for key, name, value in names])
+        self._count += self._store.write([(self._address(key), key, name, value) for key, name, value in names])
         self.is_stored = True
 
     def _forget_live(self) -> None:
@@ -187,9 +192,9 @@ class LiveKeys(MutableMapping[Any, Any]):
         self._recent.clear()
         self._older.clear()
 
-    def scan(self) -> Iterator[list[Found]]:
-        """All entries of the store; what is live and not written is missing."""
-        return self._store.scan(self._prefix)
+    def packed(self) -> Iterator[bytes]:
+        """All entries of the store, some at a time; what is live and not written is missing."""
+        return self._store.scan_packed(self._prefix)
 
     def drop(self) -> None:
         """Nothing of the namespace is needed any more."""
@@ -240,7 +245,7 @@ class LiveKeys(MutableMapping[Any, Any]):
                 held = self.find(key)  # It was dropped since.
             if held is not ABSENT:
                 yield key, held
-        for found in self.scan() if self.is_stored else ():
+        for found in self._store.scan(self._prefix) if self.is_stored else ():
             version = self._store.version
             for key, value in self._stored_objects(found):
                 if key in seen:
@@ -252,8 +257,8 @@ class LiveKeys(MutableMapping[Any, Any]):
 
     def _stored_objects(self, found: list[Found]) -> Iterator[tuple[Any, Callable[[], Any]]]:
         """Keys, and what gives their objects as they were found."""
-        for entry in found:
-            yield load(entry.name), partial(load, entry.value)
+        for name, value in found:
+            yield load(name), partial(load, value)
 
 
 class DirectEntries(MutableMapping[Hashable, Any]):

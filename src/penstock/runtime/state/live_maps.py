@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 from penstock.runtime.key_groups import check_kind, stable_hash
-from penstock.runtime.state.contents import EncodedEntries, EncodedMapEntries, dump, load, unpack
+from penstock.runtime.state.codec import encode_state
+from penstock.runtime.state.contents import EncodedEntries, EncodedMapEntries, load, unpack
 from penstock.runtime.state.entry_store import SCAN_ENTRIES, Found, Write
 from penstock.runtime.state.live_entries import ABSENT, UNKNOWN, LiveEntries, LiveKeys, hash_bytes
 
@@ -102,7 +103,7 @@ class LiveMaps(LiveKeys):
     def stored_map(self, key: Any, limit: int = SCAN_ENTRIES) -> Iterator[list[tuple[Any, bytes]]]:
         """(key in the map, encoded value) of what the store holds of a map, in lists."""
         for found in self._store.scan(self._address(key), limit):
-            names = [(load(entry.name), entry.value) for entry in found]
+            names = [(load(name), value) for name, value in found]
             # Other keys with the same hash lie here, too.
             mine = [(map_key, value) for (owner, map_key), value in names if owner == key]
             if mine:
@@ -163,10 +164,10 @@ class LiveMaps(LiveKeys):
         names = [(load(name), name, value) for name, value in unpack(entries)]
         keys = {name[0] for name, _, _ in names}
         self._count += sum(1 for key in keys if self._loaded(key) is ABSENT)
-        self.write([Write(self.map_address(*name), name, encoded, value) for name, encoded, value in names])
+        self.write([(self.map_address(*name), name, encoded, value) for name, encoded, value in names])
 
     def _stored_objects(self, found: list[Found]) -> Iterator[tuple[Any, Callable[[], Any]]]:
-        for key in dict.fromkeys(load(entry.name)[0] for entry in found):
+        for key in dict.fromkeys(load(name)[0] for name, _ in found):
             yield key, partial(self.find, key)
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
@@ -315,8 +316,8 @@ class MapPage(MutableMapping[Any, Any]):
 
     def _written(self, map_key: Any) -> Write:
         name, held = (self._key, map_key), self._live[map_key]
-        value = None if held is ABSENT else dump(held)
-        return Write(self._maps.map_address(self._key, map_key), name, dump(name), value)
+        value = None if held is ABSENT else encode_state(held)
+        return self._maps.map_address(self._key, map_key), name, encode_state(name), value
 
     def give_up(self) -> list[Write]:
         """Keep nothing in memory."""
@@ -338,4 +339,4 @@ class MapPage(MutableMapping[Any, Any]):
 
     def _gone(self, map_key: Any) -> Write:
         name = (self._key, map_key)
-        return Write(self._maps.map_address(self._key, map_key), name, dump(name), None)
+        return self._maps.map_address(self._key, map_key), name, encode_state(name), None
