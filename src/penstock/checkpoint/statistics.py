@@ -60,6 +60,7 @@ class CheckpointStatsTracker:
         self._history: deque[CheckpointStats] = deque(maxlen=max(1, remembered))
         self._completed_durations: deque[int] = deque(maxlen=1000)
         self._completed_sizes: deque[int] = deque(maxlen=1000)
+        self._completed_writes: deque[int] = deque(maxlen=1000)
         self._counts = {"restored": 0, "total": 0, "in_progress": 0, "completed": 0, "failed": 0}
         self.latest_completed: CheckpointStats | None = None
         self.latest_failed: CheckpointStats | None = None
@@ -79,6 +80,7 @@ class CheckpointStatsTracker:
             self._counts["completed"] += 1
             self._completed_durations.append(stats.duration_ms)
             self._completed_sizes.append(stats.state_size)
+            self._completed_writes.append(stats.checkpointed_size)
             self.latest_completed = stats
             if stats.is_savepoint:
                 self.latest_savepoint = stats
@@ -115,4 +117,5 @@ class CheckpointStatsTracker:
             return {
                 "end_to_end_duration": list(self._completed_durations),
                 "state_size": list(self._completed_sizes),
+                "checkpointed_size": list(self._completed_writes),
             }

@@ -75,6 +75,8 @@ class JobExecutionError(PenstockError):
         self.message = message
         self.job_id = job_id
         self.job_name = job_name
+        self.host: str | None = None
+        """Where the task that failed was running, if a task did."""
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions pickle by their positional arguments only; these cross process borders with all they know.

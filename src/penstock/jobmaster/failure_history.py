@@ -35,6 +35,7 @@ class FailureHistory:
                 getattr(failure, "user_traceback", None) or "".join(traceback.format_exception(failure)),
                 getattr(failure, "operator", None),
                 getattr(failure, "subtask", None),
+                getattr(failure, "host", None),
             )
         )
 
@@ -61,5 +62,6 @@ def error_of(failure: TaskFailure, job_id: str, job_name: str) -> JobExecutionEr
         if failure.is_user_error
         else JobExecutionError(message, job_id, job_name)
     )
+    error.host = failure.host
     error.__cause__ = failure.exception()
     return error

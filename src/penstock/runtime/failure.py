@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import platform
 import traceback
 from dataclasses import dataclass
 from types import FrameType, TracebackType
@@ -35,6 +36,7 @@ class TaskFailure:
     user_traceback: str
     pickled_exception: bytes | None
     is_user_error: bool
+    host: str = ""
 
     def exception(self) -> BaseException | None:
         if self.pickled_exception is None:
@@ -70,6 +72,7 @@ def describe_failure(
         user_traceback=text,
         pickled_exception=_pickled(exc),
         is_user_error=is_user_error,
+        host=platform.node(),
     )
 
 
