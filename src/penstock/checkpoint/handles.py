@@ -42,6 +42,10 @@ class HandleBook:
         self._complete: dict[Subtask, tuple[StateHandle, ...]] = {}
         self._written: dict[Subtask, tuple[StateHandle, ...]] = {}
 
+    def recover(self, handles: dict[Subtask, tuple[StateHandle, ...]]) -> None:
+        """Begin with files of a checkpoint that the job itself has written to this folder."""
+        self._complete, self._written = dict(handles), dict(handles)
+
     def orders(self, region: Region) -> dict[Subtask, SubtaskOrder]:
         return {subtask: self._order(subtask) for subtask in self._subtasks if subtask[0] in region}
 

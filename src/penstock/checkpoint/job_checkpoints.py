@@ -50,8 +50,29 @@ class JobCheckpoints:
         self._committables: dict[Region, dict[str, bytes]] = {}
         # State that was restored lies in other folders: the job has no checkpoint of its own before all of it is saved.
         self._missing = set(pipelined_regions(job_graph)) if restored else set()
-        self._last_id = self.restored_id
+        self._last_id = max(self.restored_id, store.leadership.used_ids)
         self.latest: CheckpointMetadata | None = None
+        if restored is not None and store.leadership.checkpoint is not None:
+            store.recover(restored.found.metadata)
+            if restored.is_exact:
+                self._go_on_from(restored.found.metadata)
+
+    def _go_on_from(self, metadata: CheckpointMetadata) -> None:
+        """As after a failure in this process: what is there need not be saved again."""
+        self._book.recover(
+            {
+                (vertex.id, number): handles
+                for vertex in self.job_graph.vertices
+                for number, handles in enumerate(metadata.vertices[vertex.id].subtasks)
+            }
+        )
+        self._positions = dict(metadata.positions)
+        for region in pipelined_regions(self.job_graph):
+            operators = {node.operator_id for vertex in region for node in self.job_graph.vertices[vertex].nodes}
+            committables = metadata.committables.items()
+            self._committables[region] = {operator: each for operator, each in committables if operator in operators}
+        self._missing = set()
+        self.latest = metadata
 
     @property
     def is_whole(self) -> bool:

@@ -10,6 +10,8 @@ class JobLeadership:
     then to stop as it is: without a commit, and without removing a file.
     """
 
+    checkpoint: str | None = None
+    """The job's own checkpoint, from which it goes on after another process led; None if there is none."""
     used_ids = 0
     """Ids of checkpoints up to this one may have been used by those who led before."""
 
@@ -21,6 +23,9 @@ class JobLeadership:
 
         Before this has returned nothing of it is committed, and nothing older is removed.
         """
+
+    def retract(self) -> None:
+        """Confirming has failed, or nobody knows: make sure that the job goes on from the checkpoint before."""
 
     def check(self) -> None:
         """Raise if another leads. Ask after listing files and before removing any: a later leader's are not listed."""

@@ -13,6 +13,7 @@ from typing import Any
 from penstock.checkpoint.finding import OpenFolder, find_checkpoint
 from penstock.checkpoint.folders import Folder, LocalFolder, folder_at
 from penstock.checkpoint.job_checkpoints import JobCheckpoints
+from penstock.checkpoint.leadership import JobLeadership
 from penstock.checkpoint.metadata import CANONICAL
 from penstock.checkpoint.options import CheckpointOptions
 from penstock.checkpoint.restoring import FoundCheckpoint, RestoredJob, restore_job
@@ -21,7 +22,7 @@ from penstock.checkpoint.statistics import CheckpointStatsTracker, RestoredStats
 from penstock.checkpoint.store import CompletedCheckpointStore, remove_claimed
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
-from penstock.common.exceptions import CheckpointError, ConfigurationError
+from penstock.common.exceptions import CheckpointError, ConfigurationError, LeadershipLostError
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
@@ -54,8 +55,10 @@ class JobMaster:
         config: Configuration,
         executor: StageExecutor,
         open_folder: OpenFolder = folder_at,
+        leadership: JobLeadership | None = None,
     ) -> None:
         self.job_id = job_id
+        self._leadership = leadership or JobLeadership()
         self._open_folder = open_folder
         self.config = config
         self._executor = executor
@@ -80,7 +83,11 @@ class JobMaster:
         self._pool: SlotPool | None = None
         self._is_failing = False
         self._was_cancelled = False
-        self._claimed = None if self.restored is None else self.restored.found
+        self._is_suspended = False
+        self._is_settled = False
+        self._claimed: FoundCheckpoint | None = None
+        if self.restored is not None and self.options.claims and self._leadership.checkpoint is None:
+            self._claimed = self.restored.found
 
     def _checkpoint_options(self, job_graph: JobGraph) -> CheckpointOptions:
         options = CheckpointOptions.of(self.config)
@@ -92,9 +99,10 @@ class JobMaster:
         return options.with_interval(None if job_graph.is_batch else interval_ms)
 
     def _find_state(self, job_graph: JobGraph) -> RestoredJob | None:
-        if self.options.restore_path is None:
+        path = self._leadership.checkpoint or self.options.restore_path
+        if path is None:
             return None
-        found = find_checkpoint(self.options.restore_path, self._open_folder)
+        found = find_checkpoint(path, self._open_folder)
         return restore_job(job_graph, found, self.options.allows_non_restored)
 
     # --- what others ask -------------------------------------------------------------------------------------------
@@ -147,9 +155,14 @@ class JobMaster:
         return str(self.job_id)
 
     @property
+    def is_suspended(self) -> bool:
+        """True if another process leads: nothing of the job's end is decided here."""
+        return self._is_suspended
+
+    @property
     def is_cancelled(self) -> bool:
-        """True if nothing of the job shall go on: somebody cancelled it, or a part of it has failed for good."""
-        return self._was_cancelled or self._is_failing
+        """True if nothing of the job shall go on here: it was cancelled or suspended, or has failed for good."""
+        return self._was_cancelled or self._is_failing or self._is_suspended
 
     def cancel(self) -> None:
         with self._changed:
@@ -157,6 +170,19 @@ class JobMaster:
                 return
             self._was_cancelled = True
             self._times.enter(JobStatus.CANCELLING)
+        self._stop_running()
+
+    def suspend(self, reason: LeadershipLostError) -> None:
+        """Stop as it is, without a commit and without removing anything: the next leader goes on with the job."""
+        with self._changed:
+            if self.is_suspended or self.status.is_globally_terminal_state():
+                return
+            self._is_suspended = True
+        _log.warning("job '%s' (%s) is suspended: %s", self.name, self.job_id, reason)
+        self._stop_running()
+
+    def _stop_running(self) -> None:
+        with self._changed:
             self._changed.notify_all()
             runners = list(self._runners)
         self._executor.cancel()
@@ -239,7 +265,7 @@ class JobMaster:
         )
 
     def _run_in(self, folder: Path) -> None:
-        store = CompletedCheckpointStore(self._checkpoint_folder(folder), self.options.retained)
+        store = CompletedCheckpointStore(self._checkpoint_folder(folder), self.options.retained, self._leadership)
         tracks_changes = self.options.interval_ms is not None
         self._checkpoints = JobCheckpoints(
             self.id_text, self.job_graph, store, self.checkpoints, tracks_changes, self.restored
@@ -251,19 +277,39 @@ class JobMaster:
             )
         self._savepoints = SavepointWriter(store, self._executor.run_copies)
         status = JobStatus.FAILED
+        self._goes_on()
         try:
             with self._slots():
                 self._run_regions(folder)
             status = JobStatus.CANCELED if self.is_cancelled else JobStatus.FINISHED
         finally:
             self._savepoints.wait()
-            if not self.options.keeps_after(status.name):
-                store.remove_all()
+            status = self._end(store, status)
         with self._changed:
             if self.is_cancelled:
                 self.execution_graph.cancel_all(wall_clock_ms())
             self._times.enter(status)
         self.output.end()
+
+    def _end(self, store: CompletedCheckpointStore, status: JobStatus) -> JobStatus:
+        """Let nobody else go on with the job; only then its checkpoints may go."""
+        is_kept = self.options.keeps_after(status.name)
+        self._settle(status, None if is_kept else store.folder.uri)
+        if self._is_suspended:
+            return JobStatus.SUSPENDED
+        if not is_kept:
+            store.remove_all()
+        return status
+
+    def _settle(self, status: JobStatus, unwanted: str | None = None) -> None:
+        """The job is over for good, unless another process leads."""
+        if self._is_settled or self._is_suspended:
+            return
+        try:
+            self._leadership.end(status.name, unwanted)
+        except LeadershipLostError as lost:
+            self.suspend(lost)
+        self._is_settled = True
 
     def _slots(self) -> AbstractContextManager[None]:
         """All slots that the job needs, before anything of it starts."""
@@ -299,7 +345,8 @@ class JobMaster:
         return self._open_folder(self.options.directory).within(self.id_text)
 
     def _fail(self, failure: BaseException) -> None:
-        self._times.enter(JobStatus.FAILED)
+        self._settle(JobStatus.FAILED)  # Also if it failed before it had begun.
+        self._times.enter(JobStatus.SUSPENDED if self._is_suspended else JobStatus.FAILED)
         self.execution_graph.transition_all(ExecutionState.FAILED, now_ms=wall_clock_ms())
         self._failures.add(failure, wall_clock_ms())
         self.output.end(failure)
@@ -346,15 +393,19 @@ class JobMaster:
                     runner.go_back()
         with self._changed:
             self._changed.wait_for(lambda: self.is_cancelled, timeout=delay_ms / 1000)
+        self._goes_on()
+
+    def _goes_on(self) -> None:
+        """As in Flink a job is RUNNING as soon as it is scheduled, whatever its tasks do."""
+        with self._changed:
+            if not self.is_cancelled:
+                self._times.enter(JobStatus.RUNNING)
 
     def acknowledged(self, ack: TaskAck) -> None:
         execution = self.execution_graph.job_vertices[ack.vertex].subtasks[ack.subtask].current
         add_report(execution.facts, ack)
         if execution.state is ExecutionState.INITIALIZING:
             execution.transition_to(ExecutionState.RUNNING, ack.started_ms)
-            with self._changed:
-                if not self.is_cancelled:
-                    self._times.enter(JobStatus.RUNNING)
         if ack.outcome.is_finished and execution.state is ExecutionState.RUNNING:
             execution.transition_to(ExecutionState.FINISHED, ack.ended_ms)
         for operator_id, reports in ack.outcome.metrics.items():
@@ -362,7 +413,7 @@ class JobMaster:
 
     def checkpoint_completed(self, region: Region, requests: list[Request]) -> None:
         metadata = self._checkpoints.latest
-        if metadata is not None and self.options.claims and self._claimed is not None:
+        if metadata is not None and self._claimed is not None:
             claimed, self._claimed = self._claimed, None
             remove_claimed(claimed)
         for request in requests:

@@ -43,9 +43,11 @@ class LocalJobClient(JobClient):
 
     def _run_master(self) -> JobExecutionResult:
         result = self.master.run()
+        job_id, name = str(self.master.job_id), self.master.job_graph.job_name
         if self.master.status is JobStatus.CANCELED:
-            job_id, name = str(self.master.job_id), self.master.job_graph.job_name
             raise JobExecutionError(f"job '{name}' ({job_id}) was cancelled", job_id, name)
+        if self.master.status is JobStatus.SUSPENDED:
+            raise JobExecutionError(f"job '{name}' ({job_id}) was suspended: another job manager leads", job_id, name)
         return result
 
     def get_job_id(self) -> JobID:

@@ -16,7 +16,7 @@ from penstock.checkpoint.restoring import RestoredJob
 from penstock.checkpoint.store import TASK_OWNED
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
-from penstock.common.exceptions import JobExecutionError
+from penstock.common.exceptions import JobExecutionError, LeadershipLostError
 from penstock.graph.descriptions import SourceDescription
 from penstock.graph.execution_graph import ExecutionGraph, ExecutionState, ExecutionVertex
 from penstock.graph.job_graph import JobGraph, JobVertex
@@ -58,6 +58,9 @@ class Job(Protocol):
 
     @property
     def is_cancelled(self) -> bool: ...
+
+    def suspend(self, reason: LeadershipLostError) -> None:
+        """Another process leads: nothing of the job may go on here."""
 
     def wait_before_restart(self, failure: Exception, region: Region) -> None:
         """Decide about a failure: wait until the region may start again; raises if the job is to fail."""
@@ -205,6 +208,9 @@ class RegionRunner:
                 if self._run_attempt():
                     return
             except EpochCancelledError:
+                return
+            except LeadershipLostError as lost:
+                self._job.suspend(lost)
                 return
             except Exception as failure:  # The restart strategy decides about every failure alike
                 if self._job.is_cancelled:

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from penstock.checkpoint.leadership import JobLeadership
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError
@@ -52,12 +53,17 @@ def start_job(
 
 
 def prepare_job(
-    job_graph: JobGraph, config: Configuration, dependencies: JobDependencies, spark: Any = None
+    job_graph: JobGraph,
+    config: Configuration,
+    dependencies: JobDependencies,
+    spark: Any = None,
+    job_id: JobID | None = None,
+    leadership: JobLeadership | None = None,
 ) -> LocalJobClient:
     """A job that is ready to be started."""
-    job_id = JobID.generate()
+    job_id = job_id or JobID.generate()
     executor = build_executor(job_id, job_graph, config, dependencies.with_settings(config), spark)
-    master = JobMaster(job_id, job_graph, Configuration(config), executor)
+    master = JobMaster(job_id, job_graph, Configuration(config), executor, leadership=leadership)
     for vertex in job_graph.vertices:
         for node in vertex.nodes:
             if isinstance(node.operator, CollectSinkDescription):

@@ -47,12 +47,10 @@ class FencedJob(JobLeadership):
         self._record = record
         self._pause = pause
         self._lock = threading.Lock()
+        self.checkpoint = record.path
         self.used_ids = record.last_id
-
-    @property
-    def checkpoint(self) -> str | None:
-        """What the job goes on from."""
-        return self._record.path
+        self.has_ended = False
+        """True if the job is over for good, for everybody."""
 
     def take(self) -> None:
         """Make the job this leader's: records of former leaders do not count any more."""
@@ -66,6 +64,9 @@ class FencedJob(JobLeadership):
         last_id = max(self._record.last_id, checkpoint_id + _IDS_AT_ONCE)
         self._write(checkpoint_id=checkpoint_id, path=path, last_id=last_id)
 
+    def retract(self) -> None:
+        self._write()
+
     def check(self) -> None:
         self._fence.check()
 
@@ -73,7 +74,11 @@ class FencedJob(JobLeadership):
         """Does not give up while the storage is out of reach: the job would run again at the next leader."""
         while True:
             try:
-                return self._write(ended=status, unwanted=unwanted)
+                # A leader that slept too long often fails for that: if nobody has gone on yet, it is not to be the end.
+                self._fence.check()
+                self._write(ended=status, unwanted=unwanted)
+                self.has_ended = True
+                return
             except OSError as error:
                 _log.warning("that a job is %s cannot be written down, trying again: %s", status, error)
                 self._pause(_PAUSE_S)
@@ -86,8 +91,8 @@ class FencedJob(JobLeadership):
         with self._lock:
             record = replace(self._record, **changes)  # type: ignore[arg-type]
             self._folder.write(record_name(self._fence.token), json.dumps(asdict(record)).encode())
-            self._record = record
             self._fence.check()
+            self._record = record  # Only now it holds; before, it may be what a later leader reads, or not.
 
 
 def record_name(token: int) -> str:

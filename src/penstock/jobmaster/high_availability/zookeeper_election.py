@@ -35,7 +35,8 @@ class ZooKeeperElection:
         self._node = node
         self._connection_s = connection_ms / 1000
         kazoo = optional_package("kazoo.client", "zookeeper", user)
-        self._client = kazoo.KazooClient(hosts=quorum, timeout=session_ms / 1000)
+        retry = {"max_tries": -1, "delay": 0.1, "max_delay": _LOOK_EVERY_S}
+        self._client = kazoo.KazooClient(hosts=quorum, timeout=session_ms / 1000, connection_retry=retry)
         self._name = f"contender-{uuid.uuid4()}-"
         self._address = ""
         self._lock = threading.Lock()
