@@ -144,7 +144,8 @@ class FunctionReceiver:
         if saved is not None:
             self._context.operator_state.restore(saved)
         self._emitter = _SpoolingContext(spool)
-        self._thread = threading.Thread(target=self._run, name=f"source '{setup.name}' {subtask + 1}", daemon=True)
+        name = f"source function '{setup.name}' {subtask + 1}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.is_open = False
         self._is_stopped = False
         self.has_ended = False

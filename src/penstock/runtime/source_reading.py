@@ -115,6 +115,8 @@ class _ReaderOutput(ReaderOutput):
         self.released.append(split_id)
 
     def add(self, split_id: str, records: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        if not records:
+            return
         if not self._runs or self._runs[-1].split_id != split_id:
             self._runs.append(_Run(split_id))
         self._runs[-1].add(records, timestamps)

@@ -296,7 +296,7 @@ def test_function_that_ignores_cancel_ends_with_its_next_element():
     job.wait_for_work()
     job.close()
     assert "returned" not in shared.calls
-    assert not any(thread.name.startswith("source 'Source: the source'") for thread in threading.enumerate())
+    assert not any(thread.name.startswith("source function") for thread in threading.enumerate())
 
 
 class FailsWhenCancelled(Endless):

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
-import codecs
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
 
 from penstock.common.time import Duration
-from penstock.datastream.connectors.base import Source
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.connectors.bad_records import BadRecord, BadRecordHandler, BadRecords
+from penstock.datastream.connectors.file_formats import (
+    BulkFormat,
+    FileBatch,
+    FileFormat,
+    FileToRead,
+    StreamFormat,
+    TextLineFormat,
+    is_packed,
+)
+from penstock.datastream.connectors.input_files import FoundFile, find_files, open_file
+from penstock.datastream.connectors.source_v2 import (
+    Boundedness,
+    ReaderOutput,
+    Source,
+    SourceReader,
+    SourceReaderContext,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
+from penstock.datastream.connectors.split_dealing import DealtSplits, SplitsEnumerator
+from penstock.datastream.connectors.split_reading import OffsetSplit, ReadBatch, SplitsReader
+
+__all__ = [
+    "BulkFormat",
+    "FileEnumeratorProvider",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplitAssignerProvider",
+    "StreamFormat",
+    "TextLineFormat",
+]
+
+PART_BYTES = 64 * 1024 * 1024
+"""Large files are read in parts of this size, where their format allows it."""
 
 
 @dataclass(frozen=True)
@@ -39,34 +75,6 @@ class FileSplitAssignerProvider:
         return FileSplitAssignerProvider("locality-aware")
 
 
-class StreamFormat:
-    """A format that is read record by record."""
-
-    @staticmethod
-    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
-        """Each line is an element, without its line break."""
-        return TextLineFormat(charset_name)
-
-
-@dataclass(frozen=True)
-class TextLineFormat(StreamFormat):
-    """Lines of text; made by `StreamFormat.text_line_format()`."""
-
-    charset_name: str = "UTF-8"
-
-    def __post_init__(self) -> None:
-        try:
-            codecs.lookup(self.charset_name)
-        except LookupError:
-            raise ValueError(
-                f"text_line_format: unknown character set {self.charset_name!r}; use a name such as 'UTF-8'"
-            ) from None
-
-
-class BulkFormat:
-    """A format that is read batch by batch, such as Parquet."""
-
-
 class FileSourceBuilder:
     """Collects what files to read. Reads the files there are and ends, unless told to look for new ones."""
 
@@ -76,6 +84,7 @@ class FileSourceBuilder:
         self._discovery_interval_ms: int | None = None
         self._file_enumerator = FileEnumeratorProvider.default_splittable_file_enumerator()
         self._split_assigner = FileSplitAssignerProvider.locality_aware_split_assigner()
+        self._bad_records = BadRecords.fail()
 
     def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
         """Look for new files every `discovery_interval` and never end."""
@@ -97,24 +106,46 @@ class FileSourceBuilder:
         self._split_assigner = split_assigner
         return self
 
+    def set_bad_records(self, bad_records: BadRecords) -> FileSourceBuilder:
+        """What to do with records that the format cannot read; they fail the job, unless set."""
+        self._bad_records = bad_records
+        return self
+
     def build(self) -> FileSource:
         return FileSource(
-            self._format, self._paths, self._discovery_interval_ms, self._file_enumerator, self._split_assigner
+            self._format,
+            self._paths,
+            self._discovery_interval_ms,
+            self._file_enumerator,
+            self._split_assigner,
+            self._bad_records,
         )
 
 
 @dataclass(frozen=True)
-class FileSource(Source):
+class FilePart:
+    """What a split of a FileSource is: a file, or the part of it between two places."""
+
+    root: str
+    path: str
+    start: int = 0
+    end: int | None = None
+
+
+@dataclass(frozen=True)
+class FileSource(Source[Any, OffsetSplit, DealtSplits]):
     """Elements from files; made by `FileSource.for_record_stream_format(...)` or `for_bulk_file_format(...)`.
 
-    Paths are files or folders; folders are read with everything in them, except names that begin with `.` or `_`.
+    Paths are files or folders, local or URIs that pyarrow knows; folders are read with everything in them, except names
+    that begin with `.` or `_`. A file that was found is read once: what is added to it later is not seen.
     """
 
-    format: StreamFormat | BulkFormat
+    format: FileFormat
     paths: tuple[str, ...]
     discovery_interval_ms: int | None
     file_enumerator: FileEnumeratorProvider
     split_assigner: FileSplitAssignerProvider
+    bad_records: BadRecords = field(default_factory=BadRecords.fail)
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
@@ -126,9 +157,59 @@ class FileSource(Source):
         _check("for_bulk_file_format", bulk_format, BulkFormat, paths)
         return FileSourceBuilder(bulk_format, paths)
 
-    @property
-    def is_bounded(self) -> bool:
-        return self.discovery_interval_ms is None
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED if self.discovery_interval_ms is None else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def get_produced_type(self) -> TypeInformation | None:
+        return self.format.get_produced_type()
+
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[OffsetSplit]
+    ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
+        return self._enumerator(context, None)
+
+    def restore_enumerator(
+        self, context: SplitEnumeratorContext[OffsetSplit], checkpoint: DealtSplits
+    ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
+        return self._enumerator(context, checkpoint)
+
+    def _enumerator(
+        self, context: SplitEnumeratorContext[OffsetSplit], former: DealtSplits | None
+    ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
+        return SplitsEnumerator(context, self._find, self.discovery_interval_ms, former=former, known_by=_path_of)
+
+    def _find(self) -> list[OffsetSplit]:
+        parts = [part for file in find_files(self.paths) for part in self._parts_of(file)]
+        return [OffsetSplit(f"{part.path}:{part.start}", part) for part in parts]
+
+    def _parts_of(self, file: FoundFile) -> Iterator[FilePart]:
+        allows_parts = self.file_enumerator.is_splittable and self.format.can_start_anywhere
+        step = PART_BYTES if allows_parts and not is_packed(file.path) else file.size + 1
+        starts = range(0, max(file.size, 1), step)
+        for start in starts:
+            # The last part ends with the file, also if that has grown when it is read.
+            yield FilePart(file.root, file.path, start, None if start == starts[-1] else start + step)
+
+    def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, OffsetSplit]:
+        handler = BadRecordHandler(self.bad_records, context)
+        return SplitsReader(context, partial(self._read, handler), is_bounded=True)
+
+    def _read(self, handler: BadRecordHandler, split: OffsetSplit, output: ReaderOutput) -> Iterator[ReadBatch]:
+        part: FilePart = split.content
+        file = FileToRead(part.path, partial(open_file, part.root, part.path), part.start, part.end)
+        for batch in self.format.read_file(file, split.offset):
+            _take_bad(batch, part, handler, output)
+            yield ReadBatch(batch.records, batch.offset)
+
+
+def _take_bad(batch: FileBatch, part: FilePart, handler: BadRecordHandler, output: ReaderOutput) -> None:
+    for raw, error in batch.bad:
+        handler.take(BadRecord(raw, error, f"file {part.path}, before offset {batch.offset}"), output)
+
+
+def _path_of(split: OffsetSplit) -> str:
+    """Files are known by their path: one that grows does not become another."""
+    return str(split.content.path)
 
 
 def _check(method: str, file_format: object, kind: type, paths: tuple[str, ...]) -> None:

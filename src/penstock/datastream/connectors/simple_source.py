@@ -18,7 +18,7 @@ from penstock.datastream.connectors.source_v2 import (
     SplitEnumeratorContext,
 )
 from penstock.datastream.connectors.split_dealing import DealtSplits, SplitsEnumerator
-from penstock.datastream.connectors.split_reading import OffsetSplit, ReadBatch, SplitsReader
+from penstock.datastream.connectors.split_reading import NOTHING_NOW, OffsetSplit, ReadBatch, SplitsReader
 
 __all__ = ["SimpleSource"]
 
@@ -112,7 +112,7 @@ class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
                 yield ReadBatch(records, offset, timestamps)
                 records, timestamps = [], []
             if item is None:
-                yield ReadBatch([])
+                yield NOTHING_NOW
         if records:
             yield ReadBatch(records, offset, timestamps)
 

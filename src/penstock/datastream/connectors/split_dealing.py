@@ -16,7 +16,7 @@ class DealtSplits:
 
     unassigned: tuple[OffsetSplit, ...] = ()
     known: frozenset[str] = frozenset()
-    """The names of all splits that were ever found; kept only if they are looked for again."""
+    """By what all splits are known that were ever found; kept only if they are looked for again."""
     has_looked: bool = False
 
 
@@ -34,12 +34,14 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
         period_ms: int | None = None,
         deals_at_once: bool = False,
         former: DealtSplits | None = None,
+        known_by: Callable[[OffsetSplit], str] = OffsetSplit.split_id,
     ) -> None:
         former = former or DealtSplits()
         self._context = context
         self._find = find
         self._period_ms = period_ms
         self._deals_at_once = deals_at_once
+        self._known_by = known_by
         self._unassigned = list(former.unassigned)
         self._known = set(former.known)
         self._has_looked = former.has_looked
@@ -56,9 +58,9 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
     def _found(self, splits: Any, error: BaseException | None) -> None:
         if error is not None:
             raise error
-        new = [split for split in splits if split.name not in self._known]
+        new = [split for split in splits if self._known_by(split) not in self._known]
         if self._period_ms is not None or self._deals_at_once:
-            self._known.update(split.name for split in new)
+            self._known.update(map(self._known_by, new))
         self._has_looked = True
         self._unassigned.extend(new)
         self._deal()

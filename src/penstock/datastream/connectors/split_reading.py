@@ -32,11 +32,15 @@ class OffsetSplit(SourceSplit):
 
 @dataclass(frozen=True)
 class ReadBatch:
-    """Records of one split, and the offset behind them. Without records: nothing for now."""
+    """Records of one split, and the offset behind them."""
 
     records: list[Any]
-    offset: Any = None
+    offset: Any
     timestamps: list[int | None] | None = None
+
+
+NOTHING_NOW = ReadBatch([], None)
+"""Stands for a pause: the split has no end yet, and nothing at hand."""
 
 
 ReadSplit = Callable[[OffsetSplit, ReaderOutput], Iterator[ReadBatch]]
@@ -100,10 +104,10 @@ class SplitsReader(SourceReader[Any, OffsetSplit]):
         batch = next(current.batches, None)
         if batch is None:
             self._end(current, output)
-        elif batch.records:
-            self._emit(current, batch, output)
+        elif batch is NOTHING_NOW:
+            self._turn()
         else:
-            self._rest(current, batch)
+            self._emit(current, batch, output)
         return self._status()
 
     def _emit(self, current: _OpenSplit, batch: ReadBatch, output: ReaderOutput) -> None:
@@ -122,11 +126,6 @@ class SplitsReader(SourceReader[Any, OffsetSplit]):
         output.release_output_for_split(current.split.name)
         # Whoever is through with one in an epoch may be so with two in the next: small splits come by the dozen.
         self._ask(2)
-
-    def _rest(self, current: _OpenSplit, batch: ReadBatch) -> None:
-        if batch.offset is not None:
-            current.split = replace(current.split, offset=batch.offset)
-        self._turn()
 
     def _turn(self) -> None:
         self._resting += 1

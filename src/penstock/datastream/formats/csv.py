@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, RowDataBulkWriterFactory
-from penstock.datastream.connectors.file_source import StreamFormat
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.connectors.file_formats import FileBatch, FileToRead, StreamFormat
+from penstock.datastream.formats.csv_files import CsvFile, column_dialect
 from penstock.datastream.formats.csv_rows import CsvRowDeserializationSchema, CsvRowSerializationSchema
-from penstock.datastream.formats.csv_schema import CsvColumn, CsvSchema, CsvSchemaBuilder
-from penstock.datastream.formats.csv_values import CsvDialect, csv_writer
+from penstock.datastream.formats.csv_schema import CsvSchema, CsvSchemaBuilder
+from penstock.datastream.formats.csv_values import csv_writer
 
 __all__ = [
     "CsvBulkWriters",
@@ -31,12 +34,19 @@ class CsvReaderFormat(StreamFormat):
     def for_schema(schema: CsvSchema) -> CsvReaderFormat:
         return CsvReaderFormat(_checked("CsvReaderFormat", schema))
 
+    def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:
+        with file.open() as stream:
+            yield from CsvFile(self.schema, stream).batches(offset)
+
+    def get_produced_type(self) -> TypeInformation:
+        return self.schema.row_type
+
 
 class CsvRowWriter(BulkWriter):
     """Writes the rows of one CSV file, after a header if the schema has one."""
 
     def __init__(self, stream: BinaryIO, schema: CsvSchema) -> None:
-        dialects = [_dialect(schema, column) for column in schema.columns]
+        dialects = [column_dialect(schema, column) for column in schema.columns]
         self._stream = stream
         self._schema = schema
         self._writers = [csv_writer(c.type_info, each) for c, each in zip(schema.columns, dialects, strict=True)]
@@ -72,16 +82,6 @@ class CsvBulkWriters:
     @staticmethod
     def for_schema(schema: CsvSchema) -> BulkWriterFactory:
         return CsvWriterFactory(_checked("CsvBulkWriters", schema))
-
-
-def _dialect(schema: CsvSchema, column: CsvColumn) -> CsvDialect:
-    return CsvDialect(
-        field_delimiter=schema.column_separator,
-        array_element_delimiter=column.array_separator or schema.array_element_separator or ";",
-        quote_character=schema.quote_char,
-        escape_character=schema.escape_char,
-        null_literal=schema.null_value,
-    )
 
 
 def _checked(where: str, schema: CsvSchema) -> CsvSchema:

@@ -117,7 +117,7 @@ class CsvSchemaBuilder:
         return self._with(escape_char=_single("escape char", char))
 
     def set_line_separator(self, separator: str) -> CsvSchemaBuilder:
-        r"""What ends a line when writing; reading takes `\n`, `\r` and `\r\n`."""
+        r"""What ends a line when writing; reading takes `\n` and `\r\n`."""
         return self._with(line_separator=separator)
 
     def set_null_value(self, null_value: str) -> CsvSchemaBuilder:

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from penstock.common.configuration import Configuration
 from penstock.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
-from penstock.common.typeinfo import RowTypeInfo
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation
+from penstock.datastream.connectors.file_formats import BulkFormat, FileBatch, FileToRead
+from penstock.datastream.formats.arrow_reading import ArrowRowReader, orc_batches
 from penstock.datastream.formats.arrow_rows import ArrowRowWriter, arrow_schema
 from penstock.datastream.formats.row_types import check_row_type
 
-__all__ = ["OrcBulkWriters"]
+__all__ = ["OrcBulkWriters", "OrcColumnarRowInputFormat"]
+
+
+class OrcColumnarRowInputFormat(BulkFormat):
+    """Reads ORC files as rows, only the columns that the row type names.
+
+    :param batch_size: Rows read at a time.
+    :param is_case_sensitive: Whether column names must match exactly.
+    """
+
+    def __init__(self, row_type: RowTypeInfo, batch_size: int = 2048, is_case_sensitive: bool = True) -> None:
+        if batch_size <= 0:
+            raise ValueError(f"OrcColumnarRowInputFormat: batch_size must be positive, got {batch_size}")
+        self.row_type = check_row_type("OrcColumnarRowInputFormat", row_type)
+        self.batch_size = batch_size
+        self.is_case_sensitive = is_case_sensitive
+
+    def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:
+        reader = ArrowRowReader(self.row_type, is_case_sensitive=self.is_case_sensitive)
+        with file.open_raw() as stream:
+            yield from orc_batches(stream, offset or 0, self.batch_size, reader.columns_in, reader.rows)
+
+    def get_produced_type(self) -> TypeInformation:
+        return self.row_type
 
 
 class OrcRowWriter(ArrowRowWriter):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from penstock.common.configuration import Configuration
 from penstock.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
-from penstock.common.typeinfo import RowTypeInfo
-from penstock.datastream.connectors.file_source import BulkFormat, StreamFormat
-from penstock.datastream.formats.arrow_rows import ArrowRowWriter, arrow_schema
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation
+from penstock.datastream.connectors.file_formats import BulkFormat, FileBatch, FileToRead, StreamFormat
+from penstock.datastream.formats.arrow_reading import ArrowRowReader, parquet_batches
+from penstock.datastream.formats.arrow_rows import ROWS_AT_ONCE, ArrowRowWriter, arrow_schema
 from penstock.datastream.formats.avro import AvroSchema
 from penstock.datastream.formats.row_types import check_row_type
 
@@ -18,9 +20,21 @@ __all__ = ["AvroParquetReaders", "AvroParquetWriters", "ParquetBulkWriters", "Pa
 
 @dataclass(frozen=True)
 class AvroParquetFormat(StreamFormat):
-    """Reads Parquet files as the dicts of an Avro schema."""
+    """Reads Parquet files as the dicts of an Avro schema: its fields, as Arrow has them. Missing columns are None."""
 
     schema: AvroSchema
+
+    def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:
+        names = [field["name"] for field in self.schema.to_object()["fields"]]
+
+        def columns_in(file_columns: list[str]) -> list[str | None]:
+            return [name if name in file_columns else None for name in names]
+
+        def dicts(batch: Any, columns: list[str | None]) -> list[Any]:
+            return [{name: row.get(name) for name in names} for row in batch.to_pylist()]
+
+        with file.open_raw() as stream:
+            yield from parquet_batches(stream, offset or 0, ROWS_AT_ONCE, columns_in, dicts)
 
 
 class AvroParquetReaders:
@@ -69,6 +83,14 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         self.batch_size = batch_size
         self.is_utc_timestamp = is_utc_timestamp
         self.is_case_sensitive = is_case_sensitive
+
+    def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:
+        reader = ArrowRowReader(self.row_type, self.is_utc_timestamp, self.is_case_sensitive)
+        with file.open_raw() as stream:
+            yield from parquet_batches(stream, offset or 0, self.batch_size, reader.columns_in, reader.rows)
+
+    def get_produced_type(self) -> TypeInformation:
+        return self.row_type
 
 
 class ParquetRowWriter(ArrowRowWriter):
