@@ -85,6 +85,28 @@ def test_file_restored_open_is_finished_by_time_too(tmp_path):
     assert contents(tmp_path) == [b"0\n"]
 
 
+def test_former_process_that_still_writes_does_no_harm_to_what_was_restored(tmp_path):
+    job = SinkJob(rows(tmp_path).build(), tmp_path).write(2).checkpoint()
+    [before] = hidden_files(tmp_path)
+    with (tmp_path / before).open("ab") as former:
+        job.fail()
+        former.write(b"more\n")
+    job.write(1).end()
+    assert contents(tmp_path) == [b"0\n1\n2\n"]
+
+
+def test_file_that_was_gone_on_with_is_there_until_the_next_checkpoint_is_complete(tmp_path):
+    job = SinkJob(rows(tmp_path).build(), tmp_path).write(2).checkpoint()
+    [before] = hidden_files(tmp_path)
+    job.fail().fail()
+    assert before in hidden_files(tmp_path)
+    job.checkpoint()
+    [after] = hidden_files(tmp_path)
+    assert before != after
+    job.end()
+    assert contents(tmp_path) == [b"0\n1\n"] and hidden_files(tmp_path) == []
+
+
 def test_every_checkpoint_finishes_files_if_told_so(tmp_path):
     sink = rows(tmp_path).with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build()
     SinkJob(sink, tmp_path).write(2).checkpoint().write(1).checkpoint().checkpoint().close()

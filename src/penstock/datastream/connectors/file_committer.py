@@ -4,39 +4,56 @@ from __future__ import annotations
 
 import posixpath
 
-from penstock.datastream.connectors.part_files import PartFile, part_files_at
+from penstock.datastream.connectors.part_files import (
+    FileCommittable,
+    InProgressFileToCleanup,
+    PartFile,
+    part_files_at,
+)
 from penstock.datastream.connectors.sink_v2 import CommitRequest, Committer
 
 
-class FileCommitter(Committer[PartFile]):
-    """Gives part files their final names. A file that has it already is left alone."""
+class FileCommitter(Committer[FileCommittable]):
+    """Gives part files their final names, and removes what is not needed. What was done already is left alone."""
 
     def __init__(self, base_path: str) -> None:
         self._files, _ = part_files_at(base_path)
         self._shown: set[str] = set()
         """What the last call showed: after a restart it comes again, and somebody may have fetched it by then."""
 
-    def commit(self, requests: list[CommitRequest[PartFile]]) -> None:
-        folders = {posixpath.dirname(path) for request in requests if (path := self._show(request)) is not None}
+    def commit(self, requests: list[CommitRequest[FileCommittable]]) -> None:
+        folders = set()
+        parts = set()
+        for request in requests:
+            part = request.get_committable()
+            if isinstance(part, InProgressFileToCleanup):
+                self._remove(part)
+                continue
+            parts.add(part.path)
+            if self._show(part, request):
+                folders.add(posixpath.dirname(part.path))
         for folder in folders:
             self._files.sync_folder(folder)
-        self._shown = {request.get_committable().path for request in requests}
+        self._shown = parts
 
-    def _show(self, request: CommitRequest[PartFile]) -> str | None:
-        """The new name; None if nothing was renamed."""
-        part = request.get_committable()
+    def _remove(self, file: InProgressFileToCleanup) -> None:
+        if self._files.size_of(file.hidden_path) is not None:
+            self._files.delete(file.hidden_path)
+
+    def _show(self, part: PartFile, request: CommitRequest[FileCommittable]) -> bool:
+        """True if the file was renamed."""
         size = self._files.size_of(part.hidden_path)
         if size is None:
             if self._files.size_of(part.path) is None and part.path not in self._shown:
                 request.signal_failed_with_unknown_reason(_lost(part))
             else:
                 request.signal_already_committed()
-            return None
+            return False
         if size != part.length:
             request.signal_failed_with_unknown_reason(_changed(part, size))
-            return None
+            return False
         self._files.rename(part.hidden_path, part.path)
-        return part.path
+        return True
 
 
 def _lost(part: PartFile) -> FileNotFoundError:

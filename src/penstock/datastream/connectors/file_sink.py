@@ -21,7 +21,7 @@ from penstock.datastream.connectors.file_parts import (
     RollingPolicy,
 )
 from penstock.datastream.connectors.file_writer import BucketState, FileWriter
-from penstock.datastream.connectors.part_files import PartFile, absolute_path
+from penstock.datastream.connectors.part_files import FileCommittable, absolute_path
 from penstock.datastream.connectors.sink_v2 import (
     CommitterInitContext,
     SupportsCommitter,
@@ -144,7 +144,7 @@ class FileBulkSinkBuilder(FileSinkBuilder):
 
 
 @dataclass(frozen=True)
-class FileSink(Sink, SupportsWriterState[BucketState], SupportsCommitter[PartFile], SupportsPreprocessing):
+class FileSink(Sink, SupportsWriterState[BucketState], SupportsCommitter[FileCommittable], SupportsPreprocessing):
     """Writes elements to files exactly once: a file shows up when its checkpoint is complete.
 
     Files are in folders, the *buckets*, below `base_path`: a local path, which the driver and all executors must reach,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import uuid
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -10,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.serialization import BulkWriter, Encoder
 from penstock.datastream.connectors.file_parts import BucketAssignerContext, PartFileInfo
-from penstock.datastream.connectors.part_files import PartFile, PartFileSystem, PartStream, part_files_at
+from penstock.datastream.connectors.part_files import (
+    FileCommittable,
+    InProgressFileToCleanup,
+    PartFile,
+    PartFileSystem,
+    PartStream,
+    part_files_at,
+)
 from penstock.datastream.connectors.sink_v2 import (
     CommittingSinkWriter,
     SinkWriterContext,
@@ -115,6 +123,7 @@ class Bucket:
         self._open: OpenPart | None = None
         self._finished: list[tuple[PartFile, bool]] = []
         """With whether a checkpoint refers to the file."""
+        self._copied: list[InProgressFileToCleanup] = []
 
     @property
     def has_open_part(self) -> bool:
@@ -135,28 +144,30 @@ class Bucket:
         if self._open is not None and self._policy.should_roll_on_processing_time(self._open, now_ms):
             self._finish_part()
 
-    def prepare_commit(self, is_last: bool) -> list[PartFile]:
-        """The files finished since the last checkpoint, with the open one if it rolls now."""
+    def prepare_commit(self, is_last: bool) -> list[FileCommittable]:
+        """The files finished since the last checkpoint, with the open one if it rolls now; and what is not needed."""
         if self._open is not None:
             if is_last or not self._can_stay_open() or self._policy.should_roll_on_checkpoint(self._open):
                 self._finish_part()
         finished, self._finished = self._finished, []
-        return [part for part, _ in finished]
+        copied, self._copied = self._copied, []
+        return [*(part for part, _ in finished), *copied]
 
     def snapshot(self) -> BucketState | None:
         return None if self._open is None else self._open.save(self._files)
 
     def restore(self, state: BucketState) -> None:
         """Go on with a file; after a change of parallelism there may be several, of which one stays open."""
-        part = state.part
-        stream = PartStream(self._files.resume(part.hidden_path, part.length), part.length)
+        saved = state.part
+        part = PartFile(saved.path, _hidden(saved.path), saved.length)
+        stream = PartStream(self._files.resume(saved.hidden_path, saved.length, part.hidden_path), saved.length)
+        self._copied.append(InProgressFileToCleanup(saved.hidden_path))
         if self._open is None and self._can_stay_open():
             self._open = self._opened(part.path, part.hidden_path, stream, state.created_ms)
-            self._open.is_saved = True
         else:
             self._files.sync(stream.file, part.hidden_path)
             stream.file.close()
-            self._finished.append((part, True))
+            self._finished.append((part, False))
 
     def dispose(self) -> None:
         """Close; files that no checkpoint refers to are removed, as no restart will ask for them."""
@@ -181,9 +192,9 @@ class Bucket:
         names = self._options.output_file_config
         name = f"{names.part_prefix}-{self._unique_id}-{self._next_number}{names.part_suffix}"
         self._next_number += 1
-        hidden_path = f"{self._folder}/.{name}.inprogress.{uuid.uuid4()}"
-        stream = PartStream(self._files.create(hidden_path))
-        return self._opened(f"{self._folder}/{name}", hidden_path, stream, now_ms)
+        path = f"{self._folder}/{name}"
+        hidden_path = _hidden(path)
+        return self._opened(path, hidden_path, PartStream(self._files.create(hidden_path)), now_ms)
 
     def _opened(self, path: str, hidden_path: str, stream: PartStream, created_ms: int) -> OpenPart:
         options = self._options
@@ -194,6 +205,12 @@ class Bucket:
             assert options.writer_factory is not None
             writer = options.writer_factory.create(stream)  # type: ignore[arg-type]  # a BinaryIO in all but name
         return OpenPart(self._bucket_id, path, hidden_path, stream, writer, created_ms)
+
+
+def _hidden(path: str) -> str:
+    """A name for a file that nobody else has, until it is finished."""
+    folder, name = posixpath.split(path)
+    return f"{folder}/.{name}.inprogress.{uuid.uuid4()}"
 
 
 class _ElementContext(BucketAssignerContext):
@@ -213,7 +230,7 @@ class _ElementContext(BucketAssignerContext):
         return self.writer_context.timestamp()
 
 
-class FileWriter(CommittingSinkWriter[Any, PartFile], StatefulSinkWriter[Any, BucketState]):
+class FileWriter(CommittingSinkWriter[Any, FileCommittable], StatefulSinkWriter[Any, BucketState]):
     """Writes elements into the part files of their buckets."""
 
     def __init__(self, options: FileSinkOptions, context: WriterInitContext, states: Iterable[BucketState]) -> None:
@@ -243,7 +260,7 @@ class FileWriter(CommittingSinkWriter[Any, PartFile], StatefulSinkWriter[Any, Bu
     def flush(self, end_of_input: bool) -> None:
         self._is_last = self._is_last or end_of_input
 
-    def prepare_commit(self) -> list[PartFile]:
+    def prepare_commit(self) -> list[FileCommittable]:
         self._buckets = {bucket_id: bucket for bucket_id, bucket in self._buckets.items() if bucket.is_active}
         return [part for bucket in self._buckets.values() for part in bucket.prepare_commit(self._is_last)]
 

@@ -27,6 +27,16 @@ class PartFile:
     length: int
 
 
+@dataclass(frozen=True)
+class InProgressFileToCleanup:
+    """A hidden file that was gone on with as a copy: it goes when a checkpoint knows the copy."""
+
+    hidden_path: str
+
+
+FileCommittable = PartFile | InProgressFileToCleanup
+
+
 class _Nowhere(io.RawIOBase):
     """Takes what nobody wants any more."""
 
@@ -79,8 +89,8 @@ class PartFileSystem(ABC):
         """A new file, with the folders above it."""
 
     @abstractmethod
-    def resume(self, path: str, length: int) -> BinaryIO:
-        """A file to write on behind its first `length` bytes; the rest is thrown away."""
+    def resume(self, path: str, length: int, new_path: str) -> BinaryIO:
+        """A new file that begins with the first `length` bytes of another one, to write on behind them."""
 
     @abstractmethod
     def sync(self, file: BinaryIO, path: str) -> None:
@@ -112,7 +122,8 @@ class LocalPartFiles(PartFileSystem):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return open(path, "xb", buffering=_BUFFER_SIZE)
 
-    def resume(self, path: str, length: int) -> BinaryIO:
+    def resume(self, path: str, length: int, new_path: str) -> BinaryIO:
+        # Not the file itself: a process that everybody takes for dead may wake up and write to it.
         size = self.size_of(path)
         if size is None or size < length:
             found = "it is gone" if size is None else f"it has only {size}"
@@ -120,8 +131,11 @@ class LocalPartFiles(PartFileSystem):
                 f"FileSink: the checkpoint needs the first {length} bytes of {path}, but {found}; the job wrote on "
                 f"after this checkpoint, or the file was changed. Start from the latest checkpoint, or without state"
             )
-        os.truncate(path, length)
-        return open(path, "ab", buffering=_BUFFER_SIZE)
+        file = self.create(new_path)
+        with open(path, "rb") as old:
+            for start in range(0, length, _BUFFER_SIZE):
+                file.write(old.read(min(_BUFFER_SIZE, length - start)))
+        return file
 
     def sync(self, file: BinaryIO, path: str) -> None:
         file.flush()
@@ -162,7 +176,7 @@ class ArrowPartFiles(PartFileSystem):
         stream: BinaryIO = self._files.open_output_stream(path)
         return stream
 
-    def resume(self, path: str, length: int) -> BinaryIO:
+    def resume(self, path: str, length: int, new_path: str) -> BinaryIO:
         raise JobExecutionError(
             f"FileSink: the checkpoint has left {path} open, but on {self._files.type_name} files cannot be written "
             f"on; go on with the path that the sink had before"
