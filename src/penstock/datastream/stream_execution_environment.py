@@ -337,6 +337,13 @@ class StreamExecutionEnvironment:
         is_parallel = isinstance(source_func, ParallelSourceFunction)
         return self._add_source(source_name, d.FunctionSourceDescription(source_func, is_parallel), type_info)
 
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
+        """The lines of a file, or of all files in and below a folder; then the stream ends."""
+        from penstock.datastream.connectors.file_source import FileSource, StreamFormat
+
+        source = FileSource.for_record_stream_format(StreamFormat.text_line_format(charset_name), file_path).build()
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), f"Text File {file_path}")
+
     def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> DataStream:
         raise UnsupportedFeatureError(
             f"create_input({type(input_format).__name__}): Flink's input formats are Java classes; use from_source"

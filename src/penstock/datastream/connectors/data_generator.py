@@ -1,0 +1,227 @@
+"""Elements made up from numbers, at a rate of your choice: for trying jobs out, and for measuring them."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.connectors.source_v2 import (
+    Boundedness,
+    ReaderOutput,
+    Source,
+    SourceReader,
+    SourceReaderContext,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
+from penstock.datastream.connectors.split_dealing import DealtSplits, SplitsEnumerator
+from penstock.datastream.connectors.split_reading import NOTHING_NOW, OffsetSplit, ReadBatch, SplitsReader
+
+__all__ = ["DataGeneratorSource", "GeneratorFunction", "RateLimiterStrategy"]
+
+_RECORDS_AT_ONCE = 1024
+
+
+class GeneratorFunction(ABC):
+    """Makes an element from a number, for those who need more than a plain function."""
+
+    def open(self, reader_context: SourceReaderContext) -> None:
+        """Called once in every subtask before the first element."""
+
+    @abstractmethod
+    def map(self, value: int) -> Any:
+        """The element of a number."""
+
+    def close(self) -> None:
+        """Called once in every subtask after the last element."""
+
+
+class RateLimiter:
+    """No limit at all; the others say how many elements one subtask may emit now."""
+
+    def permits(self, now_ms: int, wanted: int) -> int:
+        """How many of the wanted elements may be emitted now; they then count as emitted."""
+        return wanted
+
+    def next_time(self, now_ms: int, idle_poll_interval_ms: int) -> int:
+        """When to ask again."""
+        return now_ms + idle_poll_interval_ms
+
+    def checkpoint_completed(self) -> None:
+        """A checkpoint is complete."""
+
+
+class PerSecond(RateLimiter):
+    """Elements are earned as time passes; at most those of one second can be saved up."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._earned = 0.0
+        self._since_ms: int | None = None
+
+    def permits(self, now_ms: int, wanted: int) -> int:
+        if self._since_ms is not None:
+            self._earned += max(0, now_ms - self._since_ms) * self._rate / 1000
+        self._earned = min(self._earned, max(self._rate, 1.0))
+        self._since_ms = now_ms
+        granted = min(wanted, int(self._earned + 1e-9))
+        self._earned -= granted
+        return granted
+
+    def next_time(self, now_ms: int, idle_poll_interval_ms: int) -> int:
+        missing = max(0.0, 1 - self._earned)
+        return now_ms + max(1, round(missing * 1000 / self._rate))
+
+
+class PerCheckpoint(RateLimiter):
+    """So many elements, then none until a checkpoint is complete."""
+
+    def __init__(self, elements: int) -> None:
+        self._elements = elements
+        self._left = elements
+
+    def permits(self, now_ms: int, wanted: int) -> int:
+        granted = min(wanted, self._left)
+        self._left -= granted
+        return granted
+
+    def checkpoint_completed(self) -> None:
+        self._left = self._elements
+
+
+@dataclass(frozen=True)
+class RateLimiterStrategy:
+    """How quickly elements are made: by all subtasks together."""
+
+    make: Callable[[int], RateLimiter]
+    """The limiter of one of so many subtasks."""
+
+    @staticmethod
+    def no_op() -> RateLimiterStrategy:
+        """As quickly as the job takes them."""
+        return RateLimiterStrategy(lambda parallelism: RateLimiter())
+
+    @staticmethod
+    def per_second(records_per_second: float) -> RateLimiterStrategy:
+        """So many in a second, by the clock of the job."""
+        if records_per_second <= 0:
+            raise ValueError(f"RateLimiterStrategy.per_second: the rate must be positive, got {records_per_second}")
+        return RateLimiterStrategy(lambda parallelism: PerSecond(records_per_second / parallelism))
+
+    @staticmethod
+    def per_checkpoint(records_per_checkpoint: int) -> RateLimiterStrategy:
+        """So many between two checkpoints; at least one in every subtask."""
+        if records_per_checkpoint <= 0:
+            raise ValueError(
+                f"RateLimiterStrategy.per_checkpoint: the number must be positive, got {records_per_checkpoint}"
+            )
+        return RateLimiterStrategy(lambda parallelism: PerCheckpoint(max(1, records_per_checkpoint // parallelism)))
+
+
+class _GeneratingReader(SplitsReader):
+    def __init__(self, context: SourceReaderContext, source: DataGeneratorSource) -> None:
+        self._limiter = source.rate_limiter_strategy.make(context.current_parallelism())
+        self._function = source.generator_function
+        super().__init__(context, partial(self._generate, self._map_of()), is_bounded=True)
+
+    def _map_of(self) -> Callable[[int], Any]:
+        function: Any = self._function
+        return function.map if isinstance(function, GeneratorFunction) else function
+
+    def start(self) -> None:
+        if isinstance(self._function, GeneratorFunction):
+            self._function.open(self._context)
+        super().start()
+
+    def _generate(self, make: Callable[[int], Any], split: OffsetSplit, output: ReaderOutput) -> Iterator[ReadBatch]:
+        numbers: range = split.content
+        at = split.offset or 0
+        while at < len(numbers):
+            wanted = min(_RECORDS_AT_ONCE, len(numbers) - at, output.room())
+            granted = self._limiter.permits(self._context.get_current_processing_time(), wanted)
+            if not granted:
+                yield NOTHING_NOW
+                continue
+            batch = []
+            for value in numbers[at : at + granted]:  # Called `value`, because a failure is told with it.
+                batch.append(make(value))
+            at += granted
+            yield ReadBatch(batch, at)
+
+    def next_poll_time(self, now_ms: int, idle_poll_interval_ms: int) -> int | None:
+        has_splits = super().next_poll_time(now_ms, idle_poll_interval_ms) is not None
+        return self._limiter.next_time(now_ms, idle_poll_interval_ms) if has_splits else None
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        self._limiter.checkpoint_completed()
+
+    def close(self) -> None:
+        super().close()
+        if isinstance(self._function, GeneratorFunction):
+            self._function.close()
+
+
+class DataGeneratorSource(Source[Any, OffsetSplit, DealtSplits]):
+    """Elements made from the numbers 0, 1, 2 and so on.
+
+    :param generator_function: From a number to an element: a function, or a GeneratorFunction.
+    :param count: How many elements; None for a source that never ends.
+    :param rate_limiter_strategy: How quickly; as quickly as the job takes them, unless given.
+
+    Each subtask has its share of the numbers, in order. A rate that was reached only in part, because the job was slow,
+    is not made up for.
+    """
+
+    def __init__(
+        self,
+        generator_function: Callable[[int], Any] | GeneratorFunction,
+        count: int | None = None,
+        rate_limiter_strategy: RateLimiterStrategy | None = None,
+        type_info: TypeInformation | None = None,
+    ) -> None:
+        super().__init__()
+        if not isinstance(generator_function, GeneratorFunction) and not callable(generator_function):
+            raise TypeError(
+                f"DataGeneratorSource needs a function from a number to an element, got {generator_function!r}"
+            )
+        if count is not None and count < 0:
+            raise ValueError(f"DataGeneratorSource: count cannot be negative, got {count}")
+        self.generator_function = generator_function
+        self.count = count
+        self.rate_limiter_strategy = rate_limiter_strategy or RateLimiterStrategy.no_op()
+        self._type_info = type_info
+
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.CONTINUOUS_UNBOUNDED if self.count is None else Boundedness.BOUNDED
+
+    def get_produced_type(self) -> TypeInformation | None:
+        return self._type_info
+
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[OffsetSplit]
+    ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
+        ranges = self._ranges(context.current_parallelism())
+        return self.restore_enumerator(context, DealtSplits(tuple(ranges), has_looked=True))
+
+    def restore_enumerator(
+        self, context: SplitEnumeratorContext[OffsetSplit], checkpoint: DealtSplits
+    ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
+        return SplitsEnumerator(context, find=list, former=checkpoint)
+
+    def _ranges(self, parts: int) -> list[OffsetSplit]:
+        """One for each subtask: neighbouring numbers where there is an end, every so many-th where there is none."""
+        if self.count is None:
+            ranges = [range(start, sys.maxsize, parts) for start in range(parts)]
+        else:
+            bounds = [self.count * part // parts for part in range(parts + 1)]
+            ranges = [range(*pair) for pair in itertools.pairwise(bounds)]
+        return [OffsetSplit(f"{numbers.start} in {parts}", numbers) for numbers in ranges if numbers]
+
+    def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, OffsetSplit]:
+        return _GeneratingReader(context, self)
