@@ -87,6 +87,7 @@ class StateTable:
         self._tracks_changes = tracks_changes
         self._since_base: defaultdict[Hashable, set[Any]] = defaultdict(set)
         self._round: Iterator[tuple[Hashable, Any, Any]] = iter(())
+        self._map_round: Iterator[tuple[Hashable, Any, Any, Any]] = iter(())
 
     def get(self, namespace: Hashable, key: Any, default: Any = None) -> Any:
         keys = self.entries.get(namespace)
@@ -127,8 +128,9 @@ class StateTable:
         """(namespace, key, value) of every entry. The table may change meanwhile."""
         for namespace in list(self.entries):
             for key in self.keys(namespace):
-                if self.contains(namespace, key):
-                    yield namespace, key, self.entries[namespace][key]
+                value = self.get(namespace, key, REMOVED)
+                if value is not REMOVED:
+                    yield namespace, key, value
 
     def some_entries(self, number: int) -> list[tuple[Hashable, Any, Any]]:
         """The next few entries, from where the last call left off; in the end round by round all of them."""
@@ -136,6 +138,18 @@ class StateTable:
         if len(found) < number:
             self._round = self.all_entries()
         return found
+
+    def some_map_entries(self, number: int) -> list[tuple[Hashable, Any, Any, Any]]:
+        """The same for the entries of maps: (namespace, key, key in the map, value)."""
+        found = list(itertools.islice(self._map_round, number))
+        if len(found) < number:
+            self._map_round = self._all_map_entries()
+        return found
+
+    def _all_map_entries(self) -> Iterator[tuple[Hashable, Any, Any, Any]]:
+        for namespace, key, held in self.all_entries():
+            for map_key, value in self.items_of(held):
+                yield namespace, key, map_key, value
 
     # --- maps ------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ other entries, and a full snapshot at all of them. Time is processing time, as i
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, StateTtlConfig
@@ -30,30 +29,29 @@ Stamped = tuple[Any, int]
 """A value and when it was last touched."""
 
 
-@dataclass(frozen=True)
 class _Expiry:
-    """A TTL configuration at one moment."""
+    """A TTL configuration at one moment. `at` moves it: it is asked for with every access."""
 
-    ttl_ms: int
-    refreshes_on_read: bool
-    shows_expired: bool
-    now_ms: int
+    def __init__(self, config: StateTtlConfig) -> None:
+        self._ttl_ms = config.ttl_ms
+        self.refreshes_on_read = config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite
+        self.shows_expired = config.get_state_visibility() is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
+        self._now_ms = self._expired_until = 0
 
     @staticmethod
     def of(descriptor: StateDescriptor, now_ms: int) -> _Expiry:
-        config = cast(StateTtlConfig, descriptor.ttl_config)
-        return _Expiry(
-            config.ttl_ms,
-            config.get_update_type() is StateTtlConfig.UpdateType.OnReadAndWrite,
-            config.get_state_visibility() is StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp,
-            now_ms,
-        )
+        return _Expiry(cast(StateTtlConfig, descriptor.ttl_config)).at(now_ms)
+
+    def at(self, now_ms: int) -> _Expiry:
+        self._now_ms = now_ms
+        self._expired_until = now_ms - self._ttl_ms
+        return self
 
     def is_expired(self, stamped: Stamped) -> bool:
-        return stamped[1] + self.ttl_ms <= self.now_ms
+        return stamped[1] <= self._expired_until
 
     def stamp(self, value: Any) -> Stamped:
-        return value, self.now_ms
+        return value, self._now_ms
 
 
 _LOOKED_AT = 5
@@ -75,18 +73,23 @@ class _TtlView(StateView):
         super().__init__(backend, table, descriptor, namespace)
         config = cast(StateTtlConfig, descriptor.ttl_config)
         self._looks_at = looked_at_per_access(config.get_cleanup_strategies())
+        self._moment = _Expiry(config)
 
     def _expiry(self) -> _Expiry:
-        expiry = _Expiry.of(self._descriptor, self._backend.clock())
+        expiry = self._moment.at(self._backend.clock())
         if self._looks_at:
             self._clean_up_others(expiry)
         return expiry
 
     def _clean_up_others(self, expiry: _Expiry) -> None:
-        current = self._backend.key()
+        """Look at a few entries, not those of the current key, which may still be shown."""
         for namespace, key, stored in self._table.some_entries(self._looks_at):
-            if key != current:
+            if self._has_expired(stored, expiry) and key != self._backend.key():
                 _drop_expired_parts(self._table, namespace, key, stored, self._descriptor, expiry)
+
+    def _has_expired(self, stored: Any, expiry: _Expiry) -> bool:
+        """True if a stored value, or a part of it, has expired."""
+        return expiry.is_expired(stored)
 
 
 class _TtlWhole(_TtlView):
@@ -123,6 +126,9 @@ class TtlAggregatingState(_TtlWhole, HeapAggregatingState):
 class TtlListState(_TtlView, HeapListState[V]):
     """Each element expires by itself."""
 
+    def _has_expired(self, stored: Any, expiry: _Expiry) -> bool:
+        return any(map(expiry.is_expired, stored))
+
     def get(self) -> Any:
         expiry, kept = self._expiry(), self._get() or []
         live = [each for each in kept if not expiry.is_expired(each)]
@@ -150,6 +156,12 @@ class TtlListState(_TtlView, HeapListState[V]):
 
 class TtlMapState(_TtlView, HeapMapState[K, V]):
     """Each entry expires by itself."""
+
+    def _clean_up_others(self, expiry: _Expiry) -> None:
+        # Entry by entry: a map may be large.
+        for namespace, key, name, stamped in self._table.some_map_entries(self._looks_at):
+            if expiry.is_expired(stamped) and key != self._backend.key():
+                _drop_expired_entries(self._table, namespace, key, [name], expiry)
 
     def get(self, key: K) -> V | None:
         stamped = self._seen(self._map(), key, self._expiry())
@@ -203,7 +215,8 @@ def _drop_expired_parts(
     table: StateTable, namespace: Hashable, key: Any, stored: Any, descriptor: StateDescriptor, expiry: _Expiry
 ) -> None:
     if isinstance(descriptor, MapStateDescriptor):
-        _drop_expired_entries(table, namespace, key, stored, expiry)
+        names = [name for name, stamped in table.items_of(stored) if expiry.is_expired(stamped)]
+        _drop_expired_entries(table, namespace, key, names, expiry)
         return
     if isinstance(descriptor, ListStateDescriptor):
         left = [each for each in stored if not expiry.is_expired(each)]
@@ -215,11 +228,13 @@ def _drop_expired_parts(
         table.remove(namespace, key)
 
 
-def _drop_expired_entries(table: StateTable, namespace: Hashable, key: Any, stored: Any, expiry: _Expiry) -> None:
-    expired = [name for name, stamped in table.items_of(stored) if expiry.is_expired(stamped)]
+def _drop_expired_entries(table: StateTable, namespace: Hashable, key: Any, names: list[Any], expiry: _Expiry) -> None:
+    """Remove entries of a map, those of `names` that are still there and have expired."""
+    held = table.get(namespace, key)
+    expired = [name for name in names if held is not None and name in held and expiry.is_expired(held[name])]
     for name in expired:
-        del stored[name]
-    if not stored:
-        table.remove(namespace, key)
+        del held[name]
+    if expired and held:
+        table.put(namespace, key, held)
     elif expired:
-        table.put(namespace, key, stored)
+        table.remove(namespace, key)
