@@ -1,0 +1,203 @@
+"""One round: the all-round job as a real process, killed and started again until it has come to its end."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import penstock
+from chaos.expected import differences, expected_lines, written_lines
+from chaos.processes import end_session, kill, roles_in, wait_until_gone
+from chaos.recovery import folder_to_restore
+
+KINDS = ("worker", "driver", "executor")
+_JOB = Path(__file__).with_name("all_round_job.py")
+_LONGEST_PAUSE_S = 2.5
+_GOES_WITHIN_S = 30
+
+
+@dataclass(frozen=True)
+class RoundPlan:
+    records: int
+    parallelisms: tuple[int, ...]
+    """Of the first start, and of those that follow when the driver was killed."""
+    backend: str
+    interval: str
+    kills: tuple[str, ...]
+    timeout_s: float = 180
+    epoch_records: int = 60
+
+    @property
+    def master(self) -> str:
+        return "local-cluster[2,1,1024]" if "executor" in self.kills else "local[2]"
+
+
+@dataclass
+class Outcome:
+    plan: RoundPlan
+    kills: list[str] = field(default_factory=list)
+    starts: int = 0
+    restarts: int = 0
+    """Of the job by itself, after a worker or an executor was killed."""
+    seconds: float = 0
+    lines: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def counts(self) -> dict[str, int]:
+        killed = Counter(f"kills of {each}" for each in self.kills)
+        return {**killed, "starts": self.starts, "restarts": self.restarts, "lines": self.lines}
+
+    def __str__(self) -> str:
+        plan = self.plan
+        used = "->".join(map(str, plan.parallelisms[: max(1, self.starts)]))
+        told = "; ".join(self.faults) if self.faults else f"{self.lines} lines ok"
+        return (
+            f"{plan.master}, parallelism {used}, {plan.backend}, checkpoints every {plan.interval}, "
+            f"killed {', '.join(self.kills) or 'nothing'}; {self.starts} starts, {self.restarts} restarts, "
+            f"{self.seconds:.1f} s: {told}"
+        )
+
+
+def run_round(plan: RoundPlan, chance: random.Random, folder: Path) -> Outcome:
+    outcome = Outcome(plan)
+    began = time.monotonic()
+    try:
+        _Round(plan, chance, folder, outcome).run()
+    except (RuntimeError, TimeoutError) as error:
+        outcome.faults.append(str(error))
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+class _Round:
+    def __init__(self, plan: RoundPlan, chance: random.Random, folder: Path, outcome: Outcome) -> None:
+        self._plan = plan
+        self._chance = chance
+        self._folder = folder
+        self._outcome = outcome
+        (folder / "tmp").mkdir()
+
+    def run(self) -> None:
+        waiting = list(self._plan.kills)
+        while self._start_until_driver_is_killed(waiting):
+            if folder_to_restore(self._checkpoints) is None and written_lines(self._output):
+                break  # It was killed when all was done, and its checkpoints were removed.
+        written = written_lines(self._output)
+        self._outcome.lines = len(written)
+        self._outcome.faults += differences(expected_lines(self._plan.records), written)
+
+    @property
+    def _checkpoints(self) -> Path:
+        return self._folder / "checkpoints"
+
+    @property
+    def _output(self) -> Path:
+        return self._folder / "output"
+
+    def _start_until_driver_is_killed(self, waiting: list[str]) -> bool:
+        """False if the job came to its end."""
+        outcome = self._outcome
+        log = self._folder / f"log-{outcome.starts}"
+        with log.open("w") as out:
+            process = subprocess.Popen(
+                self._command(), stdout=out, stderr=subprocess.STDOUT, env=self._environment(), start_new_session=True
+            )
+        outcome.starts += 1
+        try:
+            driver_was_killed = self._kill_until_end(process, log, waiting)
+            self._check_nobody_is_left(process)
+        finally:
+            end_session(process.pid)
+            process.wait()
+            outcome.restarts += log.read_text().count("restarting in")
+        if not driver_was_killed and process.returncode != 0:
+            raise RuntimeError(f"the job failed instead of restarting, with code {process.returncode}: {_tail(log)}")
+        return driver_was_killed
+
+    def _command(self) -> list[str]:
+        plan = self._plan
+        words = [sys.executable, "-m", "penstock.cli", "run", "--master", plan.master, str(_JOB)]
+        settings = {
+            "output": self._output,
+            "checkpoints": self._checkpoints,
+            "records": plan.records,
+            "epoch-records": plan.epoch_records,
+            "parallelism": plan.parallelisms[min(self._outcome.starts, len(plan.parallelisms) - 1)],
+            "interval": plan.interval,
+            "backend": plan.backend,
+            "restore": folder_to_restore(self._checkpoints),
+        }
+        return words + [f"--{name}={value}" for name, value in settings.items() if value is not None]
+
+    def _environment(self) -> dict[str, str]:
+        source = str(Path(penstock.__file__).parents[1])
+        return {**os.environ, "PYTHONPATH": source, "PYTHONUNBUFFERED": "1", "TMPDIR": str(self._folder / "tmp")}
+
+    def _kill_until_end(self, process: subprocess.Popen[bytes], log: Path, waiting: list[str]) -> bool:
+        """True if the driver was killed."""
+        deadline = time.monotonic() + self._plan.timeout_s
+        while waiting and self._pause(process, log, deadline):
+            victim = self._victim(waiting[0], process.pid)
+            if victim is None or not kill(victim[1]):
+                continue  # Not there yet, or just gone.
+            self._outcome.kills.append(victim[0])
+            if waiting.pop(0) == "driver":
+                return True
+        self._wait(process, log, deadline)
+        return False
+
+    def _pause(self, process: subprocess.Popen[bytes], log: Path, deadline: float) -> bool:
+        """Let the job run for a while; False if it has ended."""
+        # Most kills are to come when the job is at work, some while it starts.
+        is_begun = self._has_state if self._chance.random() < 0.85 else _is_submitted
+        while not is_begun(log) and process.poll() is None:
+            self._check_time(log, deadline)
+            time.sleep(0.02)
+        until = time.monotonic() + self._chance.uniform(0, _LONGEST_PAUSE_S)
+        while process.poll() is None and time.monotonic() < until:
+            time.sleep(0.005)
+        return process.poll() is None
+
+    def _has_state(self, log: Path) -> bool:
+        job_id = log.read_text().partition("submitted with JobID ")[2][:32]
+        return bool(job_id) and any((self._checkpoints / job_id / "shared").glob("*"))
+
+    def _victim(self, kind: str, session: int) -> tuple[str, int] | None:
+        if kind == "driver":
+            return "driver", session
+        roles = roles_in(session)
+        wanted = ["executor"] if kind == "executor" else ["slot", "slot", "python-worker", "python-daemon"]
+        there = [role for role in wanted if roles[role]]
+        if not there:
+            return None
+        role = self._chance.choice(there)
+        return role, self._chance.choice(roles[role])
+
+    def _wait(self, process: subprocess.Popen[bytes], log: Path, deadline: float) -> None:
+        while process.poll() is None:
+            self._check_time(log, deadline)
+            time.sleep(0.05)
+
+    def _check_time(self, log: Path, deadline: float) -> None:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the job did not end within {self._plan.timeout_s:.0f} s: {_tail(log)}")
+
+    def _check_nobody_is_left(self, process: subprocess.Popen[bytes]) -> None:
+        process.wait()
+        left = wait_until_gone(process.pid, _GOES_WITHIN_S)
+        if left:
+            raise RuntimeError(f"still there {_GOES_WITHIN_S} s after the driver: {[each.command[:80] for each in left]}")
+
+
+def _is_submitted(log: Path) -> bool:
+    return "Job has been submitted" in log.read_text()
+
+
+def _tail(log: Path) -> str:
+    return " | ".join(line for line in log.read_text().splitlines()[-6:])

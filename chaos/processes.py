@@ -1,0 +1,68 @@
+"""The processes of a job, found by the session that its driver was started in. Nobody else's are touched."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class JobProcess:
+    pid: int
+    parent: int
+    command: str
+
+
+def processes_of(session: int) -> list[JobProcess]:
+    """All living processes of a session."""
+    found = []
+    for folder in _PROC.glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # It has ended meanwhile.
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session and fields[0] != "Z":
+                command = (folder / "cmdline").read_text().replace("\0", " ")
+                found.append(JobProcess(int(folder.name), int(fields[1]), command))
+    return found
+
+
+def roles_in(session: int) -> dict[str, list[int]]:
+    """Process ids by what they do: slot, python-worker, python-daemon, executor."""
+    processes = processes_of(session)
+    java = {each.pid for each in processes if "org.apache.spark" in each.command and "java" in each.command}
+    python = [each for each in processes if "pyspark.daemon" in each.command]
+    daemons = {each.pid for each in python if each.parent in java}
+    return {
+        "executor": [each.pid for each in processes if "CoarseGrainedExecutorBackend" in each.command],
+        "python-daemon": sorted(daemons),
+        "python-worker": [each.pid for each in python if each.parent in daemons],
+        # They were forked by a worker and belong to nobody.
+        "slot": [each.pid for each in python if each.pid not in daemons and each.parent not in daemons],
+    }
+
+
+def kill(pid: int) -> bool:
+    """True if there was somebody to kill."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until_gone(session: int, seconds: float) -> list[JobProcess]:
+    """Those that are still there in the end; none is as it should be."""
+    deadline = time.monotonic() + seconds
+    while (left := processes_of(session)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return left
+
+
+def end_session(session: int) -> None:
+    for each in processes_of(session):
+        kill(each.pid)
