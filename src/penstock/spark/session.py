@@ -26,6 +26,8 @@ _DEFAULTS = {
     "spark.python.unix.domain.socket.enabled": "true",
     # A failed task fails its epoch, and the job's restart strategy decides: state has epochs, not task attempts.
     "spark.task.maxFailures": "1",
+    # Nor may Spark repeat a stage whose results went with an executor: some have read them, others might read new ones.
+    "spark.stage.maxConsecutiveAttempts": "1",
     # Chunks are compressed nowhere else; for small ones the codec's set-up costs more than it saves.
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
