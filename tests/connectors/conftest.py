@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from servers import KafkaServer, PostgresServer, RedisServer, Server
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "unit" / "sinks")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "unit" / "sinks"), str(HERE.parent / "unit" / "sources")]
 
 S = TypeVar("S", bound="Server")
 

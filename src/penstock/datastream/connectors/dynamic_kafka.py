@@ -1,8 +1,18 @@
-"""Kafka sources whose clusters change while the job runs: the names exist, and each use says what to use instead."""
+"""Kafka sources whose topics are called streams: for one cluster, which a metadata service names.
+
+In Flink a metadata service may also move a stream from one cluster to another while the job runs; PyFlink has none that
+does, and neither has Penstock.
+"""
 
 from __future__ import annotations
 
-from penstock.datastream.connectors.base import UnavailableConnector
+from collections.abc import Iterable, Mapping
+
+from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.common.serialization import DeserializationSchema
+from penstock.datastream.connectors.kafka_deserialization import KafkaRecordDeserializationSchema
+from penstock.datastream.connectors.kafka_offsets import KafkaOffsetsInitializer
+from penstock.datastream.connectors.kafka_source import KafkaSource, KafkaSourceBuilder
 
 __all__ = [
     "DynamicKafkaSource",
@@ -15,36 +25,138 @@ __all__ = [
     "StreamPatternSubscriber",
 ]
 
-_INSTEAD = "use KafkaSource with set_topics(...) or set_topic_pattern(...)"
+
+class KafkaMetadataService:
+    """Knows in which cluster streams are. There is one kind: `SingleClusterTopicMetadataService`."""
+
+    def __init__(self, j_metadata_service: object = None) -> None:
+        if j_metadata_service is not None:
+            raise UnsupportedFeatureError(
+                f"KafkaMetadataService({j_metadata_service!r}): a Java service cannot run here; use "
+                f"SingleClusterTopicMetadataService"
+            )
 
 
-class DynamicKafkaSource(metaclass=UnavailableConnector):
-    instead = _INSTEAD
+class SingleClusterTopicMetadataService(KafkaMetadataService):
+    """All streams are topics of one cluster, which these properties describe."""
+
+    def __init__(self, kafka_cluster_id: str, properties: Mapping[str, str]) -> None:
+        super().__init__()
+        self.kafka_cluster_id = kafka_cluster_id
+        self.properties = dict(properties)
 
 
-class DynamicKafkaSourceBuilder(metaclass=UnavailableConnector):
-    instead = _INSTEAD
+class KafkaStreamSubscriber:
+    """Chooses the streams: a `KafkaStreamSetSubscriber` or a `StreamPatternSubscriber`."""
+
+    def __init__(self, j_kafka_stream_subscriber: object = None) -> None:
+        if j_kafka_stream_subscriber is not None:
+            raise UnsupportedFeatureError(
+                f"KafkaStreamSubscriber({j_kafka_stream_subscriber!r}): a Java subscriber cannot run here; use "
+                f"KafkaStreamSetSubscriber or StreamPatternSubscriber"
+            )
 
 
-class KafkaMetadataService(metaclass=UnavailableConnector):
-    instead = _INSTEAD
+class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
+    """Chooses streams by their ids."""
+
+    def __init__(self, stream_ids: Iterable[str]) -> None:
+        super().__init__()
+        self.stream_ids = frozenset(stream_ids)
 
 
-class KafkaRecordDeserializationSchema(metaclass=UnavailableConnector):
-    instead = _INSTEAD
+class StreamPatternSubscriber(KafkaStreamSubscriber):
+    """Chooses all streams whose ids match a regular expression."""
+
+    def __init__(self, stream_pattern: str) -> None:
+        super().__init__()
+        self.stream_pattern = stream_pattern
 
 
-class KafkaStreamSetSubscriber(metaclass=UnavailableConnector):
-    instead = _INSTEAD
+class DynamicKafkaSource(KafkaSource):
+    """A KafkaSource whose servers come from a metadata service; made by `DynamicKafkaSource.builder()`."""
+
+    @staticmethod
+    def builder() -> DynamicKafkaSourceBuilder:  # type: ignore[override]  # PyFlink's has other methods
+        return DynamicKafkaSourceBuilder()
 
 
-class KafkaStreamSubscriber(metaclass=UnavailableConnector):
-    instead = _INSTEAD
+class DynamicKafkaSourceBuilder:
+    """Collects what to read. Streams, a metadata service and a deserializer are needed."""
 
+    def __init__(self) -> None:
+        self._builder = KafkaSourceBuilder()
+        self._properties: dict[str, str] = {}
+        self._service: SingleClusterTopicMetadataService | None = None
 
-class SingleClusterTopicMetadataService(metaclass=UnavailableConnector):
-    instead = _INSTEAD
+    def set_stream_ids(self, stream_ids: Iterable[str]) -> DynamicKafkaSourceBuilder:
+        return self.set_kafka_stream_subscriber(KafkaStreamSetSubscriber(stream_ids))
 
+    def set_stream_pattern(self, stream_pattern: str) -> DynamicKafkaSourceBuilder:
+        return self.set_kafka_stream_subscriber(StreamPatternSubscriber(stream_pattern))
 
-class StreamPatternSubscriber(metaclass=UnavailableConnector):
-    instead = _INSTEAD
+    def set_kafka_stream_subscriber(self, kafka_stream_subscriber: KafkaStreamSubscriber) -> DynamicKafkaSourceBuilder:
+        match kafka_stream_subscriber:
+            case KafkaStreamSetSubscriber():
+                self._builder.set_topics(*sorted(kafka_stream_subscriber.stream_ids))
+            case StreamPatternSubscriber():
+                self._builder.set_topic_pattern(kafka_stream_subscriber.stream_pattern)
+            case _:
+                raise TypeError(
+                    f"DynamicKafkaSource: a KafkaStreamSetSubscriber or a StreamPatternSubscriber is needed, "
+                    f"got {kafka_stream_subscriber!r}"
+                )
+        return self
+
+    def set_kafka_metadata_service(self, kafka_metadata_service: KafkaMetadataService) -> DynamicKafkaSourceBuilder:
+        if not isinstance(kafka_metadata_service, SingleClusterTopicMetadataService):
+            raise TypeError(
+                f"DynamicKafkaSource: a SingleClusterTopicMetadataService is needed, got {kafka_metadata_service!r}"
+            )
+        self._service = kafka_metadata_service
+        return self
+
+    def set_deserializer(self, deserializer: KafkaRecordDeserializationSchema) -> DynamicKafkaSourceBuilder:
+        self._builder.set_deserializer(deserializer)
+        return self
+
+    def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> DynamicKafkaSourceBuilder:
+        self._builder.set_value_only_deserializer(deserialization_schema)
+        return self
+
+    def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> DynamicKafkaSourceBuilder:
+        self._builder.set_starting_offsets(starting_offsets_initializer)
+        return self
+
+    def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> DynamicKafkaSourceBuilder:
+        self._builder.set_bounded(stopping_offsets_initializer)
+        return self
+
+    def set_properties(self, props: Mapping[str, str]) -> DynamicKafkaSourceBuilder:
+        self._properties.update(props)
+        return self
+
+    def set_property(self, key: str, value: str) -> DynamicKafkaSourceBuilder:
+        return self.set_properties({key: value})
+
+    def set_group_id(self, group_id: str) -> DynamicKafkaSourceBuilder:
+        return self.set_property("group.id", group_id)
+
+    def set_client_id_prefix(self, prefix: str) -> DynamicKafkaSourceBuilder:
+        return self.set_property("client.id.prefix", prefix)
+
+    def build(self) -> DynamicKafkaSource:
+        if self._service is None:
+            raise ValueError(
+                "DynamicKafkaSource: no metadata service; call set_kafka_metadata_service("
+                "SingleClusterTopicMetadataService('cluster', {'bootstrap.servers': 'host:9092'}))"
+            )
+        built = self._builder.set_properties({**self._service.properties, **self._properties}).build()
+        return DynamicKafkaSource(
+            built.subscription,
+            built.deserialization_schema,
+            built.starting_offsets,
+            built.stopping_offsets,
+            built.has_end,
+            built.properties,
+        )

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from penstock.datastream.connectors.kafka_deserialization import (
+    KafkaConsumerRecord,
+    KafkaRecordDeserializationSchema,
+)
+from penstock.datastream.connectors.kafka_offsets import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaTopicPartition,
+)
 from penstock.datastream.connectors.kafka_records import (
     KafkaPartitioner,
     KafkaRecord,
@@ -19,11 +28,8 @@ from penstock.datastream.connectors.kafka_sink import (
 from penstock.datastream.connectors.kafka_source import (
     FlinkKafkaConsumer,
     FlinkKafkaConsumerBase,
-    KafkaOffsetResetStrategy,
-    KafkaOffsetsInitializer,
     KafkaSource,
     KafkaSourceBuilder,
-    KafkaTopicPartition,
 )
 
 __all__ = [
@@ -31,10 +37,12 @@ __all__ = [
     "FlinkKafkaConsumerBase",
     "FlinkKafkaProducer",
     "FlinkKafkaProducerBase",
+    "KafkaConsumerRecord",
     "KafkaOffsetResetStrategy",
     "KafkaOffsetsInitializer",
     "KafkaPartitioner",
     "KafkaRecord",
+    "KafkaRecordDeserializationSchema",
     "KafkaRecordSerializationSchema",
     "KafkaRecordSerializationSchemaBuilder",
     "KafkaSink",

@@ -6,77 +6,37 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Literal
+from typing import Any
 
 from penstock.common.serialization import DeserializationSchema
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.connectors.base import DescribedSourceFunction, Source
+from penstock.datastream.connectors.base import DescribedSourceFunction
+from penstock.datastream.connectors.kafka_deserialization import KafkaRecordDeserializationSchema
+from penstock.datastream.connectors.kafka_enumerator import KafkaEnumerator, KafkaEnumeratorState, KafkaSplit
+from penstock.datastream.connectors.kafka_offsets import (
+    KafkaOffsetResetStrategy,
+    KafkaOffsetsInitializer,
+    KafkaTopicPartition,
+)
+from penstock.datastream.connectors.kafka_reader import CommittingKafkaReader, KafkaReader
 from penstock.datastream.connectors.kafka_settings import (
     BOOTSTRAP_SERVERS,
     CLIENT_ID_PREFIX,
     COMMIT_ON_CHECKPOINT,
+    DISCOVERY_INTERVAL,
     GROUP_ID,
 )
+from penstock.datastream.connectors.source_v2 import (
+    Boundedness,
+    Source,
+    SourceReaderContext,
+    SplitEnumeratorContext,
+)
 
+DEFAULT_DISCOVERY_INTERVAL_MS = 5 * 60 * 1000
+"""Flink's."""
 
-@dataclass(frozen=True)
-class KafkaTopicPartition:
-    """One partition of a topic."""
-
-    topic: str
-    partition: int
-
-
-class KafkaOffsetResetStrategy(Enum):
-    """Where to begin if the wanted offset does not exist."""
-
-    LATEST = 0
-    EARLIEST = 1
-    NONE = 2
-    """Fail."""
-
-
-@dataclass(frozen=True)
-class KafkaOffsetsInitializer:
-    """From where, or up to where, partitions are read."""
-
-    kind: Literal["earliest", "latest", "committed", "timestamp", "offsets"]
-    timestamp_ms: int | None = None
-    partition_offsets: Mapping[KafkaTopicPartition, int] = field(default_factory=dict, hash=False)
-    reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE
-
-    @staticmethod
-    def committed_offsets(
-        offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
-    ) -> KafkaOffsetsInitializer:
-        """The consumer group's committed offsets."""
-        return KafkaOffsetsInitializer("committed", reset_strategy=offset_reset_strategy)
-
-    @staticmethod
-    def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
-        """The first record at or after `timestamp` (milliseconds), the end if there is none."""
-        if timestamp < 0:
-            raise ValueError(f"KafkaOffsetsInitializer.timestamp: must not be negative, got {timestamp}")
-        return KafkaOffsetsInitializer("timestamp", timestamp, reset_strategy=KafkaOffsetResetStrategy.LATEST)
-
-    @staticmethod
-    def earliest() -> KafkaOffsetsInitializer:
-        """The beginning of each partition."""
-        return KafkaOffsetsInitializer("earliest", reset_strategy=KafkaOffsetResetStrategy.EARLIEST)
-
-    @staticmethod
-    def latest() -> KafkaOffsetsInitializer:
-        """The end of each partition at the job's start."""
-        return KafkaOffsetsInitializer("latest", reset_strategy=KafkaOffsetResetStrategy.LATEST)
-
-    @staticmethod
-    def offsets(
-        offsets: Mapping[KafkaTopicPartition, int],
-        offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
-    ) -> KafkaOffsetsInitializer:
-        """An offset for each partition; partitions not named begin where the strategy says."""
-        return KafkaOffsetsInitializer("offsets", partition_offsets=dict(offsets), reset_strategy=offset_reset_strategy)
+Subscription = frozenset[str] | str | frozenset[KafkaTopicPartition]
 
 
 class KafkaSourceBuilder:
@@ -84,7 +44,7 @@ class KafkaSourceBuilder:
 
     def __init__(self) -> None:
         self._properties: dict[str, str] = {}
-        self._subscription: tuple[str, frozenset[str] | str | frozenset[KafkaTopicPartition]] | None = None
+        self._subscription: tuple[str, Subscription] | None = None
         self._starting_offsets = KafkaOffsetsInitializer.earliest()
         self._stopping_offsets: KafkaOffsetsInitializer | None = None
         self._is_bounded = False
@@ -113,12 +73,15 @@ class KafkaSourceBuilder:
         return self._subscribe("partitions", frozenset(partitions))
 
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Begin here unless the job starts from a checkpoint; the earliest offsets, unless set."""
+        """Begin here unless the job starts from a checkpoint; the earliest offsets, unless set.
+
+        Partitions that appear later are read from their beginning.
+        """
         self._starting_offsets = starting_offsets_initializer
         return self
 
     def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Stop at these offsets but still run as a stream."""
+        """Stop at these offsets but still run as a stream, without looking for new partitions unless told to."""
         self._stopping_offsets, self._is_bounded = stopping_offsets_initializer, False
         return self
 
@@ -128,8 +91,18 @@ class KafkaSourceBuilder:
         return self
 
     def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema) -> KafkaSourceBuilder:
-        """Turn the values of Kafka's records into elements; keys are dropped."""
+        """Turn the values of Kafka's records into elements; keys are dropped, and records without a value skipped."""
         self._deserializer = deserialization_schema
+        return self
+
+    def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema) -> KafkaSourceBuilder:
+        """Turn whole records, with key, headers and offset, into elements."""
+        if not isinstance(record_deserializer, KafkaRecordDeserializationSchema):
+            raise TypeError(
+                f"KafkaSource: set_deserializer takes a KafkaRecordDeserializationSchema, got {record_deserializer!r}; "
+                f"schemas for values go to set_value_only_deserializer"
+            )
+        self._deserializer = record_deserializer
         return self
 
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
@@ -166,7 +139,7 @@ class KafkaSourceBuilder:
         if GROUP_ID not in self._properties and (commits or self._starting_offsets.kind == "committed"):
             raise ValueError("KafkaSource: committed offsets belong to a consumer group; call set_group_id(...)")
 
-    def _subscribe(self, how: str, what: frozenset[str] | str | frozenset[KafkaTopicPartition]) -> KafkaSourceBuilder:
+    def _subscribe(self, how: str, what: Subscription) -> KafkaSourceBuilder:
         if self._subscription is not None:
             raise ValueError(
                 f"KafkaSource: {how} cannot be set because {self._subscription[0]} {self._subscription[1]!r} are set "
@@ -177,13 +150,14 @@ class KafkaSourceBuilder:
 
 
 @dataclass(frozen=True)
-class KafkaSource(Source):
-    """Records of Kafka topics; made by `KafkaSource.builder()`.
+class KafkaSource(Source[Any, KafkaSplit, KafkaEnumeratorState]):
+    """Records of Kafka topics, each of them once; made by `KafkaSource.builder()`. Needs `penstock[kafka]`.
 
-    `subscription` is a set of topics, a regular expression, or a set of partitions.
+    `subscription` is a set of topics, a regular expression, or a set of partitions. Every partition has watermarks of
+    its own; records have Kafka's timestamps, unless the watermark strategy assigns others.
     """
 
-    subscription: frozenset[str] | str | frozenset[KafkaTopicPartition]
+    subscription: Subscription
     deserialization_schema: DeserializationSchema
     starting_offsets: KafkaOffsetsInitializer
     stopping_offsets: KafkaOffsetsInitializer | None
@@ -192,14 +166,54 @@ class KafkaSource(Source):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "properties", dict(self.properties))
+        if self.stopping_offsets is not None and self.stopping_offsets.kind == "earliest":
+            raise ValueError("KafkaSource: nothing lies before the earliest offsets; stop at others")
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
         return KafkaSourceBuilder()
 
     @property
-    def is_bounded(self) -> bool:
-        return self.has_end
+    def servers(self) -> str:
+        return self.properties[BOOTSTRAP_SERVERS]
+
+    @property
+    def record_schema(self) -> KafkaRecordDeserializationSchema:
+        schema = self.deserialization_schema
+        if isinstance(schema, KafkaRecordDeserializationSchema):
+            return schema
+        return KafkaRecordDeserializationSchema.value_only(schema)
+
+    @property
+    def commits_offsets(self) -> bool:
+        """True if a group is set, unless told otherwise."""
+        return GROUP_ID in self.properties and self.properties.get(COMMIT_ON_CHECKPOINT, "true").lower() == "true"
+
+    @property
+    def discovery_interval_ms(self) -> int | None:
+        """How often to look for new partitions; None for once, as where the source ends."""
+        given = self.properties.get(DISCOVERY_INTERVAL)
+        if self.has_end or (given is None and self.stopping_offsets is not None):
+            return None
+        interval_ms = DEFAULT_DISCOVERY_INTERVAL_MS if given is None else int(given)
+        return interval_ms if interval_ms > 0 else None
+
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED if self.has_end else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def get_produced_type(self) -> TypeInformation:
+        return self.deserialization_schema.get_produced_type()
+
+    def create_enumerator(self, context: SplitEnumeratorContext[KafkaSplit]) -> KafkaEnumerator:
+        return KafkaEnumerator(self, context, KafkaEnumeratorState())
+
+    def restore_enumerator(
+        self, context: SplitEnumeratorContext[KafkaSplit], checkpoint: KafkaEnumeratorState
+    ) -> KafkaEnumerator:
+        return KafkaEnumerator(self, context, checkpoint)
+
+    def create_reader(self, context: SourceReaderContext) -> KafkaReader:
+        return CommittingKafkaReader(self, context) if self.commits_offsets else KafkaReader(self, context)
 
 
 class FlinkKafkaConsumerBase(DescribedSourceFunction):
@@ -237,7 +251,7 @@ class FlinkKafkaConsumerBase(DescribedSourceFunction):
     def get_produced_type(self) -> TypeInformation:
         return self._deserialization_schema.get_produced_type()
 
-    def to_source(self) -> Source:
+    def to_source(self) -> KafkaSource:
         builder = KafkaSource.builder().set_properties(self._properties).set_topics(*self._topics)
         return (
             builder.set_starting_offsets(self._start).set_value_only_deserializer(self._deserialization_schema).build()

@@ -1,0 +1,66 @@
+"""How Kafka's records become elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.serialization import DeserializationSchema
+from penstock.common.typeinfo import TypeInformation
+
+__all__ = ["KafkaConsumerRecord", "KafkaRecordDeserializationSchema"]
+
+
+@dataclass(frozen=True)
+class KafkaConsumerRecord:
+    """A record as it was read from Kafka."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+    """Milliseconds; None if the record has none."""
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class KafkaRecordDeserializationSchema(DeserializationSchema):
+    """Turns whole records into elements. Subclasses write `deserialize_record`.
+
+    >>> class WithKey(KafkaRecordDeserializationSchema):
+    ...     def deserialize_record(self, record):
+    ...         return record.key.decode(), record.value.decode()
+    """
+
+    is_value_only = False
+
+    def deserialize_record(self, record: KafkaConsumerRecord) -> Any:
+        """The element in a record; None for a record to skip."""
+        return self.deserialize(record.value or b"")
+
+    @staticmethod
+    def value_only(deserialization_schema: DeserializationSchema) -> KafkaRecordDeserializationSchema:
+        """Take records' values as they are read by another schema; records without a value are skipped."""
+        return _ValueOnly(deserialization_schema)
+
+
+class _ValueOnly(KafkaRecordDeserializationSchema):
+    is_value_only = True
+
+    def __init__(self, schema: DeserializationSchema) -> None:
+        super().__init__()
+        if not isinstance(schema, DeserializationSchema):
+            raise TypeError(
+                f"KafkaSource: a deserializer is a DeserializationSchema such as SimpleStringSchema(), got {schema!r}"
+            )
+        self._schema = schema
+
+    def deserialize(self, message: bytes) -> Any:
+        return self._schema.deserialize(message)
+
+    def deserialize_record(self, record: KafkaConsumerRecord) -> Any:
+        return None if record.value is None else self._schema.deserialize(record.value)
+
+    def get_produced_type(self) -> TypeInformation:
+        return self._schema.get_produced_type()
