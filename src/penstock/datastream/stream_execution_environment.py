@@ -344,6 +344,15 @@ class StreamExecutionEnvironment:
         source = FileSource.for_record_stream_format(StreamFormat.text_line_format(charset_name), file_path).build()
         return self.from_source(source, WatermarkStrategy.no_watermarks(), f"Text File {file_path}")
 
+    def from_data_frame(self, data_frame: Any, source_name: str = "DataFrame") -> DataStream:
+        """The rows of a batch DataFrame of Spark's, then the stream ends. They have the DataFrame's column names.
+
+        The rows are computed once, and written to where the job's checkpoints are.
+        """
+        from penstock.datastream.connectors.data_frame import DataFrameSource
+
+        return self.from_source(DataFrameSource(data_frame), WatermarkStrategy.no_watermarks(), source_name)
+
     def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> DataStream:
         raise UnsupportedFeatureError(
             f"create_input({type(input_format).__name__}): Flink's input formats are Java classes; use from_source"

@@ -113,4 +113,10 @@ def find_files(paths: tuple[str, ...]) -> list[FoundFile]:
 
 def open_file(root: str, path: str) -> BinaryIO:
     files = input_files_at(root)[0] if root else LocalInputFiles()
-    return files.open(path)
+    try:
+        return files.open(path)
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"file {path} was there when the source looked for files, or when a checkpoint was taken, and is gone; put "
+            f"it back, or start the job without state"
+        ) from None
