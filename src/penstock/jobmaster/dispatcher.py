@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock.common.configuration import Configuration
+from penstock.common.job_status import JobStatus
 from penstock.jobmaster.job_master import JobMaster
 from penstock.jobmaster.local_job_client import LocalJobClient
 
@@ -114,7 +115,8 @@ class Dispatcher:
 
     def _end(self, job: RunningJob) -> None:
         try:
-            self._keep(EndedJob(job.job_id, self._describe(job)))
+            if job.master.status is not JobStatus.SUSPENDED:  # Otherwise it has not ended, but goes on elsewhere.
+                self._keep(EndedJob(job.job_id, self._describe(job)))
         except Exception as error:  # The job's own end must not suffer
             _log.warning("job %s cannot be kept in the history: %s: %s", job.job_id, type(error).__name__, error)
         finally:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.exceptions import InvalidProgramError
+from penstock.common.job_id import JobID
 from penstock.datastream.dependencies import CachedFile, JobDependencies
 from penstock.jobmaster.blob_store import ShippedFile
 
@@ -104,6 +105,8 @@ class JobSubmission:
     ends_with_client: bool
     """True if the job is cancelled when its client goes away."""
     python: str = PYTHON
+    job_id: str | None = None
+    """Chosen by the client, so that a submission whose answer was lost can be repeated; None: by the job manager."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -113,6 +116,7 @@ class JobSubmission:
             "attached": self.is_attached,
             "ends-with-client": self.ends_with_client,
             "python": self.python,
+            "job-id": self.job_id,
         }
 
     @staticmethod
@@ -126,8 +130,9 @@ class JobSubmission:
                 bool(told["attached"]),
                 bool(told["ends-with-client"]),
                 str(told["python"]),
+                None if told.get("job-id") is None else str(JobID(told["job-id"])),
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise InvalidProgramError(
                 f"this is no submission of a job ({type(error).__name__}: {error}); submit jobs with `penstock run -m`"
             ) from error

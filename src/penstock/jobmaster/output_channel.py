@@ -35,6 +35,8 @@ class OutputChannel:
         self._events: deque[Event] = deque()
         self._changed = threading.Condition()
         self._has_ended = False
+        self.is_suspended = False
+        """True if the job goes on elsewhere: what follows comes from there."""
         self._last_read_s = time.monotonic()
 
     # --- the job's side --------------------------------------------------------------------------------------------
@@ -50,6 +52,11 @@ class OutputChannel:
         with self._changed:
             self._has_ended = True
             self._changed.notify_all()
+
+    def suspend(self) -> None:
+        """Another job manager goes on with the job."""
+        self.is_suspended = True
+        self.end()
 
     def _put(self, event: Event) -> None:
         with self._changed:

@@ -15,6 +15,7 @@ import cloudpickle  # type: ignore[import-untyped]
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
+from penstock.common.job_id import JobID
 from penstock.datastream.dependencies import CachedFile, JobDependencies, is_remote
 from penstock.graph.job_graph import JobGraph
 from penstock.jobmaster.archives import files_below, pack
@@ -62,6 +63,7 @@ class _Bundler:
             self._dependencies(dependencies),
             config.get_optional(keys.ATTACHED) is not False,
             config.get(keys.SHUTDOWN_ON_EXIT),
+            job_id=str(JobID.generate()),
         )
         return JobBundle(submission, self._blobs, self._names)
 

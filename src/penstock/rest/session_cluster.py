@@ -12,12 +12,15 @@ from typing import Any
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
-from penstock.common.exceptions import InvalidProgramError, PenstockError
+from penstock.common.exceptions import InvalidProgramError, LeadershipLostError, PenstockError
+from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.datastream.dependencies import JobDependencies
 from penstock.graph.job_graph import JobGraph
 from penstock.jobmaster.blob_store import BlobStore
-from penstock.jobmaster.dispatcher import Dispatcher
+from penstock.jobmaster.dispatcher import Dispatcher, RunningJob
+from penstock.jobmaster.high_availability.job_records import FencedJob
+from penstock.jobmaster.high_availability.job_store import JobStore
 from penstock.jobmaster.job_archive import FolderArchive
 from penstock.jobmaster.job_submission import PYTHON, JobSubmission
 from penstock.jobmaster.local_job_client import LocalJobClient
@@ -29,13 +32,16 @@ from penstock.rest.documents import describe
 _log = logging.getLogger(__name__)
 
 # Settings of the process, not of the jobs in it.
-_OF_THE_PROCESS = ("spark.", "rest.", "web.", "blob.", "jobstore.", "jobmanager.archive.", keys.TARGET.key)
+_OF_THE_PROCESS = (
+    "spark.", "rest.", "web.", "blob.", "jobstore.", "jobmanager.archive.", "high-availability.",
+    "penstock.high-availability.", keys.TARGET.key,
+)  # fmt: skip
 
 
 class SessionCluster:
     """Takes jobs in and runs each in threads of its own, on the shared Spark session.
 
-    `target` is what jobs run on; anything but Spark is for tests.
+    `target` is what jobs run on: `spark` or `inline`. With a `store`, other job managers can go on with them.
     """
 
     def __init__(
@@ -45,8 +51,10 @@ class SessionCluster:
         spark: Any = None,
         target: str = "spark",
         hosts: Callable[[], list[dict[str, Any]]] | None = None,
+        store: JobStore | None = None,
     ) -> None:
         self._config = config
+        self._store = store
         self._spark = spark
         self._target = target
         directory = config.get_optional(keys.ARCHIVE_DIR)
@@ -64,24 +72,63 @@ class SessionCluster:
         self._lock = threading.Lock()
 
     def submit(self, submission: JobSubmission) -> str:
-        """Start a job; its id."""
+        """Start a job; its id. A job that is here already is not started again: its client has missed the answer."""
         self._clean()
         _check_python(submission)
+        job_id = submission.job_id or str(JobID.generate())
+        if self.dispatcher.find(job_id) is None and not (self._store is not None and self._store.has(job_id)):
+            leadership = None if self._store is None else self._store.new_job(job_id)
+            self._launch(job_id, submission, leadership, is_new=True)
+        return job_id
+
+    def _launch(
+        self, job_id: str, submission: JobSubmission, leadership: FencedJob | None, is_new: bool = False
+    ) -> None:
         dependencies = submission.dependencies.at(self.blobs.materialize)
         self._modules.add(dependencies.python_files)
         try:
+            settings = self._settings(submission)
             graph = self._load(submission)
-            client = prepare_job(graph, self._settings(submission), dependencies, self._spark)
+            client = prepare_job(graph, settings, dependencies, self._spark, JobID(job_id), leadership)
+            if is_new and self._store is not None and leadership is not None:
+                self._store.put(job_id, leadership, submission, self.blobs.read)
         except BaseException:
             self._modules.remove(dependencies.python_files)
             raise
-        self._start(client, submission, dependencies)
-        return str(client.get_job_id())
+        self._start(client, submission, dependencies, leadership)
+
+    def recover(self) -> list[str]:
+        """Go on with the jobs of those who led before; the ids of those with which that cannot be done now."""
+        assert self._store is not None
+        failed = []
+        for job_id in self._store.job_ids():
+            if self.dispatcher.find(job_id) is None and not self._recover(job_id, self._store):
+                failed.append(job_id)
+        return failed
+
+    def _recover(self, job_id: str, store: JobStore) -> bool:
+        try:
+            job = store.adopt(job_id)
+            if job is not None:
+                for blob in job.submission.blobs():
+                    with self.blobs.upload(blob) as upload:
+                        upload.write(job.read_blob(blob))
+                        upload.finish()
+                self._launch(job_id, job.submission, job.leadership)
+        except LeadershipLostError:
+            raise
+        except Exception:  # The other jobs must not suffer, and it is tried again
+            _log.exception("job %s cannot be gone on with now", job_id)
+            return False
+        return True
 
     def _settings(self, submission: JobSubmission) -> Configuration:
         """The job's own, on top of those of this process that concern jobs."""
         mine = {key: value for key, value in self._config.to_dict().items() if not key.startswith(_OF_THE_PROCESS)}
-        return Configuration.from_dict({**mine, **submission.configuration, keys.TARGET.key: self._target})
+        settings = {**mine, **submission.configuration, keys.TARGET.key: self._target}
+        if self._store is not None:
+            settings.pop(keys.CHECKPOINT_STORAGE.key, None)  # In this process they would be lost with it.
+        return Configuration.from_dict(settings)
 
     def _load(self, submission: JobSubmission) -> JobGraph:
         try:
@@ -97,7 +144,13 @@ class SessionCluster:
             raise InvalidProgramError(f"what was uploaded as the job is a {type(graph).__name__}, not a JobGraph")
         return graph
 
-    def _start(self, client: LocalJobClient, submission: JobSubmission, dependencies: JobDependencies) -> None:
+    def _start(
+        self,
+        client: LocalJobClient,
+        submission: JobSubmission,
+        dependencies: JobDependencies,
+        leadership: FencedJob | None,
+    ) -> None:
         job_id, output = str(client.get_job_id()), client.master.output
         channel = OutputChannel(
             submission.is_attached, print_to_log, lambda: client.master.status is JobStatus.CANCELLING
@@ -110,7 +163,14 @@ class SessionCluster:
                 self._channels[job_id] = channel
         self.dispatcher.add(client, self._settings(submission))
         client.when_done(lambda: self._end(client, channel, dependencies))
-        _log.info("job %s '%s' was submitted", job_id, client.master.job_graph.job_name)
+        client.when_done(lambda: self._forget(job_id, leadership))
+        checkpoint = None if leadership is None else leadership.checkpoint
+        _log.info(
+            "job %s '%s' %s",
+            job_id,
+            client.master.job_graph.job_name,
+            "was submitted" if checkpoint is None else f"goes on from {checkpoint}",
+        )
         client.start()
 
     def _end(self, client: LocalJobClient, channel: OutputChannel, dependencies: JobDependencies) -> None:
@@ -118,10 +178,22 @@ class SessionCluster:
         failure = client.failure if status is JobStatus.FAILED else None
         reason = "" if failure is None else ": " + str(failure).partition("\n")[0]
         _log.info("job %s is %s%s", job_id, status.name, reason)
-        channel.end()
+        if status is JobStatus.SUSPENDED:
+            channel.suspend()
+        else:
+            channel.end()
         self._modules.remove(dependencies.python_files)
         with self._lock:
             del self._submissions[job_id]
+
+    def _forget(self, job_id: str, leadership: FencedJob | None) -> None:
+        """Nobody is to go on with a job that is over; last, when its end is noted everywhere else."""
+        if self._store is None or leadership is None or not leadership.has_ended:
+            return
+        try:
+            self._store.remove(job_id)
+        except OSError as error:
+            _log.warning("what is stored of job %s cannot be removed; the next leader will: %s", job_id, error)
 
     def channel(self, job_id: str) -> OutputChannel | None:
         """Where the client of an attached job reads."""
@@ -147,11 +219,22 @@ class SessionCluster:
 
     def close(self, timeout_s: float) -> None:
         """Cancel all jobs and wait for their ends, but not for ever."""
-        clients = [job.client for job in self.dispatcher.running()]
+        jobs = self.dispatcher.running()
         self.dispatcher.cancel_all()
-        for client in clients:
-            if not client.join(timeout_s):
-                _log.warning("job %s has not ended in time", client.get_job_id())
+        _wait_for(jobs, timeout_s)
+
+    def suspend(self, reason: LeadershipLostError, timeout_s: float) -> None:
+        """Stop all jobs as they are, for another job manager to go on with them."""
+        jobs = self.dispatcher.running()
+        for job in jobs:
+            job.master.suspend(reason)
+        _wait_for(jobs, timeout_s)
+
+
+def _wait_for(jobs: list[RunningJob], timeout_s: float) -> None:
+    for job in jobs:
+        if not job.client.join(timeout_s):
+            _log.warning("job %s has not ended in time", job.job_id)
 
 
 def print_to_log(line: str) -> None:

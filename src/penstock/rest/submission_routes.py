@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from penstock.common.exceptions import PenstockError
+from penstock.common.exceptions import LeadershipLostError, PenstockError
 from penstock.jobmaster.blob_store import Upload
 from penstock.jobmaster.job_submission import JobSubmission
 from penstock.jobmaster.output_channel import OutputChannel
@@ -47,6 +47,8 @@ class _SubmissionRoutes:
             job_id = self._cluster.submit(JobSubmission.of_json(call.json()))
         except RestError:
             raise
+        except LeadershipLostError as error:
+            raise RestError(503, f"{error}; submit the job there") from error
         except PenstockError as error:
             raise bad_request(str(error)) from error
         return {"jobUrl": f"/jobs/{job_id}", "jobid": job_id}
@@ -82,7 +84,8 @@ class _SubmissionRoutes:
         try:
             while (events := await to_thread.run_sync(channel.read, _HEARTBEAT_S, limiter=self._followers)) is not None:
                 yield b"".join(json.dumps(event).encode() + b"\n" for event in events or [{}])
-            yield b'{"end": true}\n'
+            if not channel.is_suspended:
+                yield b'{"end": true}\n'
         finally:
             # In a thread: it may cancel the job, which takes a moment.
             Thread(target=self._cluster.hang_up, args=(job_id,), daemon=True).start()

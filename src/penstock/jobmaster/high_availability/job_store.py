@@ -65,6 +65,10 @@ class JobStore:
             leadership.withdraw()
             raise
 
+    def has(self, job_id: str) -> bool:
+        """True if the job was accepted, by whomever."""
+        return _is_accepted(self._folder.within(job_id).names())
+
     def job_ids(self) -> list[str]:
         return sorted(name for name in self._folder.names() if _JOB_ID.fullmatch(name))
 
@@ -73,7 +77,7 @@ class JobStore:
         folder = self._folder.within(job_id)
         names = folder.names()
         tokens = record_tokens(names)
-        if _SUBMISSION not in names or not tokens:  # Never accepted, or almost removed.
+        if not _is_accepted(names):  # Never, or it was removed almost to the end.
             self.remove(job_id)
             return None
         record = read_record(folder, tokens[-1])
@@ -107,3 +111,7 @@ class JobStore:
         folder = self._folder.within(job_id)
         folder.delete(_SUBMISSION)  # First: what is left of a job when this process dies now is no job.
         folder.delete_all()
+
+
+def _is_accepted(names: list[str]) -> bool:
+    return _SUBMISSION in names and bool(record_tokens(names))
