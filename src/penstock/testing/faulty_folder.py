@@ -62,14 +62,15 @@ class FaultPlan:
         return record.read_text().splitlines() if record.exists() else []
 
     def fault_at(self, operation: Operation, path: str) -> Fault | None:
-        """Note an operation; the fault that is planned for it, if there is one."""
+        """Note an operation; the first fault that is planned for it, if there is one."""
         self._note("operations", f"{operation} {path}\n")
+        due = []
         for number, fault in enumerate(self.faults):
             if fault.operation in (operation, "any") and fnmatch(path, fault.path):
                 count = self._note(f"fault-{number}", ".")
                 if fault.at <= count < fault.at + fault.times:
-                    return fault
-        return None
+                    due.append(fault)
+        return due[0] if due else None
 
     def _note(self, name: str, text: str) -> int:
         """Add to a note; its size."""

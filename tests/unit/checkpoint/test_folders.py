@@ -1,0 +1,121 @@
+"""Folders for checkpoints keep the same promises wherever they are."""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+
+import pytest
+
+from penstock.checkpoint.folders import ArrowFolder, LocalFolder, folder_at
+from penstock.common.exceptions import CheckpointError
+from penstock.testing import MemoryFolder
+
+
+@pytest.fixture(params=["local", "arrow", "fsspec", "memory"])
+def folder(request, tmp_path):
+    match request.param:
+        case "local":
+            made = LocalFolder(str(tmp_path / "there"))
+        case "arrow":
+            made = ArrowFolder((tmp_path / "there").as_uri())
+        case "fsspec":
+            pytest.importorskip("fsspec")
+            made = folder_at(f"memory://{uuid.uuid4().hex}/there")
+        case "memory":
+            made = MemoryFolder()
+    made.make()
+    return made
+
+
+def test_what_was_written_is_read(folder):
+    folder.write("some", b"thing")
+    assert (folder.read("some"), folder.size("some"), folder.names()) == (b"thing", 5, ["some"])
+    with folder.open("some") as content:
+        content.seek(2)
+        assert content.read() == b"ing"
+
+
+def test_file_is_there_only_when_it_is_complete(folder):
+    with folder.create("half") as out:
+        out.write(b"1")
+        assert "half" not in folder.names()
+        out.write(b"2")
+    assert folder.read("half") == b"12"
+
+
+def test_file_that_could_not_be_written_leaves_nothing(folder):
+    with pytest.raises(RuntimeError, match="no more"), folder.create("half") as out:
+        out.write(b"1")
+        raise RuntimeError("no more")
+    assert folder.names() == []
+
+
+def test_writing_again_replaces_the_file(folder):
+    folder.write("some", b"old and long")
+    folder.write("some", b"new")
+    assert folder.read("some") == b"new"
+
+
+def test_folders_are_within_folders(folder):
+    inner = folder.within("chk-1")
+    inner.make()
+    inner.write("_metadata", b"x")
+    assert folder.read("chk-1/_metadata") == b"x"
+    assert folder.names() == ["chk-1"]
+    assert inner.path_of("_metadata") == folder.path_of("chk-1/_metadata")
+
+
+def test_missing_file_is_told_as_such(folder):
+    for ask in (folder.open, folder.read, folder.size):
+        with pytest.raises(FileNotFoundError):
+            ask("nothing")
+
+
+def test_missing_folder_has_no_names(folder):
+    assert folder.within("nowhere").names() == []
+
+
+def test_removing_what_is_not_there_is_fine(folder):
+    folder.delete("nothing")
+    folder.within("nowhere").delete_all()
+    assert folder.names() == []
+
+
+def test_removed_file_is_gone(folder):
+    folder.write("some", b"thing")
+    folder.delete("some")
+    assert folder.names() == []
+
+
+def test_folder_is_removed_with_all_in_it(folder):
+    for name in ("a", "b"):
+        inner = folder.within(f"deep/{name}")
+        inner.make()
+        inner.write("file", b"")
+    folder.within("deep").delete_all()
+    assert folder.names() == []
+
+
+@pytest.mark.parametrize("kind", [LocalFolder, ArrowFolder])
+def test_folder_travels_to_other_processes(tmp_path, kind):
+    place = str(tmp_path) if kind is LocalFolder else tmp_path.as_uri()
+    kind(place).write("some", b"thing")
+    assert pickle.loads(pickle.dumps(kind(place))).read("some") == b"thing"
+
+
+@pytest.mark.parametrize("name", ["plain", "with space", "ümlaut", "per%20cent"])
+def test_uri_of_a_local_folder_leads_back_to_it(tmp_path, name):
+    folder = LocalFolder(str(tmp_path / name))
+    assert folder_at(folder.uri) == folder
+
+
+def test_paths_are_local_folders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert folder_at("some/where") == LocalFolder(str(tmp_path / "some" / "where"))
+    assert folder_at(f"file://{tmp_path}/x") == LocalFolder(str(tmp_path / "x"))
+
+
+def test_unknown_scheme_is_explained():
+    with pytest.raises(CheckpointError, match=r"nosuch://here: no file system is known for it .* such as s3://bucket"):
+        folder_at("nosuch://here")
