@@ -13,7 +13,7 @@ from typing import Any
 import cloudpickle  # type: ignore[import-untyped]
 
 import penstock
-from penstock.common.exceptions import PenstockError, StateAccessError
+from penstock.common.exceptions import CheckpointError, PenstockError, StateAccessError
 from penstock.runtime.chain_compiler import FUSED_FILE_PREFIX, FusedOperator
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
@@ -53,6 +53,8 @@ def describe_failure(
 ) -> TaskFailure:
     frames = _frames(exc.__traceback__)
     context, record = _where(frames)
+    if isinstance(exc, CheckpointError):
+        record = None  # State is restored before there is any record.
     all_frames = traceback.extract_tb(exc.__traceback__)
     users = [frame for frame in all_frames if _is_users(frame.filename)]
     # Without a frame of the user's, a record at hand says that a built-in of the user's choice failed on it.

@@ -30,7 +30,7 @@ class JobInEpochs:
     """Runs the job that `build` puts on a stream; the test hands the records of each epoch to the source.
 
     `restored` begins from a checkpoint of another job, whose parallelism and operators may differ. `rebuilds` throws
-    the tasks away after every epoch and restores them for the next.
+    the tasks away after every epoch and restores them for the next. `retained` checkpoints stay in the folder.
     """
 
     def __init__(
@@ -43,12 +43,13 @@ class JobInEpochs:
         rebuilds: bool = False,
         folder: Folder | None = None,
         state_backend: KeyedBackend | None = None,
+        retained: int = 1,
     ) -> None:
         graph = _graph_of(build, parallelism)
         fitted = None if restored is None else restore_job(graph, restored, allows_non_restored)
         self.graph = graph if fitted is None else fitted.job_graph
         self.folder: Folder = MemoryFolder() if folder is None else folder
-        store = CompletedCheckpointStore(self.folder, retained=1)
+        store = CompletedCheckpointStore(self.folder, retained)
         self.stats = CheckpointStatsTracker()
         self._checkpoints = JobCheckpoints("0" * 32, self.graph, store, self.stats, True, fitted)
         everything = frozenset(vertex.id for vertex in self.graph.vertices)

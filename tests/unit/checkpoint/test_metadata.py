@@ -84,7 +84,7 @@ def test_something_else_is_no_metadata(content):
 def test_newer_format_is_refused_and_is_no_damage():
     header, _, body = SMALL.encode().partition(b"\n")
     newer = json.dumps({**json.loads(header), "format": 99}).encode() + b"\n" + body
-    with pytest.raises(CheckpointError, match="here has format 99, and this version .* reads up to 1") as caught:
+    with pytest.raises(CheckpointError, match=r"here has format 99, and this version .* reads up to 1") as caught:
         decode_metadata(newer, "here")
     assert not isinstance(caught.value, CorruptStateError)
 

@@ -51,7 +51,7 @@ def test_claim_mode():
         ({"state_recovery__claim_mode": "LEGACY"}, r"claim-mode: 'LEGACY' is not known; use one of NO_CLAIM, CLAIM"),
         ({"checkpointing__externalized_checkpoint_retention": "x"}, r"retention: 'x' is not known"),
         ({"checkpointing__num_retained": "0"}, r"num-retained must be at least 1, got 0"),
-        ({"checkpointing__storage": "filesystem"}, r"storage is filesystem, but .*dir is not set; name the folder"),
+        ({"checkpointing__storage": "filesystem"}, r"storage is filesystem, but .*dir is not set; name a folder"),
     ],
 )
 def test_nonsense_is_explained(settings, message):

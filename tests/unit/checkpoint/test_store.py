@@ -1,0 +1,202 @@
+"""Complete checkpoints on disk: as many as are wanted, with the files they need and no others."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from penstock.checkpoint.finding import find_checkpoint
+from penstock.checkpoint.folders import LocalFolder
+from penstock.checkpoint.metadata import CheckpointMetadata, OperatorEntry, VertexEntry
+from penstock.checkpoint.restoring import FoundCheckpoint
+from penstock.checkpoint.store import CompletedCheckpointStore, remove_claimed
+from penstock.common.exceptions import CheckpointError
+from penstock.runtime.saved_state import StateHandle
+from penstock.runtime.state.table import Extent
+from penstock.testing import Fault, FaultPlan, FaultyFolder
+
+
+@pytest.fixture
+def folder(tmp_path) -> LocalFolder:
+    return LocalFolder(str(tmp_path / "job"))
+
+
+def checkpoint(folder, number: int, *files: str) -> CheckpointMetadata:
+    """Written to `folder` as subtasks would, but for its metadata."""
+    for file in files:
+        folder.write(f"shared/{file}", b"state")
+    handles = tuple(StateHandle(f"shared/{file}", number, 5, Extent.ALL) for file in files)
+    vertex = VertexEntry((OperatorEntry("o", "operator"),), 1, 128, (handles,))
+    return CheckpointMetadata("j" * 32, "job", number, 0, "t", (vertex,))
+
+
+def files_in(folder) -> list[str]:
+    return sorted(folder.within("shared").names())
+
+
+def checkpoints_in(folder) -> list[str]:
+    return sorted(name for name in folder.names() if name.startswith("chk-"))
+
+
+def test_layout_is_that_of_flink(folder):
+    store = CompletedCheckpointStore(folder, 1)
+    store.add(checkpoint(folder, 7, "v0-a"))
+    assert sorted(folder.names()) == ["chk-7", "shared", "taskowned"]
+    assert folder.within("chk-7").names() == ["_metadata"]
+    assert store.path_of(7) == folder.path_of("chk-7")
+
+
+def test_older_ones_go_when_newer_ones_come(folder):
+    store = CompletedCheckpointStore(folder, retained=2)
+    removed = [store.add(checkpoint(folder, number, f"v0-{number}")) for number in (1, 2, 3, 4)]
+    assert removed == [[], [], [1], [2]]
+    assert (checkpoints_in(folder), files_in(folder)) == (["chk-3", "chk-4"], ["v0-3", "v0-4"])
+
+
+def test_file_stays_as_long_as_a_checkpoint_needs_it(folder):
+    store = CompletedCheckpointStore(folder, 1)
+    store.add(checkpoint(folder, 1, "v0-base", "v0-one"))
+    store.add(checkpoint(folder, 2, "v0-base", "v0-two"))
+    assert files_in(folder) == ["v0-base", "v0-two"]
+    store.add(checkpoint(folder, 3, "v0-new"))
+    assert files_in(folder) == ["v0-new"]
+
+
+def test_checkpoint_that_somebody_reads_keeps_its_files(folder):
+    store = CompletedCheckpointStore(folder, 1)
+    read = checkpoint(folder, 1, "v0-one")
+    store.add(read)
+    with store.holding(read):
+        store.add(checkpoint(folder, 2, "v0-two"))
+        assert files_in(folder) == ["v0-one", "v0-two"]
+    assert files_in(folder) == ["v0-two"]
+
+
+def test_two_readers_of_one_checkpoint_do_not_disturb_each_other(folder):
+    store = CompletedCheckpointStore(folder, 1)
+    read = checkpoint(folder, 1, "v0-one")
+    store.add(read)
+    with store.holding(read):
+        with store.holding(read):
+            store.add(checkpoint(folder, 2, "v0-two"))
+        assert files_in(folder) == ["v0-one", "v0-two"]
+    assert files_in(folder) == ["v0-two"]
+
+
+def test_checkpoint_that_is_still_wanted_stays_after_it_was_read(folder):
+    store = CompletedCheckpointStore(folder, 1)
+    read = checkpoint(folder, 1, "v0-one")
+    store.add(read)
+    with store.holding(read):
+        pass
+    assert files_in(folder) == ["v0-one"]
+
+
+def test_leftovers_of_a_region_are_removed_and_nothing_else(folder):
+    store = CompletedCheckpointStore(folder, 1)
+    store.add(checkpoint(folder, 1, "v0-kept", "v2-kept"))
+    for name in ("v0-left", "v1-left", "v10-left", "v2-left"):
+        folder.write(f"shared/{name}", b"")
+    store.remove_leftovers(frozenset({0, 1}))
+    assert files_in(folder) == ["v0-kept", "v10-left", "v2-kept", "v2-left"]
+
+
+def test_everything_goes_with_the_job(folder):
+    store = CompletedCheckpointStore(folder, 1)
+    store.add(checkpoint(folder, 1, "v0-one"))
+    store.remove_all()
+    assert folder.names() == []
+
+
+# --- failing storage -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def faulty(folder, tmp_path):
+    def make(*faults: Fault) -> FaultyFolder:
+        return FaultyFolder(folder, FaultPlan(str(tmp_path / "notes"), faults))
+
+    return make
+
+
+def test_file_that_cannot_be_removed_is_told_and_in_nobodys_way(folder, faulty, caplog):
+    store = CompletedCheckpointStore(faulty(Fault("delete", times=9)), 1)
+    store.add(checkpoint(folder, 1, "v0-one"))
+    with caplog.at_level(logging.WARNING):
+        assert store.add(checkpoint(folder, 2, "v0-two")) == [1]
+        store.remove_leftovers(frozenset({0}))
+        store.remove_all()
+    assert "shared/v0-one is not needed any more but cannot be removed" in caplog.text
+    assert files_in(folder) == ["v0-one", "v0-two"]
+
+
+def test_leftovers_that_cannot_be_listed_stay(folder, faulty, caplog):
+    store = CompletedCheckpointStore(faulty(Fault("list")), 1)
+    folder.write("shared/v0-left", b"")
+    store.remove_leftovers(frozenset({0}))
+    assert "cannot be removed" in caplog.text and files_in(folder) == ["v0-left"]
+
+
+def test_failed_checkpoint_is_not_there(folder, faulty):
+    store = CompletedCheckpointStore(faulty(Fault("rename", at=2, path="*/_metadata")), 2)
+    store.add(checkpoint(folder, 1, "v0-one"))
+    with pytest.raises(OSError, match="planned fault"):
+        store.add(checkpoint(folder, 2, "v0-two"))
+    assert checkpoints_in(folder) == ["chk-1"]
+
+
+def test_checkpoint_that_was_written_but_counts_as_failed_is_taken_back(folder, faulty):
+    """Whoever goes on from the one before must not leave it to be found: the job may then die."""
+    store = CompletedCheckpointStore(faulty(Fault("rename", at=2, path="*/_metadata", action="lose-answer")), 1)
+    store.add(checkpoint(folder, 1))
+    with pytest.raises(OSError, match="planned fault"):
+        store.add(checkpoint(folder, 2))
+    assert find_checkpoint(folder.uri).metadata.checkpoint_id == 1
+
+
+def test_job_cannot_go_back_before_such_a_checkpoint_is_taken_back(folder, faulty):
+    lost = Fault("rename", at=2, path="*/_metadata", action="lose-answer")
+    store = CompletedCheckpointStore(faulty(lost, Fault("delete", times=2)), 1)
+    store.add(checkpoint(folder, 1))
+    with pytest.raises(OSError, match="rename"):
+        store.add(checkpoint(folder, 2))
+    with pytest.raises(OSError, match="delete"):
+        store.remove_doubtful()
+    store.remove_doubtful()
+    assert checkpoints_in(folder) == ["chk-1"]
+
+
+def test_storage_that_is_not_there_is_explained(faulty):
+    with pytest.raises(CheckpointError, match=r"checkpoints cannot be kept in file://.*/job: .*planned fault"):
+        CompletedCheckpointStore(faulty(Fault("make")), 1)
+
+
+def test_half_removed_job_has_no_checkpoint(folder, faulty):
+    """Its metadata goes first: what is left is not taken for a damaged checkpoint."""
+    store = CompletedCheckpointStore(faulty(Fault("delete", at=3)), retained=2)
+    store.add(checkpoint(folder, 1, "v0-one"))
+    store.add(checkpoint(folder, 2, "v0-two"))
+    store.remove_all()
+    with pytest.raises(CheckpointError, match="no checkpoint or savepoint at"):
+        find_checkpoint(folder.uri)
+
+
+# --- claimed checkpoints ---------------------------------------------------------------------------------------------
+
+
+def test_claimed_checkpoint_is_removed_with_its_files(folder):
+    store = CompletedCheckpointStore(folder, retained=2)
+    store.add(checkpoint(folder, 1, "v0-one"))
+    claimed = checkpoint(folder, 2, "v0-two")
+    store.add(claimed)
+    remove_claimed(FoundCheckpoint(claimed, folder, "there"))
+    assert (checkpoints_in(folder), files_in(folder)) == (["chk-1"], ["v0-one"])
+
+
+def test_claimed_checkpoint_that_cannot_be_removed_is_told(folder, faulty, caplog):
+    store = CompletedCheckpointStore(folder, 1)
+    claimed = checkpoint(folder, 1, "v0-one")
+    store.add(claimed)
+    remove_claimed(FoundCheckpoint(claimed, faulty(Fault("delete")), "there"))
+    assert "there is not needed any more but cannot be removed" in caplog.text
