@@ -81,7 +81,13 @@ def job_options(command: F) -> F:
         address: Address | None = manager_address(manager, configuration)
         return command(*args, manager=address, configuration=configuration, **rest)
 
-    option = click.option("-m", "--jobmanager", "manager", metavar="HOST:PORT", help="Ask this job manager.")
+    option = click.option(
+        "-m",
+        "--jobmanager",
+        "manager",
+        metavar="HOST:PORT[,...]",
+        help="Ask this job manager, or the one of these that leads.",
+    )
     return common_options(_decorated(command, with_manager, option))
 
 

@@ -16,7 +16,7 @@ from penstock.cli.job_options import Answer, JobCommand, common_options
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import EnvironmentSetupError
-from penstock.rest.client import Address, RestClient, RestClientError
+from penstock.rest.client import LEADERSHIP, Address, RestClient, RestClientError
 from penstock.rest.job_manager_process import JobManagerFiles, run_job_manager
 from penstock.rest.polling import poll
 
@@ -95,7 +95,8 @@ def _state_of(process: subprocess.Popen[bytes], files: JobManagerFiles) -> str |
     """`ended`, `ready`, or None while it starts."""
     if process.poll() is not None:
         return "ended"
-    return "ready" if files.socket.exists() and _overview(files) is not None else None
+    is_ready = files.socket.exists() and (_leadership(files) or _overview(files)) is not None
+    return "ready" if is_ready else None
 
 
 def _end_of(log: Path) -> str:
@@ -103,8 +104,17 @@ def _end_of(log: Path) -> str:
 
 
 def _overview(files: JobManagerFiles) -> dict[str, Any] | None:
+    return _asked(files, "/overview")
+
+
+def _leadership(files: JobManagerFiles) -> dict[str, Any] | None:
+    """Who leads, if there are several job managers for one cluster."""
+    return _asked(files, LEADERSHIP)
+
+
+def _asked(files: JobManagerFiles, path: str) -> dict[str, Any] | None:
     try:
-        told: dict[str, Any] = RestClient(Address(files.socket)).get("/overview")
+        told: dict[str, Any] = RestClient(Address(files.socket)).get(path)
     except RestClientError:
         return None
     return told
@@ -116,22 +126,31 @@ def _overview(files: JobManagerFiles) -> dict[str, Any] | None:
 def status(port: int | None, answer: Answer, configuration: Any) -> None:
     """Say whether a job manager runs, and what it does. Ends with 1 if there is none."""
     files = JobManagerFiles(_port(port, configuration))
-    pid, told = files.running_pid(), _overview(files)
+    pid, leadership = files.running_pid(), _leadership(files)
+    if pid is not None and leadership is not None and leadership["role"] != "leader":
+        answer.say(f"Job manager {pid} on port {files.port} stands by; leader: {leadership['leader'] or 'none now'}")
+        answer.give({"pid": pid, "port": files.port, "high-availability": leadership})
+        return
+    told = _overview(files)
     if pid is None or told is None:
         state = "There is no job manager" if pid is None else f"Process {pid} does not answer as job manager"
         complain(f"{state} for port {files.port}; `penstock jobmanager start` starts one")
         sys.exit(1)
     ended = {word: told[f"jobs-{word}"] for word in ("finished", "cancelled", "failed")}
     counts = ", ".join(f"{count} {word}" for word, count in ended.items())
-    answer.say(f"Job manager {pid} on port {files.port}: {told['jobs-running']} running jobs, {counts}")
-    answer.give({"pid": pid, "port": files.port, **told})
+    role = "" if leadership is None else " leads"
+    answer.say(f"Job manager {pid} on port {files.port}{role}: {told['jobs-running']} running jobs, {counts}")
+    answer.give({"pid": pid, "port": files.port, **told, "high-availability": leadership})
 
 
 @jobmanager.command(cls=JobCommand)
 @_port_option
 @common_options
 def stop(port: int | None, answer: Answer, configuration: Any) -> None:
-    """Stop the job manager of this user on this machine. Jobs that run are cancelled."""
+    """Stop the job manager of this user on this machine. Jobs that run are cancelled.
+
+    With high availability they go on at the job manager that leads next.
+    """
     files = JobManagerFiles(_port(port, configuration))
     pid = files.running_pid()
     if pid is None:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import PenstockError
 from penstock.rest import sockets
 from penstock.rest.client import Address, RestClient, RestClientError
+from penstock.rest.leader_lookup import JobManagers
 
 _PREFIX = re.compile(r"[0-9a-f]{1,32}")
 ENDED = ("FINISHED", "CANCELED", "FAILED")
@@ -39,15 +39,9 @@ class LocatedJob:
 
 
 def manager_address(given: str | None, configuration: Mapping[str, str]) -> Address | None:
-    """The job manager that -m or the settings name."""
-    if given is not None:
-        return Address.parse(given)
-    config = Configuration.from_dict(configuration)
-    host = config.get_optional(keys.REST_ADDRESS)
-    port = config.get_optional(keys.REST_PORT)
-    if host is None and port is None:
-        return None
-    return Address(host=host or "localhost", port=config.get(keys.REST_PORT))
+    """The job manager that -m or the settings name; of several, the one that leads."""
+    managers = JobManagers.of(Configuration.from_dict(configuration), given)
+    return None if managers is None else managers.leader()
 
 
 def all_jobs(manager: Address | None) -> list[LocatedJob]:
@@ -56,7 +50,8 @@ def all_jobs(manager: Address | None) -> list[LocatedJob]:
         found = _jobs_at(RestClient(manager))
     else:
         found = [job for path in sockets.live_sockets() for job in _jobs_of_process(RestClient(Address(path)))]
-    return sorted(found, key=lambda job: (job.entry["start-time"], job.job_id))
+    by_id = {job.job_id: job for job in found}  # A job manager that stands by tells what the leader says.
+    return sorted(by_id.values(), key=lambda job: (job.entry["start-time"], job.job_id))
 
 
 def _jobs_at(client: RestClient) -> list[LocatedJob]:

@@ -108,7 +108,7 @@ def program_options(command: F) -> F:
             type=click.Choice(["claim", "no_claim"], case_sensitive=False),
             help="With -s: claim, the job may remove it later; no_claim, it stays yours (default).",
         ),
-        click.option("-m", "--jobmanager", metavar="HOST:PORT", help="Have this job manager run the job."),
+        click.option("-m", "--jobmanager", metavar="HOST:PORT[,...]", help="Have this job manager run the job."),
         click.option("-d", "--detached", is_flag=True, help="With -m: return as soon as the job was submitted."),
         click.option(
             "-sae", "--shutdownOnAttachedExit", is_flag=True, help="With -m: the job ends with this process."
@@ -161,12 +161,15 @@ def _cluster(given: dict[str, Any], configuration: dict[str, str]) -> dict[str, 
     """The settings for a job that goes to a job manager."""
     settings = {}
     if given["jobmanager"] is not None:
-        address = Address.parse(given["jobmanager"])
+        addresses = [Address.parse(each.strip()) for each in given["jobmanager"].split(",")]
+        is_one = len(addresses) == 1
         settings = {
             keys.TARGET.key: "remote",
-            keys.REST_ADDRESS.key: address.host,
-            keys.REST_PORT.key: str(address.port),
+            keys.REST_ADDRESS.key: addresses[0].host if is_one else given["jobmanager"],
+            keys.REST_PORT.key: str(addresses[0].port),
         }
+        if keys.HIGH_AVAILABILITY.key in configuration:
+            settings[keys.HIGH_AVAILABILITY.key] = "NONE"  # What is named here counts, not who is elected elsewhere.
     is_remote = {**configuration, **settings}.get(keys.TARGET.key) == "remote"
     for flag, key, value in _FOR_JOB_MANAGERS:
         if given[flag.lower()]:

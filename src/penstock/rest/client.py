@@ -9,12 +9,15 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from penstock.common.exceptions import PenstockError
 
 DEFAULT_PORT = 8081
+LEADERSHIP = "/jobmanager/leadership"
+"""Where a job manager with others that stand by says who leads."""
 _ANSWER_S = 60
+_MOST_REFERRALS = 3
 
 
 class RestClientError(PenstockError):
@@ -60,10 +63,14 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 class RestClient:
-    """One request, one connection: a job manager may come and go in between."""
+    """One request, one connection: a job manager may come and go in between.
+
+    One that stands by refers to the leader, which is then asked directly for as long as it answers.
+    """
 
     def __init__(self, address: Address, timeout_s: float = _ANSWER_S) -> None:
         self.address = address
+        self._leader = address
         self._timeout_s = timeout_s
 
     def get(self, path: str, **query: str) -> Any:
@@ -95,6 +102,17 @@ class RestClient:
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> http.client.HTTPResponse:
         """The response, to be read and closed by the caller; refusals are raised."""
+        for _ in range(_MOST_REFERRALS):
+            response = self._send(method, path, body, headers)
+            if response.status != http.client.TEMPORARY_REDIRECT:
+                return response
+            with response:
+                self._leader = Address.parse(urlsplit(response.headers["Location"]).netloc)
+            if hasattr(body, "seek"):
+                body.seek(0)
+        raise RestClientError(f"job managers refer to each other as the leader, the last one to {self._leader}", 503)
+
+    def _send(self, method: str, path: str, body: Any, headers: dict[str, str] | None) -> http.client.HTTPResponse:
         connection = self._connection()
         try:
             given = headers or {"Content-Type": "application/json"}
@@ -102,20 +120,22 @@ class RestClient:
             response = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise self._unreachable(error) from error
+            unreachable = self._unreachable(error)
+            self._leader = self.address
+            raise unreachable from error
         if response.status >= 400:
             with response:
                 raise RestClientError(_told(response.read(), response.reason), response.status)
         return response
 
     def _connection(self) -> http.client.HTTPConnection:
-        if self.address.path is not None:
-            return _UnixConnection(self.address.path, self._timeout_s)
-        return http.client.HTTPConnection(self.address.host, self.address.port, timeout=self._timeout_s)
+        if self._leader.path is not None:
+            return _UnixConnection(self._leader.path, self._timeout_s)
+        return http.client.HTTPConnection(self._leader.host, self._leader.port, timeout=self._timeout_s)
 
     def _unreachable(self, error: Exception) -> RestClientError:
         return RestClientError(
-            f"nobody answers at {self.address} ({error}); is the job manager running? `penstock jobmanager status` "
+            f"nobody answers at {self._leader} ({error}); is the job manager running? `penstock jobmanager status` "
             f"tells, `penstock jobmanager start` starts one"
         )
 

@@ -27,7 +27,9 @@ _SHIPPED = (
     keys.PYTHON_FILES, keys.PYTHON_ARCHIVES, keys.PYTHON_REQUIREMENTS, keys.JARS, keys.CLASSPATHS, keys.CACHED_FILES,
 )  # fmt: skip
 # Settings about where the job goes, which mean nothing once it is there.
-_OF_THE_CLIENT = (keys.TARGET, keys.ATTACHED, keys.REST_ADDRESS, keys.REST_PORT, keys.REST_BIND_PORT)
+_OF_THE_CLIENT = (
+    keys.TARGET, keys.ATTACHED, keys.REST_ADDRESS, keys.REST_PORT, keys.REST_BIND_PORT, keys.HIGH_AVAILABILITY,
+)  # fmt: skip
 # Folders of the job, which may be written relative to where the client was started.
 _FOLDERS = (keys.SAVEPOINT_PATH, keys.CHECKPOINT_DIR, keys.SAVEPOINT_DIR, keys.WORKING_DIR)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import importlib
 import logging
 import os
 import signal
@@ -12,26 +11,29 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
-from penstock.common.exceptions import EnvironmentSetupError
+from penstock.common.exceptions import EnvironmentSetupError, LeadershipLostError
+from penstock.jobmaster.high_availability.services import HighAvailability
 from penstock.rest import sockets
 from penstock.rest.driver_server import LOOPBACK, bind_tcp, chosen_ports
 from penstock.rest.polling import poll
 from penstock.rest.server import LazyServer
 
+if TYPE_CHECKING:
+    from penstock.rest.contender import Contender
+    from penstock.rest.leader import Leader
+
 _log = logging.getLogger(__name__)
 
-_JOBS_END_WITHIN_S = 20
 _LOCKED_WITHIN_S = 1
 _LOOK_AT_SPARK_S = 5
-_SLOTS_PER_CORE = 8
-_FEWEST_SLOTS = 32
+_EVERYWHERE = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True)
@@ -104,10 +106,15 @@ def run_job_manager(config: Configuration) -> None:
         stop = threading.Event()
         for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(each, lambda *_: stop.set())
-        spark = _session(config)
-        for each in (signal.SIGTERM, signal.SIGINT):  # Spark has put its own in.
-            signal.signal(each, lambda *_: stop.set())
-        _serve(config, Path(folder), spark, listener, stop)
+        high_availability = HighAvailability.of(config)
+        if high_availability is None:
+            leader = _leader(config, Path(folder), stop)
+            _serve(leader.app, lambda: leader, listener, stop, leader.close)
+        else:
+            contender = _contender(config, high_availability, Path(folder), listener, stop)
+            _serve(contender.app, lambda: contender.leader, listener, stop, contender.close)
+            if contender.failure is not None:
+                raise contender.failure
 
 
 def _bound(host: str, ports: str) -> socket.socket:
@@ -119,46 +126,65 @@ def _bound(host: str, ports: str) -> socket.socket:
         ) from error
 
 
-def _session(config: Configuration) -> Any:
-    """The session that all jobs share. Tasks wait for Python most of the time, so there are more slots than cores."""
-    cores = os.cpu_count() or 1
-    slots = config.get_optional(keys.TASK_SLOTS) or max(_FEWEST_SLOTS, _SLOTS_PER_CORE * cores)
-    defaults = {
-        "spark.master": f"local[{slots}]",
-        "spark.scheduler.mode": "FAIR",  # Each job is a pool of its own: none waits behind another.
-        "spark.app.name": "penstock job manager",
-    }
-    settings = Configuration.from_dict({**defaults, **config.to_dict()})
-    return importlib.import_module("penstock.spark.session").get_session(settings)
+def _leader(config: Configuration, folder: Path, stop: threading.Event) -> Leader:
+    from penstock.rest.leader import Leader
+
+    leader = Leader(config, folder, stop.set)
+    for each in (signal.SIGTERM, signal.SIGINT):  # Spark has put its own in.
+        signal.signal(each, lambda *_: stop.set())
+    return leader
 
 
-def _serve(config: Configuration, folder: Path, spark: Any, listener: socket.socket, stop: threading.Event) -> None:
-    from penstock.rest.app import build_app
-    from penstock.rest.operations import Operations
-    from penstock.rest.session_cluster import SessionCluster
-    from penstock.rest.submission_routes import submission_routes
+def _contender(
+    config: Configuration,
+    high_availability: HighAvailability,
+    folder: Path,
+    listener: socket.socket,
+    stop: threading.Event,
+) -> Contender:
+    from penstock.rest.contender import Contender
 
-    executors = importlib.import_module("penstock.spark.task_managers")
-    cluster = SessionCluster(config, folder, spark, hosts=lambda: executors.task_managers(spark))
-    app = build_app(
-        cluster.dispatcher,
-        Operations(config.get(keys.REST_STORE_DURATION)),
-        stop.set,
-        submission_routes(cluster),
-    )
+    contender = Contender(config, high_availability, folder, _address(config, listener), stop.set)
+    contender.contend()
+    return contender
+
+
+def _address(config: Configuration, listener: socket.socket) -> str:
+    """Where others reach this job manager."""
+    bound, port = listener.getsockname()[:2]
+    host = config.get_optional(keys.REST_ADDRESS) or (socket.gethostname() if bound in _EVERYWHERE else bound)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _serve(
+    app: Any,
+    leader: Callable[[], Leader | None],
+    listener: socket.socket,
+    stop: threading.Event,
+    close: Callable[[], None],
+) -> None:
+    """Answer until told to stop. `leader`: what takes jobs here, now."""
     host, port = listener.getsockname()[:2]
     own = sockets.listen(JobManagerFiles(port).socket.name)
     servers = [LazyServer(each, lambda: app).start() for each in (listener, own.listener)]
     _log.info("the job manager listens on %s:%d", host, port)
     try:
         while not stop.wait(_LOOK_AT_SPARK_S):
-            if not executors.is_alive(spark):
-                raise EnvironmentSetupError("Spark has ended, and with it all jobs; start the job manager again")
-        _log.info("the job manager ends; %d jobs are cancelled", len(cluster.dispatcher.running()))
+            leading = leader()
+            if leading is not None:
+                _look_after(leading)
+        _log.info("the job manager ends")
     finally:
         own.remove()
-        cluster.close(_JOBS_END_WITHIN_S)
+        close()
         for server in servers:
             server.close(1)
-        if executors.is_alive(spark):
-            spark.stop()
+
+
+def _look_after(leader: Leader) -> None:
+    if not leader.is_alive:
+        raise EnvironmentSetupError("Spark has ended, and with it all jobs; start the job manager again")
+    try:
+        leader.recover()
+    except LeadershipLostError as lost:
+        _log.warning("jobs are not gone on with: %s", lost)

@@ -22,16 +22,34 @@ from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.jobmaster.job_output import CollectedValues
 from penstock.rest.client import RestClient, RestClientError
+from penstock.rest.leader_lookup import JobManagers
 from penstock.rest.polling import poll, wait_for_operation
 
 _LOST = (RestClientError, OSError, http.client.HTTPException)
+_LEADER_COMES_WITHIN_S = 300
+
+
+class ConnectionLostError(JobExecutionError):
+    """Nobody tells any more how the job goes."""
 
 
 class RemoteJobClient(JobClient):
-    """Shows what an attached job prints, as if it ran here; a detached one is only asked."""
+    """Shows what an attached job prints, as if it ran here; a detached one is only asked.
 
-    def __init__(self, rest: RestClient, job_id: str, job_name: str, collect_ids: list[str], is_attached: bool) -> None:
+    Where several job managers stand by for each other, the job is followed to the one that leads next.
+    """
+
+    def __init__(
+        self,
+        rest: RestClient,
+        job_id: str,
+        job_name: str,
+        collect_ids: list[str],
+        is_attached: bool,
+        managers: JobManagers | None = None,
+    ) -> None:
         self._rest = rest
+        self._managers = managers
         self._job_id = job_id
         self._job_name = job_name
         self._is_attached = is_attached
@@ -48,14 +66,47 @@ class RemoteJobClient(JobClient):
 
     def _follow(self) -> None:
         try:
-            if self._is_attached:
-                self._show_output()
-            result = self._fetch_result()
+            result = self._followed()
             self._end_collected(None)
             self._result.set_result(result)
         except BaseException as failure:  # Handed to whoever waits for the result
             self._end_collected(failure)
             self._result.set_exception(failure)
+
+    def _followed(self) -> JobExecutionResult:
+        while True:
+            try:
+                if self._is_attached:
+                    self._show_output()
+                return self._fetch_result()
+            except ConnectionLostError as lost:
+                self._rest = self._at_next_leader(lost)
+
+    def _at_next_leader(self, lost: ConnectionLostError) -> RestClient:
+        managers = self._managers
+        if managers is None or not managers.may_change:
+            raise lost
+        if self._collected:
+            raise ConnectionLostError(
+                f"{lost}; values of execute_and_collect may be lost with it, so the client does not go on: use a sink",
+                self._job_id,
+                self._job_name,
+            ) from lost
+        print("The connection to the job manager was lost; looking for the one that leads now.", file=sys.stderr)
+
+        def found() -> RestClient | None:
+            try:
+                rest = RestClient(managers.leader())
+                rest.get(f"/jobs/{self._job_id}/status")
+            except RestClientError:  # None leads yet, or the job is not there yet.
+                return None
+            return rest
+
+        next_leader = poll(found, _LEADER_COMES_WITHIN_S)
+        if next_leader is None:
+            raise lost
+        print(f"Job {self._job_id} goes on at {next_leader.address}.", file=sys.stderr)
+        return next_leader
 
     def _end_collected(self, failure: BaseException | None) -> None:
         for values in self._collected.values():
@@ -77,6 +128,8 @@ class RemoteJobClient(JobClient):
                 for line in response:
                     yield json.loads(line)
         except _LOST as error:
+            if isinstance(error, RestClientError) and error.status == 404:
+                yield {"end": True}  # It has ended, or somebody else has read it: there is only the result to wait for.
             raise self._lost(error) from error
 
     def _fetch_result(self) -> JobExecutionResult:
@@ -103,8 +156,8 @@ class RemoteJobClient(JobClient):
         text = cause.get("stack-trace", "").strip() or f"job '{self._job_name}' is {told['application-status']}"
         return JobExecutionError(text, self._job_id, self._job_name)
 
-    def _lost(self, reason: object) -> JobExecutionError:
-        return JobExecutionError(
+    def _lost(self, reason: object) -> ConnectionLostError:
+        return ConnectionLostError(
             f"job '{self._job_name}' ({self._job_id}): the connection to the job manager at {self._rest.address} was "
             f"lost ({reason}); the job may go on there: `penstock list -m {self._rest.address}` shows",
             self._job_id,

@@ -14,10 +14,13 @@ from penstock.graph.descriptions import CollectSinkDescription
 from penstock.graph.job_graph import JobGraph
 from penstock.rest.client import Address, RestClient, RestClientError
 from penstock.rest.job_bundle import JobBundle, bundled
+from penstock.rest.leader_lookup import JobManagers
+from penstock.rest.polling import poll
 from penstock.rest.remote_job_client import RemoteJobClient
 
 _SUBMITTED_WITHIN_S = 600
 """Installing a job's requirements at the job manager takes its time."""
+_LEADER_COMES_WITHIN_S = 120
 
 
 def submit_job(
@@ -33,8 +36,7 @@ def submit_job(
             "use_spark_session: a job that goes to a job manager (execution.target: remote) runs on the job manager's "
             "Spark session; leave use_spark_session out"
         )
-    host = config.get(keys.REST_ADDRESS)
-    rest = RestClient(Address(host=host or "localhost", port=config.get(keys.REST_PORT)), _SUBMITTED_WITHIN_S)
+    managers = JobManagers.of(config) or JobManagers((Address(host="localhost", port=config.get(keys.REST_PORT)),))
     collect_ids = _collect_ids(job_graph)
     with bundled(job_graph, config, dependencies) as bundle:
         is_attached = bundle.submission.is_attached
@@ -42,12 +44,38 @@ def submit_job(
             raise UnsupportedFeatureError(
                 "execute_and_collect: nobody would get the values of a detached job; leave -d out, or use a sink"
             )
-        upload(rest, bundle)
-        job_id = _submit(rest, bundle)
+        address, job_id = _submitted(managers, bundle)
     if announce is not None:
         announce(f"Job has been submitted with JobID {job_id}")
-    client = RemoteJobClient(RestClient(rest.address), job_id, job_graph.job_name, collect_ids, is_attached)
+    client = RemoteJobClient(RestClient(address), job_id, job_graph.job_name, collect_ids, is_attached, managers)
     return client.start()
+
+
+def _submitted(managers: JobManagers, bundle: JobBundle) -> tuple[Address, str]:
+    """Who has the job now, and its id. If the leader goes meanwhile the next one is asked; the job runs once."""
+    if not managers.may_change:
+        return _submitted_once(managers, bundle)
+    refusals: list[RestClientError] = []
+
+    def attempt() -> tuple[Address, str] | None:
+        try:
+            return _submitted_once(managers, bundle)
+        except RestClientError as error:
+            if error.status not in (None, 503):
+                raise
+            refusals.append(error)
+            return None
+
+    submitted = poll(attempt, _LEADER_COMES_WITHIN_S)
+    if submitted is None:
+        raise refusals[-1]
+    return submitted
+
+
+def _submitted_once(managers: JobManagers, bundle: JobBundle) -> tuple[Address, str]:
+    rest = RestClient(managers.leader(), _SUBMITTED_WITHIN_S)
+    upload(rest, bundle)
+    return rest.address, _submit(rest, bundle)
 
 
 def _collect_ids(job_graph: JobGraph) -> list[str]:
@@ -79,6 +107,6 @@ def _submit(rest: RestClient, bundle: JobBundle) -> str:
                 f"{rest.address} takes no jobs: it is the REST API of a running job, not a job manager; start one with "
                 f"`penstock jobmanager start`"
             ) from error
-        if error.status is None:
+        if error.status in (None, 503):
             raise
         raise InvalidProgramError(f"the job manager at {rest.address} refuses the job: {error}") from error
