@@ -51,7 +51,9 @@ class HashMapStateBackend(StateBackend):
 
 
 class EmbeddedRocksDBStateBackend(StateBackend):
-    """Holds state on local disk, for state larger than memory.
+    """Holds state on local disk, for state larger than memory, with the entries used last in memory.
+
+    It stands in for Flink's backend of that name; what is used is LMDB. Timers are in memory.
 
     :param enable_incremental_checkpointing: Whether checkpoints hold changes only; None leaves it to the configuration.
     """

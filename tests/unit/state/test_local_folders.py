@@ -57,6 +57,11 @@ def test_folders_of_a_process_that_was_killed_are_removed(tmp_path, other_proces
     assert folders_in(tmp_path) == {str(os.getpid())}
 
 
+def test_a_process_that_ends_leaves_nothing_behind(tmp_path, other_process):
+    other_process.communicate(b"")
+    assert folders_in(tmp_path) == set()
+
+
 def test_a_folder_that_others_can_enter_is_refused(tmp_path):
     (tmp_path / f"penstock-state-{os.getuid()}").mkdir(mode=0o755)
     with pytest.raises(EnvironmentSetupError, match=r"must belong to user .* alone"):

@@ -9,6 +9,7 @@ lock also tells processes of other containers apart, which process ids do not.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import os
@@ -16,18 +17,17 @@ import re
 import secrets
 import shutil
 from pathlib import Path
-from typing import IO
 
 from penstock.common.exceptions import EnvironmentSetupError
 
 _LOCK = "lock"
 
-_own: dict[tuple[int, Path], tuple[Path, IO[bytes]]] = {}
-"""By process and parent: after a fork the folders are still the first process's. The files hold the locks."""
+_own: dict[tuple[int, Path], Path] = {}
+"""By process and parent: after a fork the folders are still the first process's."""
 
 
 def new_local_folder(parent: Path, purpose: str) -> Path:
-    """A new folder in `parent`, removed when this process has ended: by the next one that makes a folder there."""
+    """A new folder in `parent`, removed at the end of this process or, if it is killed, by the next one that asks."""
     folder = _folder_of_process(parent) / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', purpose)[:80]}-{secrets.token_hex(4)}"
     folder.mkdir()
     return folder
@@ -35,11 +35,11 @@ def new_local_folder(parent: Path, purpose: str) -> Path:
 
 def _folder_of_process(parent: Path) -> Path:
     known = _own.get((os.getpid(), parent))
-    if known is None or not known[0].exists():
+    if known is None or not known.exists():
         users = _folder_of_user(parent)
         _remove_leftovers(users)
         known = _own[(os.getpid(), parent)] = _locked_folder(users)
-    return known[0]
+    return known
 
 
 def _folder_of_user(parent: Path) -> Path:
@@ -54,15 +54,21 @@ def _folder_of_user(parent: Path) -> Path:
     return folder
 
 
-def _locked_folder(users: Path) -> tuple[Path, IO[bytes]]:
+def _locked_folder(users: Path) -> Path:
     while True:
         folder = users / f"{os.getpid()}-{secrets.token_hex(4)}"
         folder.mkdir(mode=0o700)
-        lock = open(folder / _LOCK, "wb")  # noqa: SIM115  Open as long as the process lives.
+        lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)  # Open as long as the process lives.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (folder / _LOCK).exists():
-            return folder, lock
-        lock.close()  # Another process took it for a leftover before it was locked.
+            atexit.register(_remove_if_own, folder, os.getpid())
+            return folder
+        os.close(lock)  # Another process took it for a leftover before it was locked.
+
+
+def _remove_if_own(folder: Path, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)  # It may be gone: temporary folders are cleaned by others, too.
 
 
 def _remove_leftovers(users: Path) -> None:
