@@ -358,7 +358,8 @@ class SourceReaderOperator(SourceOperator):
             self._reader.notify_checkpoint_aborted(checkpoint_id)
 
     def waits_for_checkpoint(self) -> bool:
-        listens = type(self.reader).notify_checkpoint_complete is not SourceReader.notify_checkpoint_complete
+        heard = SourceReader.notify_checkpoint_complete
+        listens = self._reader is not None and type(self._reader).notify_checkpoint_complete is not heard
         return listens or super().waits_for_checkpoint()
 
     def finish(self) -> None:

@@ -29,6 +29,10 @@ class Lists(SimpleSource):
             yield number + 1, (split, number)
 
 
+class InTurns(Lists):
+    reads_in_turns = True
+
+
 class Growing(Lists):
     """Lists that become longer while they are read, and to which others are added."""
 
@@ -62,6 +66,13 @@ def test_source_without_splits_ends_at_once():
     assert SourceJob(Lists({}), parallelism=3).to_the_end().values == []
 
 
+def test_splits_are_read_in_turns_or_one_after_the_other():
+    names = [split for split, _ in SourceJob(Lists({"a": 600, "b": 600})).to_the_end().values]
+    assert names == ["a"] * 600 + ["b"] * 600
+    names = [split for split, _ in SourceJob(InTurns({"a": 600, "b": 600})).to_the_end().values]
+    assert names != sorted(names)
+
+
 def test_an_epoch_reads_no_more_than_it_may():
     job = SourceJob(Lists({"a": 100}), settings=few_at_once(7))
     while not job.shown:
@@ -86,14 +97,15 @@ actions = st.one_of(
 )
 
 
+@pytest.mark.parametrize("source", [Lists, InTurns])
 @given(
     lengths=st.dictionaries(st.sampled_from("abcdefg"), st.integers(0, 9), max_size=7),
     parallelism=st.integers(1, 3),
     records=st.integers(1, 5),
     happenings=st.lists(actions, max_size=25),
 )
-def test_every_record_comes_once_and_in_order_whatever_happens(lengths, parallelism, records, happenings):
-    job = SourceJob(Lists(lengths), parallelism, settings=few_at_once(records))
+def test_every_record_comes_once_and_in_order_whatever_happens(source, lengths, parallelism, records, happenings):
+    job = SourceJob(source(lengths), parallelism, settings=few_at_once(records))
     for what, argument in happenings:
         if what == "epoch" and not job.coordinator.is_exhausted:
             job.epoch(argument)

@@ -128,7 +128,7 @@ class _GeneratingReader(SplitsReader):
     def __init__(self, context: SourceReaderContext, source: DataGeneratorSource) -> None:
         self._limiter = source.rate_limiter_strategy.make(context.current_parallelism())
         self._function = source.generator_function
-        super().__init__(context, partial(self._generate, self._map_of()), is_bounded=True)
+        super().__init__(context, partial(self._generate, self._map_of()))
 
     def _map_of(self) -> Callable[[int], Any]:
         function: Any = self._function

@@ -192,7 +192,7 @@ class FileSource(Source[Any, OffsetSplit, DealtSplits]):
 
     def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, OffsetSplit]:
         handler = BadRecordHandler(self.bad_records, context)
-        return SplitsReader(context, partial(self._read, handler), is_bounded=True)
+        return SplitsReader(context, partial(self._read, handler))
 
     def _read(self, handler: BadRecordHandler, split: OffsetSplit, output: ReaderOutput) -> Iterator[ReadBatch]:
         part: FilePart = split.content

@@ -40,9 +40,14 @@ class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
     `splits` is called in the driver and `read` in the subtasks, where the source arrives as a copy: it must be
     picklable, and connections are made in `read`.
 
-    A source is bounded unless `get_boundedness` says otherwise. One that is not bounded reads all its splits in turns;
-    where `read` ends, it is called again a little later, with the last offset.
+    A source is bounded unless `get_boundedness` says otherwise. Where the `read` of an unbounded source ends, it is
+    called again a little later, with the last offset.
     """
+
+    reads_in_turns: bool | None = None
+    """Whether a subtask reads all its splits in turns, or one to its end before it begins the next; None for in turns
+    if the source is unbounded. In turns, no split gets far ahead of another in event time, so no record comes late for
+    that reason; one by one, few splits are open at a time, and quick subtasks read more of them."""
 
     discovery_interval_ms: int | None = None
     """For unbounded sources: how often to call `splits` again; what it has not named before is read, too."""
@@ -84,7 +89,17 @@ class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
                 f"{type(self).__name__}: a bounded source ends when the splits it began with are read, so "
                 f"discovery_interval_ms makes no sense; let get_boundedness return CONTINUOUS_UNBOUNDED"
             )
-        return SplitsEnumerator(context, self._named_splits, self.discovery_interval_ms, not self.is_bounded, former)
+        return SplitsEnumerator(
+            context,
+            self._named_splits,
+            self.discovery_interval_ms,
+            deals_at_once=self._takes_turns(),
+            splits_end=self.is_bounded,
+            former=former,
+        )
+
+    def _takes_turns(self) -> bool:
+        return not self.is_bounded if self.reads_in_turns is None else self.reads_in_turns
 
     def _named_splits(self) -> list[OffsetSplit]:
         named = [OffsetSplit(str(split), split) for split in self.splits()]
@@ -96,7 +111,7 @@ class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
         return named
 
     def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, OffsetSplit]:
-        return SplitsReader(context, self._read_split, self.is_bounded, asks=self.is_bounded)
+        return SplitsReader(context, self._read_split, self._takes_turns(), splits_end=self.is_bounded)
 
     def _read_split(self, split: OffsetSplit, output: ReaderOutput) -> Iterator[ReadBatch]:
         """What `read` gives, in batches."""

@@ -24,7 +24,8 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
     """Finds splits with `find`: once, or again and again every `period_ms`.
 
     Readers that ask get one split at a time, so quick readers get more of them. With `deals_at_once` every split goes
-    to a reader as soon as it is found, and all readers get about the same number.
+    to a reader as soon as it is found, and all readers get about the same number. Where splits have no end, or are
+    looked for again, readers are never told that there are no more.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
         find: Callable[[], Iterable[OffsetSplit]],
         period_ms: int | None = None,
         deals_at_once: bool = False,
+        splits_end: bool = True,
         former: DealtSplits | None = None,
         known_by: Callable[[OffsetSplit], str] = OffsetSplit.split_id,
     ) -> None:
@@ -41,6 +43,7 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
         self._find = find
         self._period_ms = period_ms
         self._deals_at_once = deals_at_once
+        self._splits_end = splits_end
         self._known_by = known_by
         self._unassigned = list(former.unassigned)
         self._known = set(former.known)
@@ -52,14 +55,14 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
     def start(self) -> None:
         if self._period_ms is not None:
             self._context.call_async(lambda: list(self._find()), self._found, 0, self._period_ms)
-        elif not self._has_looked or self._deals_at_once:
+        elif not self._has_looked or not self._splits_end:
             self._context.call_async(lambda: list(self._find()), self._found)
 
     def _found(self, splits: Any, error: BaseException | None) -> None:
         if error is not None:
             raise error
         new = [split for split in splits if self._known_by(split) not in self._known]
-        if self._period_ms is not None or self._deals_at_once:
+        if self._period_ms is not None or not self._splits_end:
             self._known.update(map(self._known_by, new))
         self._has_looked = True
         self._unassigned.extend(new)
@@ -71,6 +74,8 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
                 self._context.assign_split(split, self._dealt % self._context.current_parallelism())
                 self._dealt += 1
             self._unassigned.clear()
+            for subtask in self._context.registered_readers() if self._has_all() else ():
+                self._context.signal_no_more_splits(subtask)
             return
         while self._waiting and (self._unassigned or self._has_all()):
             subtask = next(iter(self._waiting))
@@ -84,8 +89,7 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
             self._context.signal_no_more_splits(subtask)
 
     def _has_all(self) -> bool:
-        """True if none will be found any more. Readers of splits that never end are not told: they never end either."""
-        return self._has_looked and self._period_ms is None and not self._deals_at_once
+        return self._has_looked and self._period_ms is None and self._splits_end
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
         self._waiting[subtask_id] = None

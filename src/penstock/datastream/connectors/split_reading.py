@@ -60,17 +60,19 @@ class _OpenSplit:
 
 
 class SplitsReader(SourceReader[Any, OffsetSplit]):
-    """Reads each split with `read`.
+    """Reads each split with `read`, one to its end before it begins the next, and asks for more as it gets on.
 
-    A bounded reader reads one split to its end before it begins the next, and asks for more as it gets through them. An
-    unbounded one reads all its splits in turns; where `read` ends, it begins again later from the last offset.
+    With `takes_turns` it reads all splits that it is given in turns, and does not ask. Where splits have no end,
+    `read` begins again later, from the last offset.
     """
 
-    def __init__(self, context: SourceReaderContext, read: ReadSplit, is_bounded: bool, asks: bool = True) -> None:
+    def __init__(
+        self, context: SourceReaderContext, read: ReadSplit, takes_turns: bool = False, splits_end: bool = True
+    ) -> None:
         self._context = context
         self._read = read
-        self._is_bounded = is_bounded
-        self._asks = asks
+        self._takes_turns = takes_turns
+        self._splits_end = splits_end
         self._open: deque[_OpenSplit] = deque()
         self._asked = 0
         self._has_all = False
@@ -91,7 +93,7 @@ class SplitsReader(SourceReader[Any, OffsetSplit]):
 
     def _ask(self, splits: int) -> None:
         for _ in range(splits):
-            if self._asks and not self._has_all and len(self._open) + self._asked < _MOST_IN_HAND:
+            if not self._takes_turns and not self._has_all and len(self._open) + self._asked < _MOST_IN_HAND:
                 self._asked += 1
                 self._context.send_split_request()
 
@@ -114,12 +116,12 @@ class SplitsReader(SourceReader[Any, OffsetSplit]):
         output.create_output_for_split(current.split.name).collect_batch(batch.records, batch.timestamps)
         current.split = replace(current.split, offset=batch.offset)
         self._resting = 0
-        if not self._is_bounded:
+        if self._takes_turns:
             self._open.rotate(-1)
 
     def _end(self, current: _OpenSplit, output: ReaderOutput) -> None:
         current.close()
-        if not self._is_bounded:
+        if not self._splits_end:
             self._turn()
             return
         self._open.popleft()
