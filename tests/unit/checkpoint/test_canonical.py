@@ -29,7 +29,7 @@ from penstock.runtime.key_groups import KeyOwners, key_group_range
 from penstock.runtime.saved_state import FileChain, StateHandle
 from penstock.runtime.state.backends import DiskBackend, HeapBackend
 from penstock.runtime.state.codec import encode_state
-from penstock.runtime.state.contents import EncodedMapEntries, PartialMaps, WholeMap, dump, pack
+from penstock.runtime.state.contents import EncodedMapEntries, PartialMaps, WholeMap, pack
 from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import REMOVED, VOID_NAMESPACE, Extent, StateTable
 from penstock.runtime.timers import TIMER_TABLE_PREFIX
@@ -187,7 +187,7 @@ def test_large_values_make_small_parts(tmp_path, monkeypatch):
 
 def encoded_maps(maps: dict[Any, dict[Any, Any]]) -> EncodedMapEntries:
     """A block of a base as it is written by tables that are kept on disk."""
-    packed = [pack(dump((key, name)), dump(value)) for key, held in maps.items() for name, value in held.items()]
+    packed = [pack(encode_state((key, name)), encode_state(value)) for key, held in maps.items() for name, value in held.items()]
     return EncodedMapEntries({VOID_NAMESPACE: b"".join(packed)})
 
 
