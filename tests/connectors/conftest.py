@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -18,36 +19,38 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "unit" / "sinks"), str(HERE.parent 
 S = TypeVar("S", bound="Server")
 
 
-def _running(kind: type[S], factory: pytest.TempPathFactory) -> Iterator[S]:
+def _running(kind: type[S]) -> Iterator[S]:
     from servers import ServerUnavailableError
 
-    try:
-        server = kind(factory.mktemp(kind.name))
-    except ServerUnavailableError as reason:
-        pytest.skip(str(reason))
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
+    # Not among pytest's folders: only their owner may enter those, and a server may run as another user.
+    with tempfile.TemporaryDirectory(prefix="penstock-server-") as folder:
+        try:
+            server = kind(Path(folder))
+        except ServerUnavailableError as reason:
+            pytest.skip(str(reason))
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
 
 
 @pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+def kafka() -> Iterator[KafkaServer]:
     from servers import KafkaServer
 
-    yield from _running(KafkaServer, tmp_path_factory)
+    yield from _running(KafkaServer)
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+def postgres() -> Iterator[PostgresServer]:
     from servers import PostgresServer
 
-    yield from _running(PostgresServer, tmp_path_factory)
+    yield from _running(PostgresServer)
 
 
 @pytest.fixture(scope="session")
-def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+def redis_server() -> Iterator[RedisServer]:
     from servers import RedisServer
 
-    yield from _running(RedisServer, tmp_path_factory)
+    yield from _running(RedisServer)

@@ -195,7 +195,7 @@ class PostgresServer(Server):
         [self.port] = free_ports(1)
         self._data = folder / "data"
         if os.getuid() == 0:  # PostgreSQL refuses to run as root.
-            _let_in("postgres", folder)
+            shutil.chown(folder, "postgres", "postgres")
         initdb = [self._programs / "initdb", "-D", self._data, "-U", self.user, "-A", "trust", "-N", "-E", "UTF8"]
         subprocess.run(initdb, check=True, capture_output=True, cwd=folder, **self.rights())
 
@@ -241,14 +241,6 @@ def _postgres_programs() -> Path:
         if (folder / "initdb").exists() and (folder / "postgres").exists():
             return folder
     raise ServerUnavailableError("PostgreSQL's initdb is not installed; run: make servers")
-
-
-def _let_in(user: str, folder: Path) -> None:
-    """Give a folder to a user, who must also be able to walk through those above it."""
-    shutil.chown(folder, user, user)
-    for parent in folder.parents:
-        if parent.stat().st_uid == os.getuid() and not parent.stat().st_mode & 0o001:
-            parent.chmod(parent.stat().st_mode | 0o011)
 
 
 class RedisServer(Server):

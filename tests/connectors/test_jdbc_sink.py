@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 import uuid
 from datetime import datetime, timezone
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from server_sink_job import ServerSinkJob
@@ -292,11 +294,12 @@ def test_row_that_another_subtask_has_locked_is_explained(postgres, table, tmp_p
     job.close()
 
 
-def test_server_without_prepared_transactions_is_explained(postgres, tmp_path_factory):
-    server = type(postgres)(tmp_path_factory.mktemp("no-transactions"), max_prepared_transactions=0)
-    server.start()
-    try:
-        with pytest.raises(ConnectorError, match=r"set max_prepared_transactions in postgresql\.conf"):
-            ServerSinkJob(exactly_once(server, "t", "p"), tmp_path_factory.mktemp("job"))
-    finally:
-        server.stop()
+def test_server_without_prepared_transactions_is_explained(postgres, tmp_path):
+    with tempfile.TemporaryDirectory() as folder:
+        server = type(postgres)(Path(folder), max_prepared_transactions=0)
+        server.start()
+        try:
+            with pytest.raises(ConnectorError, match=r"set max_prepared_transactions in postgresql\.conf"):
+                ServerSinkJob(exactly_once(server, "t", "p"), tmp_path)
+        finally:
+            server.stop()

@@ -6,7 +6,12 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.exceptions import ConnectorError
-from penstock.datastream.connectors.jdbc_writer import PreparedTransaction, connect, postgres_client
+from penstock.datastream.connectors.jdbc_writer import (
+    NoConnectionError,
+    PreparedTransaction,
+    connect,
+    postgres_client,
+)
 from penstock.datastream.connectors.sink_v2 import CommitRequest, Committer
 
 if TYPE_CHECKING:
@@ -28,7 +33,7 @@ class JdbcCommitter(Committer[PreparedTransaction]):
         for request in requests:
             try:
                 self._commit(request)
-            except (self._library.OperationalError, self._library.InterfaceError, ConnectorError) as failure:
+            except (self._library.OperationalError, self._library.InterfaceError, NoConnectionError) as failure:
                 self.close()
                 if request.get_number_of_retries() + 1 >= self._max_attempts:
                     request.signal_failed_with_unknown_reason(failure)

@@ -41,6 +41,10 @@ def postgres_client() -> Any:
     return optional_package("psycopg", "postgres", _USER)
 
 
+class NoConnectionError(ConnectorError):
+    """The server cannot be reached, or does not let the user in."""
+
+
 def connect(options: JdbcConnectionOptions) -> Any:
     """A connection on which every statement is a transaction unless one is begun."""
     library = postgres_client()
@@ -48,7 +52,7 @@ def connect(options: JdbcConnectionOptions) -> Any:
     try:
         return library.connect(autocommit=True, **settings)
     except library.Error as failure:
-        raise ConnectorError(f"{_USER}: no connection to {options.db_url}: {str(failure).strip()}") from failure
+        raise NoConnectionError(f"{_USER}: no connection to {options.db_url}: {str(failure).strip()}") from failure
 
 
 class RowBuffer:
@@ -135,7 +139,7 @@ class JdbcWriter(SinkWriter[Any]):
             try:
                 self._attempt(rows)
                 return
-            except (self._library.OperationalError, self._library.InterfaceError, ConnectorError) as failure:
+            except (self._library.OperationalError, self._library.InterfaceError, NoConnectionError) as failure:
                 # The connection is lost, the server restarts, others held locks: what passes by itself.
                 self.close()
                 if attempt == self._max_retries:

@@ -216,9 +216,10 @@ class KafkaWriter(CommittingSinkWriter[Any, KafkaTransaction]):
 
 @dataclass(frozen=True)
 class KafkaWriterState:
-    """What a restarted job must know: under which names there may be open transactions."""
+    """Whose transactions a restarted job may find open."""
 
     transactional_id_prefix: str
+    subtask: int
 
 
 class TransactionalKafkaWriter(KafkaWriter, StatefulSinkWriter[Any, KafkaWriterState]):
@@ -236,7 +237,11 @@ class TransactionalKafkaWriter(KafkaWriter, StatefulSinkWriter[Any, KafkaWriterS
         self._subtask = context.get_task_info().index_of_this_subtask
         self._parallelism = context.get_task_info().number_of_parallel_subtasks
         self._next_number = (context.get_restored_checkpoint_id() or 0) + 1
-        self._abort_leftovers({state.transactional_id_prefix for state in states} - {self._prefix})
+        self._former = {*states, KafkaWriterState(self._prefix, self._subtask)}
+        self._own: set[str] = set()
+        """This writer's transactions, until it has looked for leftovers again."""
+        self._checks_again = True
+        self._abort_leftovers({self._name_of(each) for each in self._former})
 
     def prepare_commit(self) -> list[KafkaTransaction]:
         if self._producer is None:
@@ -247,8 +252,12 @@ class TransactionalKafkaWriter(KafkaWriter, StatefulSinkWriter[Any, KafkaWriterS
         return [prepared]
 
     def snapshot_state(self, checkpoint_id: int) -> list[KafkaWriterState]:
+        if self._checks_again:
+            # What a killed process had sent just before may have reached Kafka after the first look.
+            self._checks_again = False
+            self._abort_leftovers(set())
         self._next_number = checkpoint_id + 1
-        return [KafkaWriterState(self._prefix)]
+        return [KafkaWriterState(self._prefix, self._subtask)]
 
     def close(self) -> None:
         producer, self._producer = self._producer, None
@@ -256,28 +265,36 @@ class TransactionalKafkaWriter(KafkaWriter, StatefulSinkWriter[Any, KafkaWriterS
             producer.abort()
 
     def _made(self) -> TransactionalProducer:
-        return TransactionalProducer(self._settings, f"{self._prefix}-{self._subtask}-{self._next_number}")
+        name = self._name_of(KafkaWriterState(self._prefix, self._subtask))
+        if self._checks_again:
+            self._own.add(name)
+        return TransactionalProducer(self._settings, name)
 
-    def _abort_leftovers(self, old_prefixes: set[str]) -> None:
+    def _name_of(self, writer: KafkaWriterState) -> str:
+        return f"{writer.transactional_id_prefix}-{writer.subtask}-{self._next_number}"
+
+    def _abort_leftovers(self, names: set[str]) -> None:
         """Abort what a killed process left open: readers of committed records would wait for it.
 
         What belongs to the restored checkpoint was committed before this writer was made.
+
+        :param names: Transactions that the former writers have begun, if any.
         """
         transactions = KafkaTransactions(self._settings, f"{self._prefix}-{self._subtask}")
         try:
-            for transactional_id in transactions.open_ids(lambda each: self._is_leftover(each, old_prefixes)):
-                _log.info("%s: aborts transaction %r, which an earlier run left open", _USER, transactional_id)
-                transactions.abort(transactional_id)
+            for name in names.union(transactions.open_ids(self._is_leftover)):
+                transactions.abort(name)
         finally:
             transactions.close()
 
-    def _is_leftover(self, transactional_id: str, old_prefixes: set[str]) -> bool:
-        match = re.fullmatch(r"(.*)-(\d+)-(\d+)", transactional_id)
-        if match is None:
+    def _is_leftover(self, name: str) -> bool:
+        match = re.fullmatch(r"(.*)-(\d+)-(\d+)", name)
+        if match is None or name in self._own:
             return False
-        if match[1] in old_prefixes:
-            return True  # Nobody writes under the old name any more.
-        return match[1] == self._prefix and int(match[2]) % self._parallelism == self._subtask
+        prefix, subtask = match[1], int(match[2])
+        if prefix != self._prefix:  # Nobody writes under a former prefix any more.
+            return any(prefix == writer.transactional_id_prefix for writer in self._former)
+        return subtask % self._parallelism == self._subtask
 
 
 def _arguments(record: KafkaRecord, timestamp: int | None, partition: int | None) -> dict[str, Any]:
