@@ -187,7 +187,8 @@ def test_large_values_make_small_parts(tmp_path, monkeypatch):
 
 def encoded_maps(maps: dict[Any, dict[Any, Any]]) -> EncodedMapEntries:
     """A block of a base as it is written by tables that are kept on disk."""
-    packed = [pack(encode_state((key, name)), encode_state(value)) for key, held in maps.items() for name, value in held.items()]
+    entries = [(key, name, value) for key, held in maps.items() for name, value in held.items()]
+    packed = [pack(encode_state((key, name)), encode_state(value)) for key, name, value in entries]
     return EncodedMapEntries({VOID_NAMESPACE: b"".join(packed)})
 
 
