@@ -288,3 +288,13 @@ def test_without_changes_to_track_only_full_snapshots_are_taken(tmp_path):
     backend.snapshot_written(Extent.ALL)
     assert sum(len(each[VOID_NAMESPACE]) for each in saved) == 5 * CACHE
     backend.dispose()
+
+
+def test_the_file_grows_as_needed(tmp_path, monkeypatch):
+    monkeypatch.setattr("penstock.runtime.state.entry_store._FIRST_MAP_SIZE", 1 << 20)
+    backend = keyed_state(tmp_path)
+    table = backend.table("t")
+    for number in range(4000):
+        table.put(VOID_NAMESPACE, number, b"x" * 1000)
+    assert all(table.get(VOID_NAMESPACE, number) == b"x" * 1000 for number in range(0, 4000, 7))
+    backend.dispose()
