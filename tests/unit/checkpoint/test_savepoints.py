@@ -1,0 +1,155 @@
+"""Savepoints as folders: written whole or not at all, movable, and removed only if they are savepoints."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from crashing_job import in_child
+
+from penstock.checkpoint.finding import find_checkpoint
+from penstock.checkpoint.folders import LocalFolder
+from penstock.checkpoint.savepoints import dispose_savepoint, write_savepoint, write_savepoint_of
+from penstock.common.exceptions import CheckpointError
+from penstock.testing import JobInEpochs
+
+FORMATS = ["canonical", "native"]
+
+
+def summed(stream):
+    return stream.key_by(lambda value: value % 3).reduce(lambda a, b: a + b).uid("sums")
+
+
+@pytest.fixture
+def folder(tmp_path) -> LocalFolder:
+    return LocalFolder(str(tmp_path / "job"))
+
+
+@pytest.fixture
+def job(folder) -> JobInEpochs:
+    """Has a base and two deltas."""
+    job = JobInEpochs(summed, 2, folder=folder)
+    for _ in range(3):
+        job.epoch([1, 2, 3])
+    return job
+
+
+def place(tmp_path: Path) -> str:
+    return str(tmp_path / "savepoints")
+
+
+def assert_goes_on(found, parallelism: int = 3) -> None:
+    assert JobInEpochs(summed, parallelism, restored=found).epoch([1, 2, 3]) == ["12", "4", "8"]
+
+
+@pytest.mark.parametrize("format_type", FORMATS)
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_job_goes_on_from_a_savepoint(job, tmp_path, format_type, parallelism):
+    path = write_savepoint(job.checkpoint, place(tmp_path), format_type)
+    shutil.rmtree(job.folder.path)
+    found = find_checkpoint(path)
+    assert (found.metadata.savepoint_format, found.metadata.checkpoint_id) == (format_type, 3)
+    assert_goes_on(found, parallelism)
+
+
+@pytest.mark.parametrize("format_type", FORMATS)
+def test_savepoint_can_be_moved(job, tmp_path, format_type):
+    path = write_savepoint(job.checkpoint, place(tmp_path), format_type)
+    moved = shutil.move(path.removeprefix("file://"), tmp_path / "elsewhere")
+    assert_goes_on(find_checkpoint(str(moved)))
+
+
+def test_name_tells_the_job(job, tmp_path):
+    [name] = (Path(write_savepoint(job.checkpoint, place(tmp_path))).name,)
+    assert name.startswith("savepoint-000000-") and len(name) == len("savepoint-000000-") + 12
+
+
+def test_each_savepoint_has_a_folder_of_its_own(job, tmp_path):
+    paths = {write_savepoint(job.checkpoint, place(tmp_path)) for _ in range(3)}
+    assert len(paths) == 3
+
+
+def test_unknown_format_is_refused(job, tmp_path):
+    with pytest.raises(CheckpointError, match="savepoint format 'xml' is not known; use canonical or native"):
+        write_savepoint(job.checkpoint, place(tmp_path), "xml")
+    assert not Path(place(tmp_path)).exists()
+
+
+@pytest.mark.parametrize("format_type", FORMATS)
+def test_savepoint_that_fails_leaves_nothing(job, tmp_path, format_type):
+    def copy_some(copies):
+        first, *_ = copies
+        first()
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        write_savepoint(job.checkpoint, place(tmp_path), format_type, copy_some)
+    assert os.listdir(place(tmp_path)) == []
+
+
+@pytest.mark.parametrize("format_type", FORMATS)
+def test_savepoint_that_was_cut_short_is_none(job, tmp_path, format_type):
+    """The process dies between the state and the metadata."""
+
+    def copy_and_die(copies):
+        for copy in copies:
+            copy()
+        os._exit(9)
+
+    died = in_child(
+        lambda: write_savepoint(job.checkpoint, place(tmp_path), format_type, copy_and_die), tmp_path / "error"
+    )
+    [left] = Path(place(tmp_path)).iterdir()
+    assert died == 9 and any(left.iterdir())
+    with pytest.raises(CheckpointError, match=f"no checkpoint or savepoint at {left}"):
+        find_checkpoint(str(left))
+    assert_goes_on(find_checkpoint(job.folder.path))
+
+
+# --- of stopped jobs -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format_type", FORMATS)
+def test_savepoint_of_a_job_that_is_gone(job, tmp_path, format_type):
+    path = write_savepoint_of(job.folder.path, place(tmp_path), format_type)
+    assert_goes_on(find_checkpoint(path))
+
+
+def test_native_savepoint_becomes_a_canonical_one(job, tmp_path):
+    native = write_savepoint(job.checkpoint, place(tmp_path), "native")
+    canonical = write_savepoint_of(native, place(tmp_path), "canonical")
+    assert find_checkpoint(canonical).metadata.savepoint_format == "canonical"
+    assert_goes_on(find_checkpoint(canonical))
+
+
+def test_canonical_savepoint_is_one_already(job, tmp_path):
+    path = write_savepoint(job.checkpoint, place(tmp_path))
+    with pytest.raises(CheckpointError, match="is a savepoint already; copy its folder, it can be moved"):
+        write_savepoint_of(path, place(tmp_path))
+
+
+# --- removing --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format_type", FORMATS)
+@pytest.mark.parametrize("form", ["{}", "{}/_metadata"])
+def test_disposed_savepoint_is_gone(job, tmp_path, format_type, form):
+    kept, path = (write_savepoint(job.checkpoint, place(tmp_path), format_type) for _ in range(2))
+    dispose_savepoint(form.format(path))
+    assert os.listdir(place(tmp_path)) == [Path(kept).name]
+
+
+def test_checkpoint_is_not_disposed_of(job):
+    for path in (job.folder.path, f"{job.folder.path}/chk-3"):
+        with pytest.raises(CheckpointError, match="is a checkpoint, not a savepoint; remove its folder yourself"):
+            dispose_savepoint(path)
+    assert_goes_on(find_checkpoint(job.folder.path))
+
+
+def test_nothing_there_cannot_be_disposed_of(tmp_path):
+    (tmp_path / "precious").write_text("mine")
+    with pytest.raises(CheckpointError, match="no checkpoint or savepoint at"):
+        dispose_savepoint(str(tmp_path))
+    assert (tmp_path / "precious").exists()
