@@ -10,7 +10,7 @@ PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \
 	&& echo $$p && break; done)
 
-.PHONY: help demo test lint types unit bench venv java servers packages clean
+.PHONY: help demo test lint types unit bench chaos venv java servers packages clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make lint    ruff"
 	@echo "make types   mypy --strict"
 	@echo "make bench   throughput measurements"
+	@echo "make chaos   kill processes of a job at random, and check its results (CHAOS_ARGS=\"--rounds 50 --seed 7\")"
 	@echo "make servers what the tests of connectors need: Kafka, PostgreSQL, Redis (without them they are skipped)"
 	@echo "make venv    only set up .venv"
 	@echo "make clean   remove .venv and caches"
@@ -29,13 +30,16 @@ demo: venv java
 test: lint types unit
 
 lint: venv
-	$(BIN)/ruff check src tests $(wildcard examples benchmarks)
+	$(BIN)/ruff check src tests $(wildcard examples benchmarks chaos)
 
 types: venv
 	$(BIN)/mypy
 
 unit: venv java
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+chaos: venv java
+	$(BIN)/python -m chaos.run $(CHAOS_ARGS)
 
 bench: venv java
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)

@@ -192,7 +192,8 @@ class _Round:
         process.wait()
         left = wait_until_gone(process.pid, _GOES_WITHIN_S)
         if left:
-            raise RuntimeError(f"still there {_GOES_WITHIN_S} s after the driver: {[each.command[:80] for each in left]}")
+            commands = [each.command[:80] for each in left]
+            raise RuntimeError(f"still there {_GOES_WITHIN_S} s after the driver: {commands}")
 
 
 def _is_submitted(log: Path) -> bool:

@@ -2,7 +2,7 @@
 
     python -m chaos.run --rounds 50 --seed 7 --kill worker,driver,executor --parallelism 1,2,3
 
-A round is one job from its first start to its end. `worker`: a slot process, a Python worker or Python daemon of Spark is
+A round is one job from its first start to its end. `worker`: a slot process, or a Python worker or daemon of Spark, is
 killed, and the job restarts by itself. `driver`: the driver is killed, its Java process must go as well, and the job is
 started anew from its newest checkpoint, at another parallelism. `executor`: the Java process of a Spark executor is
 killed (the round runs on a local cluster). Ends with 0 if every round gave exactly the lines of an undisturbed run.
@@ -18,6 +18,8 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # It may also be started as a script.
 
 from chaos.job_round import KINDS, RoundPlan, run_round
 

@@ -47,9 +47,7 @@ class CheckpointCoordinator:
         self._current = CheckpointStats(epoch, now_ms, subtasks, is_savepoint, savepoint_format)
         self._checkpoints.stats.started(self._current)
 
-    def complete(
-        self, acks: list[TaskAck], positions: Mapping[str, Any], now_ms: int
-    ) -> dict[str, list[Any]] | None:
+    def complete(self, acks: list[TaskAck], positions: Mapping[str, Any], now_ms: int) -> dict[str, list[Any]] | None:
         """All subtasks have acknowledged: write the metadata. Returns what is to be committed now.
 
         None if the checkpoint failed and the job goes on without it; raises if it may not.

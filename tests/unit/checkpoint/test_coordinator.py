@@ -170,9 +170,7 @@ def test_snapshot_that_takes_too_long_fails_the_checkpoint(tmp_path):
     job = Job(tmp_path, timeout_ms=1000, tolerable_failures=1)
     assert job.checkpoint(snapshot_ms=1000) == {}
     assert job.checkpoint(snapshot_ms=1001) is None
-    assert job.stats.latest_failed.failure_message == (
-        "it expired: writing a snapshot took 1001 ms, more than 1000 ms"
-    )
+    assert job.stats.latest_failed.failure_message == ("it expired: writing a snapshot took 1001 ms, more than 1000 ms")
 
 
 def test_metadata_that_cannot_be_written_fails_the_checkpoint(tmp_path):
