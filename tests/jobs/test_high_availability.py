@@ -22,7 +22,7 @@ import penstock
 
 pytestmark = [pytest.mark.slow]
 
-WITHIN_S = 60
+WITHIN_S = 120
 
 JOB = """
 from penstock.common.serialization import Encoder
@@ -38,7 +38,7 @@ sink = builder.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).
 counts.map(lambda pair: f"{{pair[0]}} {{pair[1]}}").sink_to(sink)
 env.execute("counting")
 """
-NUMBERS = 40_000
+NUMBERS = 30_000
 PART_SIZE = 20_000
 """Some files are finished at each checkpoint, and one is open."""
 SETTINGS = {
@@ -132,12 +132,16 @@ class JobManager:
 class Cluster:
     """Job managers that stand by for each other, and a job whose results can be counted."""
 
-    def __init__(self, folder: Path, stack: contextlib.ExitStack, settings: dict[str, str]) -> None:
+    def __init__(self, folder: Path, stack: contextlib.ExitStack, settings: dict[str, str], numbers: int) -> None:
         self.folder = folder
+        self._numbers = numbers
         self._stack = stack
         self._settings = {**SETTINGS, "high-availability.storageDir": str(folder / "ha"), **settings}
-        (folder / "job.py").write_text(JOB.format(numbers=NUMBERS, out=folder / "out", part_size=PART_SIZE))
+        (folder / "job.py").write_text(JOB.format(numbers=numbers, out=folder / "out", part_size=PART_SIZE))
         (folder / "out").mkdir()
+
+    def setting(self, name: str) -> str:
+        return self._settings[f"high-availability.{name}"]
 
     def start(self, name: str) -> JobManager:
         manager = JobManager(self.folder, name, self._settings)
@@ -187,7 +191,7 @@ class Cluster:
     def assert_each_count_is_there_once(self) -> None:
         shown = Counter(self.shown())
         assert [line for line, times in shown.items() if times > 1] == []
-        assert set(shown) == {f"{key} {count}" for key in range(10) for count in range(1, NUMBERS // 10 + 1)}
+        assert set(shown) == {f"{key} {count}" for key in range(10) for count in range(1, self._numbers // 10 + 1)}
 
     def assert_nothing_is_left(self) -> None:
         assert list((self.folder / "ha" / "default" / "jobs").iterdir()) == []
@@ -200,33 +204,64 @@ StartCluster = Callable[..., Cluster]
 @pytest.fixture
 def start_cluster(tmp_path: Path) -> Iterator[StartCluster]:
     with contextlib.ExitStack() as stack:
-        yield lambda **settings: Cluster(tmp_path, stack, {"execution.target": "inline", **settings})
+
+        def start(numbers: int = NUMBERS, **settings: str) -> Cluster:
+            return Cluster(tmp_path, stack, {"execution.target": "inline", **settings}, numbers)
+
+        yield start
 
 
-def test_job_of_a_killed_leader_goes_on_at_the_next_one(start_cluster):
+def test_job_of_a_killed_leader_goes_on_at_the_next_one_and_its_client_follows_it(start_cluster):
     cluster = start_cluster()
     a, b = cluster.start_two()
-    job = cluster.submit(f"{a.address},{b.address}")
-    cluster.wait_for_checkpoints()
-    a.send(signal.SIGKILL)
-    b.wait_until("leader")
-    cluster.wait_for_end(job, b)
+    with subprocess.Popen(
+        command("run", "-m", f"{b.address},{a.address}", "job.py"),
+        cwd=cluster.folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as client:
+        cluster.wait_for_checkpoints()
+        a.send(signal.SIGKILL)
+        printed, complaints = client.communicate(timeout=WITHIN_S)
+    assert client.returncode == 0, complaints
+    job = re.fullmatch(r"Job has been submitted with JobID ([0-9a-f]{32})\n", printed)[1]
+    assert f"Job {job} goes on at {b.address}." in complaints
+    assert f"job {job} 'counting' goes on from" in b.log
     cluster.assert_each_count_is_there_once()
     cluster.assert_nothing_is_left()
-    assert f"job {job} 'counting' goes on from" in b.log
 
 
 def test_leader_that_slept_does_no_harm_when_it_wakes_up(start_cluster):
     cluster = start_cluster()
     a, b = cluster.start_two()
-    job = cluster.submit(a.address)
+    job = cluster.submit(b.address)
+    listed = cluster.run("list", "-m", b.address)
+    assert f" : {job} : counting (" in listed.stdout, listed.stderr
     cluster.wait_for_checkpoints()
     a.send(signal.SIGSTOP)
     b.wait_until("leader")
     cluster.wait_for_checkpoints()
     a.send(signal.SIGCONT)
     a.wait_until("standby")
+    told = [cluster.run("jobmanager", "status", "--port", str(each.port)).stdout for each in (a, b)]
+    assert f"on port {a.port} stands by; leader: {b.address}" in told[0]
+    assert f"on port {b.port} leads: " in told[1]
     cluster.wait_for_end(job, b)
     cluster.assert_each_count_is_there_once()
     cluster.assert_nothing_is_left()
     assert "is suspended" in a.log
+
+
+@pytest.mark.spark
+def test_job_on_spark_goes_on_at_the_next_leader(start_cluster):
+    cluster = start_cluster(20_000, **{"execution.target": "spark", "penstock.epoch.max-records": "1000"})
+    a, b = cluster.start_two()
+    job = cluster.submit(f"{b.address},{a.address}")
+    cluster.wait_for_checkpoints()
+    a.send(signal.SIGKILL)
+    b.wait_until("leader")
+    cluster.wait_for_end(job, b)
+    cluster.assert_each_count_is_there_once()
+    cluster.assert_nothing_is_left()

@@ -35,6 +35,7 @@ class OutputChannel:
         self._events: deque[Event] = deque()
         self._changed = threading.Condition()
         self._has_ended = False
+        self.was_read = False
         self.is_suspended = False
         """True if the job goes on elsewhere: what follows comes from there."""
         self._last_read_s = time.monotonic()
@@ -85,6 +86,7 @@ class OutputChannel:
         with self._changed:
             self._changed.wait_for(lambda: self._events or self._has_ended, timeout_s)
             self._last_read_s = time.monotonic()
+            self.was_read = True
             taken = [self._events.popleft() for _ in range(min(len(self._events), _MOST_AT_ONCE))]
             self._changed.notify_all()
             return taken if taken or not self._has_ended else None

@@ -44,6 +44,9 @@ class SessionCluster:
     `target` is what jobs run on: `spark` or `inline`. With a `store`, other job managers can go on with them.
     """
 
+    client_comes_within_s = 300.0
+    """How long a client has to find its job at the next leader."""
+
     def __init__(
         self,
         config: Configuration,
@@ -115,12 +118,25 @@ class SessionCluster:
                         upload.write(job.read_blob(blob))
                         upload.finish()
                 self._launch(job_id, job.submission, job.leadership)
+                self._expect_client(job_id, job.submission)
         except LeadershipLostError:
             raise
         except Exception:  # The other jobs must not suffer, and it is tried again
             _log.exception("job %s cannot be gone on with now", job_id)
             return False
         return True
+
+    def _expect_client(self, job_id: str, submission: JobSubmission) -> None:
+        """A job that ends with its client ends, too, if the client does not find it here."""
+        if submission.ends_with_client:
+            timer = threading.Timer(self.client_comes_within_s, self._hang_up_unless_read, (job_id,))
+            timer.daemon = True
+            timer.start()
+
+    def _hang_up_unless_read(self, job_id: str) -> None:
+        channel = self.channel(job_id)
+        if channel is not None and not channel.was_read:
+            self.hang_up(job_id)
 
     def _settings(self, submission: JobSubmission) -> Configuration:
         """The job's own, on top of those of this process that concern jobs."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import socket
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
 
 import pytest
+from zookeeper_server import ZooKeeperServer, free_port
 
 from penstock.common.exceptions import EnvironmentSetupError
 from penstock.jobmaster.high_availability.zookeeper_election import ZooKeeperElection
@@ -23,57 +19,9 @@ NODE = "/flink/default/leader"
 SESSION_MS = 2_000
 
 
-def free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        return int(server.getsockname()[1])
-
-
-class Server:
-    """A ZooKeeper of its own."""
-
-    def __init__(self, folder: Path, jars: Path) -> None:
-        self._folder = folder
-        self._jars = jars
-        self.port = free_port()
-        (folder / "zoo.cfg").write_text(
-            f"tickTime=500\ndataDir={folder / 'data'}\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
-            f"minSessionTimeout=500\nadmin.enableServer=false\n"
-        )
-
-    def start(self) -> None:
-        java = ["java", "-Xmx128m", "-cp", f"{self._jars}/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain"]
-        with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen([*java, str(self._folder / "zoo.cfg")], stdout=log, stderr=log)
-        deadline = time.monotonic() + WITHIN_S
-        while not self._answers():
-            assert self._process.poll() is None and time.monotonic() < deadline, (self._folder / "log").read_text()
-            threading.Event().wait(0.05)
-
-    def _answers(self) -> bool:
-        with closing(socket.socket()) as connection:
-            return connection.connect_ex(("127.0.0.1", self.port)) == 0
-
-    def stop(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    pytest.importorskip("kazoo", reason="needs the package kazoo")
-    pyspark = pytest.importorskip("pyspark", reason="has the jars of ZooKeeper")
-    jars = Path(pyspark.__file__).parent / "jars"
-    if shutil.which("java") is None or not list(jars.glob("zookeeper-*.jar")):
-        pytest.skip("needs Java, and the jars of ZooKeeper that come with PySpark")
-    made = Server(tmp_path_factory.mktemp("zookeeper"), jars)
-    made.start()
-    yield made
-    made.stop()
-
-
 class Contender:
-    def __init__(self, server: Server, name: str) -> None:
-        self.election = ZooKeeperElection(f"127.0.0.1:{server.port}", NODE, SESSION_MS, 5_000)
+    def __init__(self, zookeeper: ZooKeeperServer, name: str) -> None:
+        self.election = ZooKeeperElection(f"127.0.0.1:{zookeeper.port}", NODE, SESSION_MS, 5_000)
         self.events: list[str] = []
         self.tokens: list[int] = []
         self._told = threading.Condition()
@@ -94,10 +42,10 @@ class Contender:
 
 
 @pytest.fixture
-def contenders(server: Server) -> Iterator[tuple[Contender, Contender]]:
-    a = Contender(server, "a")
+def contenders(zookeeper: ZooKeeperServer) -> Iterator[tuple[Contender, Contender]]:
+    a = Contender(zookeeper, "a")
     assert a.has_heard("granted")
-    b = Contender(server, "b")
+    b = Contender(zookeeper, "b")
     yield a, b
     a.election.close()
     b.election.close()
@@ -110,10 +58,10 @@ def eventually(is_so) -> None:
         threading.Event().wait(0.05)
 
 
-def test_first_leads_and_everybody_knows_where(contenders, server):
+def test_first_leads_and_everybody_knows_where(contenders, zookeeper):
     a, b = contenders
     assert (a.election.is_leader, b.election.is_leader) == (True, False)
-    asking = ZooKeeperElection(f"127.0.0.1:{server.port}", NODE, SESSION_MS, 5_000)
+    asking = ZooKeeperElection(f"127.0.0.1:{zookeeper.port}", NODE, SESSION_MS, 5_000)
     assert asking.leader_address() == "a:8081"
     asking.close()
     eventually(lambda: b.election.leader_address() == "a:8081")
@@ -128,19 +76,19 @@ def test_next_one_takes_over_with_a_larger_token_when_the_leader_leaves(contende
     eventually(lambda: b.election.leader_address() == "b:8081")
 
 
-def end_session(contender: Contender, server: Server) -> None:
+def end_session(contender: Contender, zookeeper: ZooKeeperServer) -> None:
     """As ZooKeeper does when it has not heard of a client for too long."""
     from kazoo.client import KazooClient
 
-    double = KazooClient(f"127.0.0.1:{server.port}", client_id=contender.election._client.client_id)
+    double = KazooClient(f"127.0.0.1:{zookeeper.port}", client_id=contender.election._client.client_id)
     double.start()
     double.stop()
     double.close()
 
 
-def test_leader_that_loses_its_session_leads_no_more_and_contends_again(contenders, server):
+def test_leader_that_loses_its_session_leads_no_more_and_contends_again(contenders, zookeeper):
     a, b = contenders
-    end_session(a, server)
+    end_session(a, zookeeper)
     assert a.has_heard("granted", "revoked") and b.has_heard("granted")
     assert b.tokens > a.tokens
     b.election.close()
@@ -148,12 +96,12 @@ def test_leader_that_loses_its_session_leads_no_more_and_contends_again(contende
     assert a.tokens[1] > b.tokens[0]
 
 
-def test_leader_without_a_server_leads_no_more_until_the_server_is_back(contenders, server):
+def test_leader_without_a_server_leads_no_more_until_the_server_is_back(contenders, zookeeper):
     a, b = contenders
-    server.stop()
+    zookeeper.stop()
     assert a.has_heard("granted", "revoked")
     assert not a.election.is_leader
-    server.start()
+    zookeeper.start()
     eventually(lambda: bool(a.tokens[1:] + b.tokens))
     assert max(a.tokens[1:] + b.tokens) > a.tokens[0]
 

@@ -1,0 +1,47 @@
+"""Runs ZooKeeper for tests: the one whose classes come with PySpark."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+WITHIN_S = 30
+
+
+def free_port() -> int:
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        return int(server.getsockname()[1])
+
+
+class ZooKeeperServer:
+    """A ZooKeeper of its own."""
+
+    def __init__(self, folder: Path, jars: Path) -> None:
+        self._folder = folder
+        self._jars = jars
+        self.port = free_port()
+        (folder / "zoo.cfg").write_text(
+            f"tickTime=500\ndataDir={folder / 'data'}\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
+            f"minSessionTimeout=500\nadmin.enableServer=false\n"
+        )
+
+    def start(self) -> None:
+        java = ["java", "-Xmx128m", "-cp", f"{self._jars}/*", "org.apache.zookeeper.server.quorum.QuorumPeerMain"]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen([*java, str(self._folder / "zoo.cfg")], stdout=log, stderr=log)
+        deadline = time.monotonic() + WITHIN_S
+        while not self._answers():
+            assert self._process.poll() is None and time.monotonic() < deadline, (self._folder / "log").read_text()
+            threading.Event().wait(0.05)
+
+    def _answers(self) -> bool:
+        with closing(socket.socket()) as connection:
+            return connection.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
