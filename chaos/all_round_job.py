@@ -36,6 +36,24 @@ from penstock.datastream.functions import AggregateFunction, CheckpointedFunctio
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 
+POINTS = (
+    "start",
+    "restore",
+    "record",
+    "timer",
+    "snapshot",
+    "begin",
+    "before-pre-commit",
+    "after-pre-commit",
+    "before-commit",
+    "after-commit",
+    "abort",
+    "before-file-commit",
+    "amid-file-commit",
+    "after-file-commit",
+)
+"""Where a process can be told to die; at those of a file commit it is the driver's."""
+
 KEYS = 7
 WINDOW = 40
 SESSION_GAP = 25

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ from chaos.expected import differences, expected_lines, written_lines
 from chaos.processes import end_session, kill, roles_in, wait_until_gone
 from chaos.recovery import folder_to_restore
 
-KINDS = ("worker", "driver", "executor")
+KINDS = ("worker", "driver", "executor", "point")
 _JOB = Path(__file__).with_name("all_round_job.py")
 _LONGEST_PAUSE_S = 2.5
 _GOES_WITHIN_S = 30
@@ -30,6 +31,8 @@ class RoundPlan:
     backend: str
     interval: str
     kills: tuple[str, ...]
+    points: tuple[str, ...] = ()
+    """Where processes kill themselves, as `point:n`."""
     timeout_s: float = 180
     epoch_records: int = 60
 
@@ -50,7 +53,7 @@ class Outcome:
     faults: list[str] = field(default_factory=list)
 
     def counts(self) -> dict[str, int]:
-        killed = Counter(f"kills of {each}" for each in self.kills)
+        killed = Counter("kills at points" if each.startswith("at ") else f"kills of {each}" for each in self.kills)
         return {**killed, "starts": self.starts, "restarts": self.restarts, "lines": self.lines}
 
     def __str__(self) -> str:
@@ -84,13 +87,18 @@ class _Round:
         (folder / "tmp").mkdir()
 
     def run(self) -> None:
-        waiting = list(self._plan.kills)
+        waiting = [kind for kind in self._plan.kills if kind != "point"]
         while self._start_until_driver_is_killed(waiting):
             if folder_to_restore(self._checkpoints) is None and written_lines(self._output):
                 break  # It was killed when all was done, and its checkpoints were removed.
         written = written_lines(self._output)
         self._outcome.lines = len(written)
+        self._outcome.kills += [f"at {point}" for point in self._plan.points if self._was_reached(point)]
         self._outcome.faults += differences(expected_lines(self._plan.records), written)
+
+    def _was_reached(self, point: str) -> bool:
+        counter = self._output / ".kill-points" / point
+        return counter.exists() and counter.stat().st_size >= int(point.partition(":")[2])
 
     @property
     def _checkpoints(self) -> Path:
@@ -133,14 +141,15 @@ class _Round:
             "backend": plan.backend,
             "restore": folder_to_restore(self._checkpoints),
         }
-        return words + [f"--{name}={value}" for name, value in settings.items() if value is not None]
+        words += [f"--{name}={value}" for name, value in settings.items() if value is not None]
+        return words + [f"--die-at={point}" for point in plan.points]
 
     def _environment(self) -> dict[str, str]:
         source = str(Path(penstock.__file__).parents[1])
         return {**os.environ, "PYTHONPATH": source, "PYTHONUNBUFFERED": "1", "TMPDIR": str(self._folder / "tmp")}
 
     def _kill_until_end(self, process: subprocess.Popen[bytes], log: Path, waiting: list[str]) -> bool:
-        """True if the driver was killed."""
+        """True if the driver was killed, or killed itself."""
         deadline = time.monotonic() + self._plan.timeout_s
         while waiting and self._pause(process, log, deadline):
             victim = self._victim(waiting[0], process.pid)
@@ -150,7 +159,7 @@ class _Round:
             if waiting.pop(0) == "driver":
                 return True
         self._wait(process, log, deadline)
-        return False
+        return process.returncode == -signal.SIGKILL
 
     def _pause(self, process: subprocess.Popen[bytes], log: Path, deadline: float) -> bool:
         """Let the job run for a while; False if it has ended."""

@@ -5,7 +5,8 @@
 A round is one job from its first start to its end. `worker`: a slot process, or a Python worker or daemon of Spark, is
 killed, and the job restarts by itself. `driver`: the driver is killed, its Java process must go as well, and the job is
 started anew from its newest checkpoint, at another parallelism. `executor`: the Java process of a Spark executor is
-killed (the round runs on a local cluster). Ends with 0 if every round gave exactly the lines of an undisturbed run.
+killed (the round runs on a local cluster). `point`: a process kills itself at a named point, such as in the middle of a
+commit. Ends with 0 if every round gave exactly the lines of an undisturbed run.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # It may also be started as a script.
 
+from chaos.all_round_job import POINTS
 from chaos.job_round import KINDS, RoundPlan, run_round
 
 
@@ -47,6 +49,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 def plan_of(parsed: argparse.Namespace, chance: random.Random) -> RoundPlan:
     kinds = parsed.kill.split(",")
     kills = tuple(chance.choice(kinds) for _ in range(chance.randint(1, parsed.most_kills)))
+    points = tuple(f"{chance.choice(POINTS)}:{chance.randint(1, 30)}" for kind in kills if kind == "point")
     parallelisms = [int(each) for each in parsed.parallelism.split(",")]
     return RoundPlan(
         records=parsed.records,
@@ -54,6 +57,7 @@ def plan_of(parsed: argparse.Namespace, chance: random.Random) -> RoundPlan:
         backend=chance.choice(parsed.backend.split(",")),
         interval=chance.choice(["1 ms", "300 ms", "1 s"]),
         kills=kills,
+        points=points,
         timeout_s=parsed.timeout,
     )
 

@@ -68,4 +68,4 @@ def test_same_seed_gives_the_same_plan():
 def test_unknown_victim_is_refused(capsys):
     with pytest.raises(SystemExit):
         parse(["--kill", "cat"])
-    assert "--kill: cat is not known; there are worker, driver, executor" in capsys.readouterr().err
+    assert "--kill: cat is not known; there are worker, driver, executor, point" in capsys.readouterr().err

@@ -7,6 +7,7 @@ the first run has left, at the same and at other parallelisms, with both state b
 from __future__ import annotations
 
 import pytest
+from chaos.all_round_job import POINTS
 from crashing_job import CrashingJob, Start
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,20 +16,8 @@ from penstock.testing import Fault
 
 pytest.importorskip("lmdb")  # Before the children: each would load it again.
 
-POINTS = [
-    "start",
-    "record",
-    "timer",
-    "snapshot",
-    "begin",
-    "before-pre-commit",
-    "after-pre-commit",
-    "before-commit",
-    "after-commit",
-    "before-file-commit",
-    "amid-file-commit",
-    "after-file-commit",
-]
+FIRST_RUN = [point for point in POINTS if point not in ("restore", "abort")]
+"""Points that a run reaches to which nothing happens."""
 SHARED, METADATA = "*/shared/*", "*/_metadata"
 STORAGE = {
     "before the first state file": Fault("create", path=SHARED, action="exit"),
@@ -50,7 +39,7 @@ BACKENDS = ["hashmap", "rocksdb"]
 def counts(tmp_path_factory) -> dict[str, int]:
     """How often an undisturbed run reaches each point."""
     job = CrashingJob(tmp_path_factory.mktemp("counts"))
-    assert job.run(Start(die_at=tuple(f"{point}:1000000" for point in POINTS))) == []
+    assert job.run(Start(die_at=tuple(f"{point}:1000000" for point in FIRST_RUN))) == []
     return job.counts()
 
 
@@ -67,9 +56,8 @@ def test_death_in_the_storage_changes_nothing(tmp_path, point, parallelism, back
     assert job.deaths == 1
 
 
-@pytest.mark.parametrize(("parallelism", "backend"), [(2, "hashmap"), (3, "rocksdb")])
-@pytest.mark.parametrize("which", ["first", "last"])
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(("which", "parallelism", "backend"), [("first", 3, "rocksdb"), ("last", 2, "hashmap")])
+@pytest.mark.parametrize("point", FIRST_RUN)
 def test_death_in_a_function_changes_nothing(tmp_path, counts, point, which, parallelism, backend):
     job = CrashingJob(tmp_path)
     kept = {"state.backend.type": backend}
@@ -117,7 +105,7 @@ def deaths_anywhere() -> st.SearchStrategy[Start]:
     )
     functions = st.builds(
         lambda point, at: Start(die_at=(f"{point}:{at}",)),
-        st.sampled_from([*POINTS, "restore", "abort"]),
+        st.sampled_from(POINTS),
         st.integers(1, 30),
     )
     return st.builds(
@@ -134,8 +122,45 @@ def deaths_anywhere() -> st.SearchStrategy[Start]:
     )
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(starts=st.lists(deaths_anywhere(), min_size=1, max_size=4), has_other_region=st.booleans())
 def test_any_number_of_deaths_anywhere_changes_nothing(tmp_path_factory, starts, has_other_region):
     job = CrashingJob(tmp_path_factory.mktemp("job"), has_other_region=has_other_region)
+    assert job.run(*starts) == []
+
+
+def failures_anywhere() -> st.SearchStrategy[Start]:
+    """Nobody dies: storage that is away for a while, says wrongly that it failed, and functions that raise."""
+    faults = st.builds(
+        lambda operation, at, times, action: Fault(operation, at=at, times=times, action=action),
+        st.sampled_from(["any", "read", "list", "delete", "create", "rename"]),
+        st.integers(10, 400),
+        st.integers(1, 20),
+        st.sampled_from(["fail", "lose-answer"]),
+    )
+    points = st.builds(lambda point, at: f"{point}:{at}:raise", st.sampled_from(POINTS), st.integers(1, 30))
+    return st.builds(
+        lambda faults, points, parallelism, interval, tolerable: Start(
+            tuple(faults),
+            tuple(points),
+            parallelism,
+            {
+                "execution.checkpointing.interval": interval,
+                "execution.checkpointing.tolerable-failed-checkpoints": tolerable,
+                "restart-strategy.fixed-delay.attempts": "1000",
+                "restart-strategy.fixed-delay.delay": "0 ms",
+            },
+        ),
+        st.lists(faults, max_size=3),
+        st.lists(points, max_size=3),
+        st.integers(1, 3),
+        st.sampled_from(["1 ms", "15 ms"]),
+        st.sampled_from(["0", "1", "5"]),
+    )
+
+
+@settings(max_examples=15)
+@given(starts=st.lists(st.one_of(failures_anywhere(), deaths_anywhere()), min_size=1, max_size=2))
+def test_failures_and_deaths_together_change_nothing(tmp_path_factory, starts):
+    job = CrashingJob(tmp_path_factory.mktemp("job"), has_other_region=True)
     assert job.run(*starts) == []
