@@ -118,6 +118,20 @@ def test_source_function_gives_every_element_once_although_it_and_the_job_fail(r
     assert sorted(collected(stream)) == list(range(40))
 
 
+class Quick(SourceFunction):
+    def run(self, ctx):
+        for number in range(20_000):
+            ctx.collect(number)
+
+    def cancel(self):
+        pass
+
+
+def test_function_that_is_held_back_again_and_again_gets_through(run_target):
+    env = run_target(1, {"penstock.source.spool.max-records": "900", "penstock.epoch.interval": "1 ms"})
+    assert collected(env.add_source(Quick())) == list(range(20_000))
+
+
 class Failing(SourceFunction):
     def run(self, ctx):
         ctx.collect(1)

@@ -36,7 +36,6 @@ class ElementSpool:
         self._writer = ChunkWriter(encode_in_driver)
         self._watermark = MIN_LONG_VALUE
         self._is_idle = False
-        self._has_marks = False
         self._sizes: deque[_Size] = deque()
         self._first = 0
         """Number of the first chunk that `_sizes` knows."""
@@ -44,6 +43,8 @@ class ElementSpool:
         self._chunk_bytes = min(_CHUNK_BYTES, max_bytes // 4)
         self._waiting = _Size(0, 0)
         self._is_closed = False
+        self.has_waiting = False
+        """True if there is something to take. One value, so that it can be read without waiting for anybody."""
         self.number = 0
         """The next chunk to take."""
 
@@ -51,7 +52,7 @@ class ElementSpool:
 
     def add(self, value: Any, timestamp: int | None) -> None:
         with self._changed:
-            was_empty = not self.has_waiting
+            was_empty, self.has_waiting = not self.has_waiting, True
             self._mark_idle(False)
             self._writer.add_batch([value], None if timestamp is None else [timestamp], None)
             if self._writer.size >= self._chunk_records:
@@ -66,7 +67,7 @@ class ElementSpool:
             self._watermark = timestamp
             self._mark_idle(False)
             self._writer.add_watermark(timestamp)
-            self._has_marks = True
+            self.has_waiting = True
         self._on_change()
 
     def add_idleness(self) -> None:
@@ -78,13 +79,12 @@ class ElementSpool:
         if is_idle != self._is_idle:
             self._is_idle = is_idle
             self._writer.add_status(is_idle)
-            self._has_marks = True
+            self.has_waiting = True
 
     def _seal(self) -> None:
         """Write what was gathered as a chunk."""
         records = self._writer.size
         chunk = self._writer.take()
-        self._has_marks = False
         if chunk is None:
             return
         self._spool.append([chunk])
@@ -106,11 +106,6 @@ class ElementSpool:
 
     # --- taking ----------------------------------------------------------------------------------------------------
 
-    @property
-    def has_waiting(self) -> bool:
-        """May be asked without waiting for anybody."""
-        return self._writer.size > 0 or self._has_marks or self.number < self._spool.end
-
     def take(self, max_records: int | None) -> list[bytes]:
         """The chunks that wait, at least one if there is any; after a failure there may be more than `max_records`."""
         with self._changed:
@@ -126,13 +121,14 @@ class ElementSpool:
     def go_back(self, number: int) -> None:
         """Take everything from `number` on again."""
         with self._changed:
+            self._seal()
             self._move_to(number)
 
     def cut_off(self, number: int) -> None:
         """Forget what was added from `number` on: it will be added again."""
         with self._changed:
             self._writer = ChunkWriter(encode_in_driver)
-            self._watermark, self._is_idle, self._has_marks = MIN_LONG_VALUE, False, False
+            self._watermark, self._is_idle = MIN_LONG_VALUE, False
             self._spool.cut_off(number)
             while self._first + len(self._sizes) > number:
                 self._sizes.pop()
@@ -140,6 +136,7 @@ class ElementSpool:
 
     def _move_to(self, number: int) -> None:
         self.number = number
+        self.has_waiting = number < self._spool.end
         waiting = list(self._sizes)[number - self._first :]
         self._waiting = _Size(sum(each.records for each in waiting), sum(each.bytes for each in waiting))
         self._changed.notify_all()

@@ -67,9 +67,9 @@ def test_source_without_splits_ends_at_once():
 
 
 def test_splits_are_read_in_turns_or_one_after_the_other():
-    names = [split for split, _ in SourceJob(Lists({"a": 600, "b": 600})).to_the_end().values]
-    assert names == ["a"] * 600 + ["b"] * 600
-    names = [split for split, _ in SourceJob(InTurns({"a": 600, "b": 600})).to_the_end().values]
+    names = [split for split, _ in SourceJob(Lists({"a": 1500, "b": 1500})).to_the_end().values]
+    assert names == ["a"] * 1500 + ["b"] * 1500
+    names = [split for split, _ in SourceJob(InTurns({"a": 1500, "b": 1500})).to_the_end().values]
     assert names != sorted(names)
 
 

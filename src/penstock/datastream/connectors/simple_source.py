@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -22,7 +23,8 @@ from penstock.datastream.connectors.split_reading import NOTHING_NOW, OffsetSpli
 
 __all__ = ["SimpleSource"]
 
-_RECORDS_AT_ONCE = 256
+_RECORDS_AT_ONCE = 1024
+_LONGEST_S = 0.05
 
 
 class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
@@ -115,29 +117,52 @@ class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
 
     def _read_split(self, split: OffsetSplit, output: ReaderOutput) -> Iterator[ReadBatch]:
         """What `read` gives, in batches."""
-        records: list[Any] = []
-        timestamps: list[int | None] = []
-        offset = split.offset
+        batch = _Batch(split.offset, output)
         for item in self.read(split.content, split.offset):
-            if item is not None:
-                offset, record, timestamp = self._parts_of(item)
-                records.append(record)
-                timestamps.append(timestamp)
-            if records and (item is None or len(records) >= min(_RECORDS_AT_ONCE, output.room())):
-                yield ReadBatch(records, offset, timestamps)
-                records, timestamps = [], []
             if item is None:
+                if batch.records:
+                    yield batch.take()
                 yield NOTHING_NOW
-        if records:
-            yield ReadBatch(records, offset, timestamps)
+                batch = _Batch(batch.offset, output)
+                continue
+            if not batch.add(item):
+                raise InvalidProgramError(
+                    f"{type(self).__name__}.read yielded {item!r}; it must yield (offset, record), (offset, record, "
+                    f"timestamp), or None for nothing now"
+                )
+            if batch.is_full():
+                yield batch.take()
+                batch = _Batch(batch.offset, output)
+        if batch.records:
+            yield batch.take()
 
-    def _parts_of(self, item: Any) -> tuple[Any, Any, int | None]:
-        match item:
-            case (offset, record):
-                return offset, record, None
-            case (offset, record, timestamp):
-                return offset, record, timestamp
-        raise InvalidProgramError(
-            f"{type(self).__name__}.read yielded {item!r}; it must yield (offset, record), (offset, record, "
-            f"timestamp), or None for nothing now"
-        )
+
+class _Batch:
+    """Gathers what `read` yields, until there are enough records, or it takes too long to get more."""
+
+    def __init__(self, offset: Any, output: ReaderOutput) -> None:
+        self.offset = offset
+        self.records: list[Any] = []
+        self._timestamps: list[int | None] | None = None
+        self._most = min(_RECORDS_AT_ONCE, output.room())
+        self._deadline = time.monotonic() + _LONGEST_S
+
+    def add(self, item: Any) -> bool:
+        """False if it is not what `read` may yield."""
+        if not isinstance(item, tuple) or not 2 <= len(item) <= 3:
+            return False
+        if len(item) == 3:
+            if self._timestamps is None:
+                self._timestamps = [None] * len(self.records)
+            self._timestamps.append(item[2])
+        elif self._timestamps is not None:
+            self._timestamps.append(None)
+        self.offset = item[0]
+        self.records.append(item[1])
+        return True
+
+    def is_full(self) -> bool:
+        return len(self.records) >= self._most or time.monotonic() >= self._deadline
+
+    def take(self) -> ReadBatch:
+        return ReadBatch(self.records, self.offset, self._timestamps)
