@@ -160,6 +160,7 @@ transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=1
 transaction.abort.timed.out.transaction.cleanup.interval.ms=200
 group.initial.rebalance.delay.ms=0
+log.retention.ms=-1
 broker.session.timeout.ms=1000
 broker.heartbeat.interval.ms=200
 controller.quorum.election.timeout.ms=100

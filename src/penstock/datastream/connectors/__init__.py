@@ -7,6 +7,9 @@ from penstock.datastream.connectors.base import (
     Sink,
     Source,
 )
+from penstock.datastream.connectors.discarding_sink import (
+    DiscardingSink,
+)
 from penstock.datastream.connectors.dynamic_kafka import (
     DynamicKafkaSource,
     DynamicKafkaSourceBuilder,
@@ -31,12 +34,14 @@ from penstock.datastream.connectors.file_system import (
 )
 from penstock.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
+    JdbcExactlyOnceOptions,
     JdbcExecutionOptions,
     JdbcSink,
 )
 from penstock.datastream.connectors.kafka import (
     FlinkKafkaConsumer,
     FlinkKafkaProducer,
+    KafkaSink,
     KafkaSource,
     Semantic,
 )
@@ -53,6 +58,10 @@ from penstock.datastream.connectors.rabbitmq import (
     RMQConnectionConfig,
     RMQSink,
     RMQSource,
+)
+from penstock.datastream.connectors.refused_records import (
+    DeadLetters,
+    OnRefused,
 )
 from penstock.datastream.connectors.sink_v2 import (
     CommitRequest,
@@ -72,7 +81,9 @@ __all__ = [
     "Committer",
     "CommitterInitContext",
     "CommittingSinkWriter",
+    "DeadLetters",
     "DeliveryGuarantee",
+    "DiscardingSink",
     "DynamicKafkaSource",
     "DynamicKafkaSourceBuilder",
     "FileEnumeratorProvider",
@@ -83,14 +94,17 @@ __all__ = [
     "FlinkKafkaConsumer",
     "FlinkKafkaProducer",
     "JdbcConnectionOptions",
+    "JdbcExactlyOnceOptions",
     "JdbcExecutionOptions",
     "JdbcSink",
     "KafkaMetadataService",
     "KafkaRecordDeserializationSchema",
+    "KafkaSink",
     "KafkaSource",
     "KafkaStreamSetSubscriber",
     "KafkaStreamSubscriber",
     "NumberSequenceSource",
+    "OnRefused",
     "OutputFileConfig",
     "PulsarSource",
     "PulsarSourceBuilder",

@@ -7,9 +7,7 @@ from typing import Any
 
 from penstock.common.typeinfo import RowTypeInfo
 from penstock.datastream.connectors.base import DescribedSinkFunction, Sink
-from penstock.datastream.connectors.jdbc_committer import JdbcCommitter
 from penstock.datastream.connectors.jdbc_statements import Statement, connection_settings
-from penstock.datastream.connectors.jdbc_writer import JdbcTransactionWriter, JdbcWriter, PreparedTransaction
 from penstock.datastream.connectors.refused_records import OnRefused
 from penstock.datastream.connectors.sink_v2 import (
     Committer,
@@ -263,11 +261,13 @@ class JdbcSink(DescribedSinkFunction, Sink):
         return self
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        from penstock.datastream.connectors.jdbc_writer import JdbcWriter
+
         return JdbcWriter(self, context)
 
 
 @dataclass(frozen=True)
-class JdbcExactlyOnceSink(JdbcSink, SupportsCommitter[PreparedTransaction]):
+class JdbcExactlyOnceSink(JdbcSink, SupportsCommitter[Any]):
     """Runs the statement for each row in PostgreSQL's prepared transactions; made by `JdbcSink.exactly_once_sink`.
 
     The server must take prepared transactions (`max_prepared_transactions`). Rows that touch the same row of the table
@@ -285,7 +285,11 @@ class JdbcExactlyOnceSink(JdbcSink, SupportsCommitter[PreparedTransaction]):
             )
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        from penstock.datastream.connectors.jdbc_writer import JdbcTransactionWriter
+
         return JdbcTransactionWriter(self, context)
 
-    def create_committer(self, context: CommitterInitContext) -> Committer[PreparedTransaction]:
+    def create_committer(self, context: CommitterInitContext) -> Committer[Any]:
+        from penstock.datastream.connectors.jdbc_committer import JdbcCommitter
+
         return JdbcCommitter(self.connection_options, self.exactly_once_options.max_commit_attempts)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.exceptions import ConnectorError
 from penstock.common.time import Instant
+from penstock.datastream.connectors.batch_buffer import BatchBuffer
 from penstock.datastream.connectors.jdbc_statements import Statement, connection_settings
 from penstock.datastream.connectors.optional_packages import optional_package
 from penstock.datastream.connectors.refused_records import RefusedRecords
@@ -55,33 +56,11 @@ def connect(options: JdbcConnectionOptions) -> Any:
         raise NoConnectionError(f"{_USER}: no connection to {options.db_url}: {str(failure).strip()}") from failure
 
 
-class RowBuffer:
-    """Rows that wait to be written together: until they are enough, or have waited for long enough."""
-
-    def __init__(self, sink: JdbcSink, context: WriterInitContext, write_rows: Callable[[list[Values]], None]) -> None:
-        self._size = sink.execution_options.batch_size
-        self._interval_ms = sink.execution_options.batch_interval_ms
-        self._time = context.get_processing_time_service()
-        self._write_rows = write_rows
-        self._rows: list[Values] = []
-        self._has_timer = False
-
-    def add(self, row: Values) -> None:
-        self._rows.append(row)
-        if 0 < self._size <= len(self._rows):
-            self.write()
-        elif self._interval_ms > 0 and not self._has_timer:
-            self._has_timer = True
-            self._time.register_timer(self._time.get_current_processing_time() + self._interval_ms, self._on_timer)
-
-    def write(self) -> None:
-        rows, self._rows = self._rows, []
-        if rows:
-            self._write_rows(rows)
-
-    def _on_timer(self, timestamp: int) -> None:
-        self._has_timer = False
-        self.write()
+def _buffer(
+    sink: JdbcSink, context: WriterInitContext, write_rows: Callable[[list[Values]], None]
+) -> BatchBuffer[Values]:
+    options = sink.execution_options
+    return BatchBuffer(options.batch_size, options.batch_interval_ms, context.get_processing_time_service(), write_rows)
 
 
 def values_of(element: Any, fields: int) -> Values:
@@ -114,7 +93,7 @@ class JdbcWriter(SinkWriter[Any]):
         self._fields = sink.arity
         self._refused = RefusedRecords(sink.on_refused, context.metric_group(), _USER)
         self._skips = sink.skips_refused
-        self._buffer = RowBuffer(sink, context, self._write_rows)
+        self._buffer = _buffer(sink, context, self._write_rows)
         self._pause = pause
         self._connection: Any = None
 
@@ -198,7 +177,7 @@ class JdbcTransactionWriter(CommittingSinkWriter[Any, PreparedTransaction]):
         self._prefix = sink.exactly_once_options.transaction_prefix
         self._subtask = context.get_task_info().index_of_this_subtask
         self._parallelism = context.get_task_info().number_of_parallel_subtasks
-        self._buffer = RowBuffer(sink, context, self._write_rows)
+        self._buffer = _buffer(sink, context, self._write_rows)
         self._is_open = False
         self._connection = connect(sink.connection_options)
         try:

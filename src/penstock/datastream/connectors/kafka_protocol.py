@@ -11,12 +11,15 @@ import hashlib
 import hmac
 import os
 import socket
-import ssl
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from penstock.common.exceptions import ConnectorError
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 
 class RequestWriter:
@@ -278,7 +281,9 @@ def _connected(host: str, port: int, security: Security, timeout_s: float) -> so
         raise
 
 
-def _tls(settings: Mapping[str, str]) -> ssl.SSLContext:
+def _tls(settings: Mapping[str, str]) -> SSLContext:
+    import ssl  # Slow to import, and most clusters do without.
+
     context = ssl.create_default_context(cafile=settings.get("ssl.ca.location"))
     if settings.get("ssl.endpoint.identification.algorithm", "https").lower() == "none":
         context.check_hostname = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.serialization import SerializationSchema
 from penstock.datastream.connectors.base import (
@@ -14,12 +15,8 @@ from penstock.datastream.connectors.base import (
     StreamTransformer,
     SupportsPreprocessing,
 )
-from penstock.datastream.connectors.kafka_committer import KafkaCommitter
-from penstock.datastream.connectors.kafka_protocol import Security
 from penstock.datastream.connectors.kafka_records import FixedTopic, KafkaRecordSerializationSchema
 from penstock.datastream.connectors.kafka_settings import BOOTSTRAP_SERVERS, TRANSACTION_TIMEOUT, client_settings
-from penstock.datastream.connectors.kafka_transactions import KafkaTransaction
-from penstock.datastream.connectors.kafka_writer import KafkaWriter, KafkaWriterState, TransactionalKafkaWriter
 from penstock.datastream.connectors.refused_records import OnRefused
 from penstock.datastream.connectors.sink_v2 import (
     CommitterInitContext,
@@ -27,6 +24,10 @@ from penstock.datastream.connectors.sink_v2 import (
     SupportsWriterState,
     WriterInitContext,
 )
+
+if TYPE_CHECKING:  # What runs is imported when a job with Kafka runs.
+    from penstock.datastream.connectors.kafka_committer import KafkaCommitter
+    from penstock.datastream.connectors.kafka_writer import KafkaWriter, KafkaWriterState
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 """The most that Kafka's brokers take unless they are told otherwise."""
@@ -89,9 +90,7 @@ class KafkaSinkBuilder:
 
 
 @dataclass(frozen=True)
-class KafkaSink(
-    Sink, SupportsWriterState[KafkaWriterState], SupportsCommitter[KafkaTransaction], SupportsPreprocessing
-):
+class KafkaSink(Sink, SupportsWriterState[Any], SupportsCommitter[Any], SupportsPreprocessing):
     """Writes elements to Kafka topics; made by `KafkaSink.builder()`. Needs `penstock[kafka]`.
 
     EXACTLY_ONCE: records are written in transactions, which are committed when their checkpoint is complete; readers
@@ -118,6 +117,8 @@ class KafkaSink(
                 raise ValueError(
                     "KafkaSink: EXACTLY_ONCE needs transactions; call set_transactional_id_prefix('name-of-this-job')"
                 )
+            from penstock.datastream.connectors.kafka_protocol import Security
+
             Security.of(client_settings(self.properties))
 
     @property
@@ -145,11 +146,15 @@ class KafkaSink(
         return self.restore_writer(context, [])
 
     def restore_writer(self, context: WriterInitContext, recovered_state: list[KafkaWriterState]) -> KafkaWriter:
+        from penstock.datastream.connectors.kafka_writer import KafkaWriter, TransactionalKafkaWriter
+
         if self.is_transactional:
             return TransactionalKafkaWriter(self, context, recovered_state)
         return KafkaWriter(self, context)
 
     def create_committer(self, context: CommitterInitContext) -> KafkaCommitter:
+        from penstock.datastream.connectors.kafka_committer import KafkaCommitter
+
         return KafkaCommitter(self.properties, self.ignores_lost_transactions)
 
 

@@ -6,19 +6,17 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.serialization import DeserializationSchema
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import DescribedSourceFunction
 from penstock.datastream.connectors.kafka_deserialization import KafkaRecordDeserializationSchema
-from penstock.datastream.connectors.kafka_enumerator import KafkaEnumerator, KafkaEnumeratorState, KafkaSplit
 from penstock.datastream.connectors.kafka_offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaTopicPartition,
 )
-from penstock.datastream.connectors.kafka_reader import CommittingKafkaReader, KafkaReader
 from penstock.datastream.connectors.kafka_settings import (
     BOOTSTRAP_SERVERS,
     CLIENT_ID_PREFIX,
@@ -32,6 +30,10 @@ from penstock.datastream.connectors.source_v2 import (
     SourceReaderContext,
     SplitEnumeratorContext,
 )
+
+if TYPE_CHECKING:  # What runs is imported when a job with Kafka runs.
+    from penstock.datastream.connectors.kafka_enumerator import KafkaEnumerator, KafkaEnumeratorState, KafkaSplit
+    from penstock.datastream.connectors.kafka_reader import KafkaReader
 
 DEFAULT_DISCOVERY_INTERVAL_MS = 5 * 60 * 1000
 """Flink's."""
@@ -150,7 +152,7 @@ class KafkaSourceBuilder:
 
 
 @dataclass(frozen=True)
-class KafkaSource(Source[Any, KafkaSplit, KafkaEnumeratorState]):
+class KafkaSource(Source[Any, Any, Any]):
     """Records of Kafka topics, each of them once; made by `KafkaSource.builder()`. Needs `penstock[kafka]`.
 
     `subscription` is a set of topics, a regular expression, or a set of partitions. Every partition has watermarks of
@@ -205,14 +207,20 @@ class KafkaSource(Source[Any, KafkaSplit, KafkaEnumeratorState]):
         return self.deserialization_schema.get_produced_type()
 
     def create_enumerator(self, context: SplitEnumeratorContext[KafkaSplit]) -> KafkaEnumerator:
+        from penstock.datastream.connectors.kafka_enumerator import KafkaEnumerator, KafkaEnumeratorState
+
         return KafkaEnumerator(self, context, KafkaEnumeratorState())
 
     def restore_enumerator(
         self, context: SplitEnumeratorContext[KafkaSplit], checkpoint: KafkaEnumeratorState
     ) -> KafkaEnumerator:
+        from penstock.datastream.connectors.kafka_enumerator import KafkaEnumerator
+
         return KafkaEnumerator(self, context, checkpoint)
 
     def create_reader(self, context: SourceReaderContext) -> KafkaReader:
+        from penstock.datastream.connectors.kafka_reader import CommittingKafkaReader, KafkaReader
+
         return CommittingKafkaReader(self, context) if self.commits_offsets else KafkaReader(self, context)
 
 

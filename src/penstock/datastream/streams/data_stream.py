@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
 from penstock.common.execution_config import ExecutionConfig
+from penstock.common.serialization import SerializationSchema
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.connectors.base import DescribedSinkFunction, Sink, SupportsPreprocessing
 from penstock.datastream.connectors.sink_v2 import SupportsCommitter
+from penstock.datastream.connectors.socket_sink import SocketSink
 from penstock.datastream.fields import Field, as_key_selector, get_field
 from penstock.datastream.functions import (
     FilterFunction,
@@ -462,6 +464,13 @@ class DataStream(_Named):
         if stream.transformation.output_type is not None:
             sink = sink.of_type(stream.transformation.output_type)
         return stream._sink("Writer", d.SinkWriterDescription(sink, isinstance(sink, SupportsCommitter)))
+
+    def write_to_socket(self, host_name: str, port: int, schema: SerializationSchema) -> DataStreamSink:
+        """Send the bytes of every element to a server, from one subtask. They may get lost, or come twice.
+
+        A schema that makes lines ends each with a line break itself.
+        """
+        return self.sink_to(SocketSink(host_name, port, schema)).set_parallelism(1)
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
         """Run the job now and get the elements of this stream: an iterator, or a list of at most `limit` elements."""

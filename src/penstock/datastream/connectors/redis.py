@@ -1,0 +1,238 @@
+"""Writing to Redis."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from penstock.common.exceptions import ConnectorError
+from penstock.datastream.connectors.base import Sink
+from penstock.datastream.connectors.batch_buffer import BatchBuffer
+from penstock.datastream.connectors.optional_packages import optional_package
+from penstock.datastream.connectors.refused_records import OnRefused, RefusedRecords
+from penstock.datastream.connectors.sink_v2 import SinkWriter, SinkWriterContext, WriterInitContext
+
+__all__ = ["RedisMapper", "RedisSink", "RedisSinkBuilder"]
+
+_USER = "RedisSink"
+_ADDED_BEFORE = "ID specified in XADD is equal or smaller"
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 5.0
+
+Command = tuple[Any, ...]
+"""Such as ("HSET", "totals", "fr", 3)."""
+Name = str | Callable[[Any], str]
+
+
+class RedisMapper(ABC):
+    """Says which commands an element becomes. The ready-made ones take plain functions of the element.
+
+    A name may be a text, or a function that gives one for each element.
+    """
+
+    @abstractmethod
+    def commands(self, element: Any) -> Iterable[Command]:
+        """The commands for an element, such as ("SET", "key", "value")."""
+
+    @staticmethod
+    def string(key: Name, value: Callable[[Any], Any], expires_after_ms: int | None = None) -> RedisMapper:
+        """SET: a value for each key. The same element twice is the same as once."""
+        ttl = () if expires_after_ms is None else ("PX", expires_after_ms)
+        return _Mapped(lambda element: ("SET", _named(key, element), value(element), *ttl))
+
+    @staticmethod
+    def hash(name: Name, field: Callable[[Any], Any], value: Callable[[Any], Any]) -> RedisMapper:
+        """HSET: a field of a hash. The same element twice is the same as once."""
+        return _Mapped(lambda element: ("HSET", _named(name, element), field(element), value(element)))
+
+    @staticmethod
+    def list(name: Name, value: Callable[[Any], Any]) -> RedisMapper:
+        """RPUSH: the end of a list. After a failure elements may come twice."""
+        return _Mapped(lambda element: ("RPUSH", _named(name, element), value(element)))
+
+    @staticmethod
+    def set(name: Name, member: Callable[[Any], Any]) -> RedisMapper:
+        """SADD: a member of a set. The same element twice is the same as once."""
+        return _Mapped(lambda element: ("SADD", _named(name, element), member(element)))
+
+    @staticmethod
+    def sorted_set(name: Name, member: Callable[[Any], Any], score: Callable[[Any], float]) -> RedisMapper:
+        """ZADD: a member of a sorted set. The same element twice is the same as once."""
+        return _Mapped(lambda element: ("ZADD", _named(name, element), score(element), member(element)))
+
+    @staticmethod
+    def stream(
+        name: Name, fields: Callable[[Any], Mapping[str, Any]], entry_id: Callable[[Any], str] | None = None
+    ) -> RedisMapper:
+        """XADD: an entry of a stream.
+
+        With an `entry_id` of your own that grows from element to element, an entry that is there already is not added
+        again. Without, Redis makes one, and after a failure entries may come twice.
+        """
+
+        def command(element: Any) -> Command:
+            pairs = [part for pair in fields(element).items() for part in pair]
+            return ("XADD", _named(name, element), "*" if entry_id is None else entry_id(element), *pairs)
+
+        return _Mapped(command)
+
+    @staticmethod
+    def channel(name: Name, message: Callable[[Any], Any]) -> RedisMapper:
+        """PUBLISH: a message for those who listen now. After a failure messages may come twice."""
+        return _Mapped(lambda element: ("PUBLISH", _named(name, element), message(element)))
+
+
+@dataclass(frozen=True)
+class _Mapped(RedisMapper):
+    command: Callable[[Any], Command]
+
+    def commands(self, element: Any) -> Iterable[Command]:
+        return (self.command(element),)
+
+
+def _named(name: Name, element: Any) -> str:
+    return name if isinstance(name, str) else name(element)
+
+
+@dataclass(frozen=True)
+class RedisSink(Sink):
+    """Runs commands in Redis, at least once; made by `RedisSink.builder()`. Needs `penstock[redis]`."""
+
+    url: str
+    mapper: RedisMapper
+    batch_size: int = 500
+    batch_interval_ms: int = 1000
+    max_retries: int = 5
+    on_refused: OnRefused = OnRefused.FAIL
+
+    @staticmethod
+    def builder() -> RedisSinkBuilder:
+        return RedisSinkBuilder()
+
+    def create_writer(self, context: WriterInitContext) -> RedisWriter:
+        return RedisWriter(self, context)
+
+
+class RedisSinkBuilder:
+    """Collects how to write to Redis. A URL and a mapper are needed."""
+
+    def __init__(self) -> None:
+        self._url: str | None = None
+        self._mapper: RedisMapper | None = None
+        self._settings: dict[str, Any] = {}
+
+    def set_url(self, url: str) -> RedisSinkBuilder:
+        """`redis://[[user]:password@]host:port/database`; `rediss://` for TLS."""
+        if urlsplit(url).scheme not in ("redis", "rediss", "unix"):
+            raise ValueError(f"RedisSink: the URL must begin with redis://, rediss:// or unix://, got {url!r}")
+        self._url = url
+        return self
+
+    def set_mapper(self, mapper: RedisMapper) -> RedisSinkBuilder:
+        if not isinstance(mapper, RedisMapper):
+            raise TypeError(f"RedisSink: mapper must be a RedisMapper such as RedisMapper.string(...), got {mapper!r}")
+        self._mapper = mapper
+        return self
+
+    def set_batch_size(self, batch_size: int) -> RedisSinkBuilder:
+        """How many commands are sent at once; 500, unless set."""
+        return self._set(batch_size=batch_size)
+
+    def set_batch_interval_ms(self, batch_interval_ms: int) -> RedisSinkBuilder:
+        """How long a command may wait for others; a second, unless set. A checkpoint waits for all."""
+        return self._set(batch_interval_ms=batch_interval_ms)
+
+    def set_max_retries(self, max_retries: int) -> RedisSinkBuilder:
+        """How often a batch is sent again when Redis cannot be reached; 5 times, unless set."""
+        return self._set(max_retries=max_retries)
+
+    def set_on_refused(self, on_refused: OnRefused) -> RedisSinkBuilder:
+        """What becomes of elements that the mapper or Redis refuses: they fail the job, unless set."""
+        self._settings["on_refused"] = OnRefused(on_refused)
+        return self
+
+    def build(self) -> RedisSink:
+        if self._url is None:
+            raise ValueError("RedisSink: no URL; call set_url('redis://host:6379/0')")
+        if self._mapper is None:
+            raise ValueError("RedisSink: no mapper; call set_mapper(RedisMapper.string(key, value)) or another one")
+        return replace(RedisSink(self._url, self._mapper), **self._settings)
+
+    def _set(self, **settings: int) -> RedisSinkBuilder:
+        for name, value in settings.items():
+            if value < 0:
+                raise ValueError(f"RedisSink: {name} must not be negative, got {value}")
+        self._settings.update(settings)
+        return self
+
+
+class RedisWriter(SinkWriter[Any]):
+    """Sends commands in batches; all have been answered before a checkpoint is complete."""
+
+    def __init__(
+        self, sink: RedisSink, context: WriterInitContext, pause: Callable[[float], object] = time.sleep
+    ) -> None:
+        self._library = optional_package("redis", "redis", _USER)
+        self._client = self._library.Redis.from_url(sink.url)
+        self._mapper = sink.mapper
+        self._max_retries = sink.max_retries
+        self._refused = RefusedRecords(sink.on_refused, context.metric_group(), _USER)
+        self._pause = pause
+        times = context.get_processing_time_service()
+        self._buffer: BatchBuffer[tuple[Any, Command]] = BatchBuffer(
+            sink.batch_size, sink.batch_interval_ms, times, self._send
+        )
+
+    def write(self, element: Any, context: SinkWriterContext) -> None:
+        try:
+            commands = list(self._mapper.commands(element))
+        except Exception as reason:  # Whatever a mapper raises is its way to refuse.
+            self._refused.add(element, reason)
+            return
+        for command in commands:
+            self._buffer.add((element, command))
+
+    def flush(self, end_of_input: bool) -> None:
+        self._buffer.write()
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _send(self, batch: list[tuple[Any, Command]]) -> None:
+        answers = self._answers([command for _, command in batch])
+        for (element, command), answer in zip(batch, answers, strict=True):
+            if isinstance(answer, Exception) and not _was_added_before(command, answer):
+                self._refused.add(element, _refusal(command, answer))
+
+    def _answers(self, commands: list[Command]) -> list[Any]:
+        """What Redis says to each command. A batch whose answer is lost is sent again as a whole."""
+        for attempt in range(self._max_retries + 1):
+            pipeline = self._client.pipeline(transaction=False)
+            for command in commands:
+                pipeline.execute_command(*command)
+            try:
+                answers: list[Any] = pipeline.execute(raise_on_error=False)
+                return answers
+            except (self._library.ConnectionError, self._library.TimeoutError) as failure:
+                if attempt == self._max_retries:
+                    raise ConnectorError(
+                        f"{_USER}: {len(commands)} commands were not sent in {attempt + 1} attempts: {failure}"
+                    ) from failure
+            except self._library.DataError as refusal:
+                raise ConnectorError(f"{_USER}: {refusal}; map values to text, bytes or numbers") from refusal
+            self._pause(min(_FIRST_PAUSE_S * 2**attempt, _LONGEST_PAUSE_S))
+        raise AssertionError("the last attempt returns or raises")
+
+
+def _was_added_before(command: Command, answer: Exception) -> bool:
+    return command[0] == "XADD" and command[2] != "*" and _ADDED_BEFORE in str(answer)
+
+
+def _refusal(command: Command, answer: Exception) -> ConnectorError:
+    refusal = ConnectorError(f"{_USER}: Redis refuses {' '.join(map(str, command))[:200]!r}: {answer}")
+    refusal.__cause__ = answer
+    return refusal
