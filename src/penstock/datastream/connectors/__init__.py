@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from penstock.datastream.connectors.bad_records import (
+    BadRecord,
+    BadRecords,
+)
 from penstock.datastream.connectors.base import (
     DeliveryGuarantee,
     Sink,
     Source,
+)
+from penstock.datastream.connectors.data_generator import (
+    DataGeneratorSource,
+    GeneratorFunction,
+    RateLimiterStrategy,
 )
 from penstock.datastream.connectors.discarding_sink import (
     DiscardingSink,
@@ -63,6 +72,9 @@ from penstock.datastream.connectors.refused_records import (
     DeadLetters,
     OnRefused,
 )
+from penstock.datastream.connectors.simple_source import (
+    SimpleSource,
+)
 from penstock.datastream.connectors.sink_v2 import (
     CommitRequest,
     Committer,
@@ -74,13 +86,27 @@ from penstock.datastream.connectors.sink_v2 import (
     SupportsWriterState,
     WriterInitContext,
 )
+from penstock.datastream.connectors.source_v2 import (
+    Boundedness,
+    InputStatus,
+    ReaderOutput,
+    SourceReader,
+    SourceReaderContext,
+    SourceSplit,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
 
 __all__ = [
+    "BadRecord",
+    "BadRecords",
+    "Boundedness",
     "BucketAssigner",
     "CommitRequest",
     "Committer",
     "CommitterInitContext",
     "CommittingSinkWriter",
+    "DataGeneratorSource",
     "DeadLetters",
     "DeliveryGuarantee",
     "DiscardingSink",
@@ -93,6 +119,8 @@ __all__ = [
     "FileSplitAssignerProvider",
     "FlinkKafkaConsumer",
     "FlinkKafkaProducer",
+    "GeneratorFunction",
+    "InputStatus",
     "JdbcConnectionOptions",
     "JdbcExactlyOnceOptions",
     "JdbcExecutionOptions",
@@ -111,12 +139,20 @@ __all__ = [
     "RMQConnectionConfig",
     "RMQSink",
     "RMQSource",
+    "RateLimiterStrategy",
+    "ReaderOutput",
     "RollingPolicy",
     "Semantic",
+    "SimpleSource",
     "SingleClusterTopicMetadataService",
     "Sink",
     "SinkWriter",
     "Source",
+    "SourceReader",
+    "SourceReaderContext",
+    "SourceSplit",
+    "SplitEnumerator",
+    "SplitEnumeratorContext",
     "StartCursor",
     "StatefulSinkWriter",
     "StopCursor",
