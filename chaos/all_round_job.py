@@ -22,6 +22,7 @@ from typing import Any
 from penstock.common import Configuration, Time, WatermarkStrategy
 from penstock.common.constants import MAX_LONG_VALUE
 from penstock.common.serialization import Encoder
+from penstock.common.watermark_generator import WatermarkGenerator, WatermarkOutput
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import (
     KeyedBroadcastProcessFunction,
@@ -116,6 +117,16 @@ class KillPoints:
 class NumberIsTime(TimestampAssigner):
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         return int(value)
+
+
+class RightBehind(WatermarkGenerator):
+    """A generator of the program's own: after every element, all up to it has come."""
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        output.emit_watermark(event_timestamp)
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Nothing new since the last element."""
 
 
 class RuleTime(TimestampAssigner):
@@ -310,20 +321,21 @@ def build(env: StreamExecutionEnvironment, settings: Settings) -> None:
     """Put the job on `env`. Lines go to folders in `settings.output`: windows, others, region."""
     output = Path(settings.output)
     kill = KillPoints(settings.counts or str(output / ".kill-points"), settings.die_at)
-    time = WatermarkStrategy.for_monotonous_timestamps()
+    number_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(NumberIsTime())
+    rule_time = WatermarkStrategy.for_generator(RightBehind).with_timestamp_assigner(RuleTime())
     last = settings.records - 1
     numbers = (
         env.from_sequence(0, last)
         .uid("numbers")
         .map(Pass(kill))
         .uid("pass")
-        .assign_timestamps_and_watermarks(time.with_timestamp_assigner(NumberIsTime()))
+        .assign_timestamps_and_watermarks(number_time)
         .uid("number-time")
     )
     rules = (
         env.from_collection(list(range(rule_at(last) + 1)))
         .uid("rules")
-        .assign_timestamps_and_watermarks(time.with_timestamp_assigner(RuleTime()))
+        .assign_timestamps_and_watermarks(rule_time)
         .uid("rule-time")
     )
     by_key = numbers.key_by(lambda number: number % KEYS)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
+import types
 from collections.abc import Mapping
-
-import cloudpickle  # type: ignore[import-untyped]
+from enum import Enum
+from typing import Any
 
 from penstock.graph.descriptions import SourceDescription, WatermarksDescription
 from penstock.graph.job_graph import JobGraph, JobVertex
@@ -40,7 +42,41 @@ def _kind(node: StreamNode) -> str:
     watermarks = operator.watermarks if isinstance(operator, SourceDescription) else operator
     if not isinstance(watermarks, WatermarksDescription):
         return type(operator).__name__
-    return f"{type(operator).__name__}:{hashlib.sha256(cloudpickle.dumps(watermarks)).hexdigest()}"
+    return f"{type(operator).__name__}:{_described(watermarks)}"
+
+
+def _described(value: Any, depth: int = 8) -> Any:
+    """A value in words that are the same in every process: what kind of thing it is, and the numbers in it.
+
+    A pickle would not do: classes of the program's script have another one in each run.
+    """
+    if isinstance(value, (type(None), bool, int, float, str, bytes, Enum)):
+        return repr(value)
+    if depth == 0:
+        return type(value).__qualname__
+    if isinstance(value, (list, tuple)):
+        return [_described(each, depth - 1) for each in value]
+    if isinstance(value, dict):
+        return sorted((str(key), repr(_described(each, depth - 1))) for key, each in value.items())
+    return [_name(value), *(_described(part, depth - 1) for part in _parts(value))]
+
+
+def _name(value: Any) -> str:
+    return str(getattr(value, "__qualname__", type(value).__qualname__))
+
+
+def _parts(value: Any) -> list[Any]:
+    """What else tells a value from others of its kind."""
+    if isinstance(value, type):
+        return []
+    if isinstance(value, functools.partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, types.MethodType):
+        return [value.__self__]
+    if isinstance(value, types.FunctionType):
+        numbers = [each for each in value.__code__.co_consts if isinstance(each, (int, float, str))]
+        return [numbers, value.__defaults__, [cell.cell_contents for cell in value.__closure__ or ()]]
+    return [getattr(value, "__dict__", {})]
 
 
 def with_max_parallelism(job_graph: JobGraph, by_vertex: Mapping[int, int]) -> JobGraph:

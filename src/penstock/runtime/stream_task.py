@@ -10,7 +10,7 @@ from penstock.common.constants import MAX_LONG_VALUE
 from penstock.graph.descriptions import BroadcastProcessDescription
 from penstock.graph.job_graph import DRIVER_STAGE, JobGraph, JobVertex
 from penstock.runtime.batch import Batch
-from penstock.runtime.chunk import EndOfData, Event, Status, Watermark, encode, read_chunk
+from penstock.runtime.chunk import EndOfData, Event, Status, Watermark, read_chunk
 from penstock.runtime.key_groups import KeyOwners, key_group_range
 from penstock.runtime.metric_reports import MetricReport, MetricReporter
 from penstock.runtime.operator_chain import OperatorChain
@@ -32,7 +32,6 @@ from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import Extent
 from penstock.runtime.watermarks import StatusWatermarkValve, ValveOutput
 
-
 Committables = dict[str, list[Any]]
 """By operator id: what the driver commits once a checkpoint is complete."""
 
@@ -47,7 +46,7 @@ class JobDeployment:
     job_parameters: dict[str, str] = field(default_factory=dict)
     cached_files: dict[str, str] = field(default_factory=dict)
     """Local paths by name, where the task runs."""
-    state_backend: KeyedBackend = HeapBackend()
+    state_backend: KeyedBackend = field(default_factory=HeapBackend)
     region: frozenset[int] | None = None
     """The vertices that run together; None for all."""
 
@@ -363,7 +362,7 @@ class StreamTask:
         # A task that was closed before its end, because the job stops with a savepoint, is opened again.
         is_over = self.is_finished and self.is_closed
         memory = (self._valve, self._ended, self.is_finished, is_over, self.chain.memory())
-        writer.add(self.vertex.head.operator_id, "memory", "task", encode(memory))
+        writer.add(self.vertex.head.operator_id, "memory", "task", encode_state(memory))
 
     def snapshot_written(self, extent: Extent) -> None:
         """The snapshot is safe: the next one need not hold it again."""
