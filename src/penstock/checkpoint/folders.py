@@ -8,7 +8,7 @@ import posixpath
 import secrets
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 from urllib.parse import unquote, urlsplit
@@ -50,9 +50,11 @@ class LocalFolder:
     """A folder that the driver and all executors reach by the same path."""
 
     path: str
+    is_durable: bool = field(default=True, compare=False)
+    """True if a file that is there stays there when the power fails: the one before is removed for it."""
 
     def within(self, name: str) -> LocalFolder:
-        return LocalFolder(os.path.join(self.path, name))
+        return LocalFolder(os.path.join(self.path, name), self.is_durable)
 
     @property
     def uri(self) -> str:
@@ -62,7 +64,11 @@ class LocalFolder:
         return os.path.join(self.path, name)
 
     def make(self) -> None:
+        new = [each for each in (Path(self.path), *Path(self.path).parents) if not each.exists()]
         os.makedirs(self.path, exist_ok=True)
+        if self.is_durable:
+            for each in new:
+                _sync_folder(each.parent)
 
     @contextlib.contextmanager
     def create(self, name: str) -> Iterator[BinaryIO]:
@@ -70,7 +76,12 @@ class LocalFolder:
         try:
             with open(partial, "wb") as out:
                 yield out
+                if self.is_durable:
+                    out.flush()
+                    os.fsync(out.fileno())
             os.replace(partial, self.path_of(name))
+            if self.is_durable:
+                _sync_folder(Path(self.path_of(name)).parent)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(partial)
@@ -103,6 +114,15 @@ class LocalFolder:
     def delete_all(self) -> None:
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self.path)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Return when new names in the folder would survive a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @dataclass(frozen=True)

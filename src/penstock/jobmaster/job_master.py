@@ -341,7 +341,7 @@ class JobMaster:
 
     def _checkpoint_folder(self, folder: Path) -> Folder:
         if self.options.directory is None:
-            return LocalFolder(str(folder / "checkpoints"))
+            return LocalFolder(str(folder / "checkpoints"), is_durable=False)  # They go with this process.
         return self._open_folder(self.options.directory).within(self.id_text)
 
     def _fail(self, failure: BaseException) -> None:

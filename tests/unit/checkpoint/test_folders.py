@@ -12,11 +12,13 @@ from penstock.common.exceptions import CheckpointError
 from penstock.testing import MemoryFolder
 
 
-@pytest.fixture(params=["local", "arrow", "fsspec", "memory"])
+@pytest.fixture(params=["local", "not-durable", "arrow", "fsspec", "memory"])
 def folder(request, tmp_path):
     match request.param:
         case "local":
             made = LocalFolder(str(tmp_path / "there"))
+        case "not-durable":
+            made = LocalFolder(str(tmp_path / "there"), is_durable=False)
         case "arrow":
             made = ArrowFolder((tmp_path / "there").as_uri())
         case "fsspec":
@@ -108,6 +110,11 @@ def test_folder_travels_to_other_processes(tmp_path, kind):
 def test_uri_of_a_local_folder_leads_back_to_it(tmp_path, name):
     folder = LocalFolder(str(tmp_path / name))
     assert folder_at(folder.uri) == folder
+
+
+def test_folders_within_are_as_durable(tmp_path):
+    for is_durable in (True, False):
+        assert LocalFolder(str(tmp_path), is_durable).within("x").is_durable is is_durable
 
 
 def test_paths_are_local_folders(tmp_path, monkeypatch):
