@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 if TYPE_CHECKING:
-    from servers import KafkaServer, PostgresServer, RedisServer, Server
+    from servers import KafkaServer, PostgresServer, RedisServer, SecuredKafkaServer, Server
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "unit" / "sinks"), str(HERE.parent / "unit" / "sources")]
@@ -40,6 +40,13 @@ def kafka() -> Iterator[KafkaServer]:
     from servers import KafkaServer
 
     yield from _running(KafkaServer)
+
+
+@pytest.fixture(scope="module")
+def secured_kafka() -> Iterator[SecuredKafkaServer]:
+    from servers import SecuredKafkaServer
+
+    yield from _running(SecuredKafkaServer)
 
 
 @pytest.fixture(scope="session")

@@ -113,12 +113,16 @@ class KafkaServer(Server):
         broker, controller = free_ports(2)
         self.bootstrap_servers = f"127.0.0.1:{broker}"
         self._settings = folder / "server.properties"
-        self._settings.write_text(_BROKER_SETTINGS.format(broker=broker, controller=controller, data=folder / "data"))
-        self._format()
+        self._settings.write_text(self.settings(broker, controller))
+        format_options = ["-t", "cGVuc3RvY2stdGVzdHMxMg", "-c", str(self._settings), *self.format_options()]
+        command = [*self._run("kafka.tools.StorageTool"), "format", *format_options]
+        subprocess.run(command, check=True, capture_output=True)
 
-    def _format(self) -> None:
-        command = [*self._run("kafka.tools.StorageTool"), "format", "-t", "cGVuc3RvY2stdGVzdHMxMg"]
-        subprocess.run([*command, "-c", str(self._settings)], check=True, capture_output=True)
+    def settings(self, broker: int, controller: int) -> str:
+        return _BROKER_SETTINGS.format(broker=broker, controller=controller, data=self.folder / "data")
+
+    def format_options(self) -> list[str]:
+        return []
 
     def _run(self, main: str) -> list[str]:
         quick = ["-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=ERROR"]
@@ -140,6 +144,56 @@ class KafkaServer(Server):
         from topics import Topics
 
         return Topics(self.bootstrap_servers)
+
+
+class SecuredKafkaServer(KafkaServer):
+    """A broker that is also reached with a password, with and without TLS. The certificate is in `certificate`."""
+
+    user, password = "alice", "alice-secret"
+
+    def settings(self, broker: int, controller: int) -> str:
+        self.certificate = self.folder / "certificate.pem"
+        sasl, tls = free_ports(2)
+        self.sasl_servers, self.tls_servers = f"127.0.0.1:{sasl}", f"127.0.0.1:{tls}"
+        key_store = self._key_store()
+        own = _SECURED_SETTINGS.format(key_store=key_store)
+        for listener in ("sasl_plaintext", "sasl_ssl"):
+            own += _LOGIN.format(listener=listener, user=self.user, password=self.password, scram=_SCRAM)
+        ports = f"SASL_PLAINTEXT://127.0.0.1:{sasl},SASL_SSL://127.0.0.1:{tls}"
+        text = super().settings(broker, controller)
+        text = text.replace(",CONTROLLER://", f",{ports},CONTROLLER://")
+        text = text.replace("advertised.listeners=", f"advertised.listeners={ports},")
+        return text.replace("map=", "map=SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,") + own
+
+    def _key_store(self) -> Path:
+        if shutil.which("openssl") is None:
+            raise ServerUnavailableError("openssl is not installed, which makes the broker's certificate")
+        key, store = self.folder / "key.pem", self.folder / "store.pem"
+        names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+        made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", *names]
+        subprocess.run([*made, "-keyout", key, "-out", self.certificate], check=True, capture_output=True)
+        store.write_text(key.read_text() + self.certificate.read_text())
+        return store
+
+    def format_options(self) -> list[str]:
+        kinds = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+        login = f"[name={self.user},password={self.password}]"
+        return [part for kind in kinds for part in ("--add-scram", f"{kind}={login}")]
+
+
+_SECURED_SETTINGS = """\
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+ssl.keystore.type=PEM
+ssl.keystore.location={key_store}
+ssl.client.auth=none
+"""
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+_LOGIN = """\
+listener.name.{listener}.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\
+  user_{user}="{password}";
+listener.name.{listener}.scram-sha-256.sasl.jaas.config={scram}
+listener.name.{listener}.scram-sha-512.sasl.jaas.config={scram}
+"""
 
 
 _BROKER_SETTINGS = """\
