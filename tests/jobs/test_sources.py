@@ -6,13 +6,15 @@ import os
 import subprocess
 import sys
 import time
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 import penstock
 from penstock.common import Duration, Row, Time, Types, WatermarkStrategy
-from penstock.common.exceptions import UserFunctionError
+from penstock.common.exceptions import InvalidProgramError, UserFunctionError
+from penstock.common.time import Instant
 from penstock.datastream import OutputTag, RuntimeExecutionMode
 from penstock.datastream.connectors import FileSource, StreamFormat
 from penstock.datastream.connectors.bad_records import BadRecords
@@ -287,6 +289,43 @@ def test_columns_of_a_data_frame_keep_their_types(spark, run_target):
     assert [str(value) for value in row] == [
         "1", "2", "1.5", "2.50", "x", "[1, 2]", "{'k': 1}", "Row(f='g')", "2024-05-06", "2024-05-06 07:08:09",
     ]  # fmt: skip
+
+
+@pytest.mark.spark
+def test_a_stream_becomes_a_data_frame_and_comes_back(spark, run_target):
+    types = Types.ROW_NAMED(
+        ["id", "name", "price", "tags", "inner", "at"],
+        [
+            Types.LONG(),
+            Types.STRING(),
+            Types.BIG_DEC(),
+            Types.LIST(Types.INT()),
+            Types.ROW_NAMED(["x"], [Types.INT()]),
+            Types.INSTANT(),
+        ],
+    )
+    rows = [Row(n, f"n{n}", Decimal(n), [n, n], Row(n), Instant(n, 5000)) for n in range(7)]
+    data_frame = run_target(2).from_collection(rows, types).rebalance().map(lambda row: row, types).to_data_frame()
+    assert data_frame.selectExpr("sum(id)", "count(distinct inner.x)").first() == (21, 7)
+    returned = collected(run_target(2).from_data_frame(data_frame))
+    assert sorted((row.id, row.name, row.inner.x, row.at) for row in returned) == [
+        (n, f"n{n}", n, Instant(n, 5000)) for n in range(7)
+    ]
+
+
+@pytest.mark.spark
+def test_an_empty_stream_becomes_an_empty_data_frame(spark, run_target):
+    types = Types.ROW_NAMED(["id"], [Types.LONG()])
+    data_frame = run_target().from_collection([], types).to_data_frame()
+    assert (data_frame.columns, data_frame.count()) == (["id"], 0)
+
+
+def test_what_cannot_become_a_data_frame_is_told_before_the_job_runs(run_target):
+    with pytest.raises(InvalidProgramError, match="the columns are not known"):
+        run_target().from_collection([1]).to_data_frame()
+    types = Types.ROW_NAMED(["line"], [Types.STRING()])
+    with pytest.raises(InvalidProgramError, match="'Source: Socket Stream' never ends"):
+        run_target().socket_text_stream("localhost", 1).map(lambda line: Row(line), types).to_data_frame()
 
 
 # --- another process -------------------------------------------------------------------------------------------------

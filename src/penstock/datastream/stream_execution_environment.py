@@ -247,6 +247,10 @@ class StreamExecutionEnvironment:
         self._spark = spark
         return self
 
+    def get_spark_session(self) -> Any:
+        """The SparkSession given to `use_spark_session`; None if there was none."""
+        return self._spark
+
     # --- sources -----------------------------------------------------------------------------------------------------
 
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:

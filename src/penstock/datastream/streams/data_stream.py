@@ -485,6 +485,16 @@ class DataStream(_Named):
         with iterator:
             return list(itertools.islice(iterator, limit))
 
+    def to_data_frame(self, type_info: TypeInformation | None = None, job_execution_name: str | None = None) -> Any:
+        """Run the job now and get the elements of this bounded stream as a Spark DataFrame.
+
+        Its columns are those of the stream's row type, or of `type_info`. The subtasks write the rows, and Spark reads
+        them, so they do not pass through the driver; they are in a temporary folder until the program ends.
+        """
+        from penstock.datastream.data_frames import to_data_frame
+
+        return to_data_frame(self, type_info, job_execution_name)
+
     def cache(self) -> CachedDataStream:
         raise UnsupportedFeatureError(
             "cache() keeps a batch result on Flink's TaskManagers and has no counterpart here; use "
