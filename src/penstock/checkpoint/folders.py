@@ -217,7 +217,7 @@ def arrow_file_system(uri: str) -> tuple[Any, str]:
         return found
     except pyarrow.ArrowInvalid as unknown:
         try:
-            import fsspec  # type: ignore[import-not-found, unused-ignore]
+            import fsspec  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
             files, path = fsspec.core.url_to_fs(uri)
         except (ImportError, ValueError) as error:
