@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from decimal import Decimal
 from pathlib import Path
@@ -12,11 +13,12 @@ from pathlib import Path
 import pytest
 
 import penstock
-from penstock.common import Duration, Row, Time, Types, WatermarkStrategy
+from penstock.common import Configuration, Duration, Row, Time, Types, WatermarkStrategy
 from penstock.common.exceptions import InvalidProgramError, UserFunctionError
+from penstock.common.serialization import Encoder
 from penstock.common.time import Instant
-from penstock.datastream import OutputTag, RuntimeExecutionMode
-from penstock.datastream.connectors import FileSource, StreamFormat
+from penstock.datastream import OutputTag, RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.datastream.connectors import BucketAssigner, FileSink, FileSource, StreamFormat
 from penstock.datastream.connectors.bad_records import BadRecords
 from penstock.datastream.connectors.base import DescribedSourceFunction
 from penstock.datastream.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
@@ -326,6 +328,91 @@ def test_what_cannot_become_a_data_frame_is_told_before_the_job_runs(run_target)
     types = Types.ROW_NAMED(["line"], [Types.STRING()])
     with pytest.raises(InvalidProgramError, match="'Source: Socket Stream' never ends"):
         run_target().socket_text_stream("localhost", 1).map(lambda line: Row(line), types).to_data_frame()
+
+
+# --- savepoints ------------------------------------------------------------------------------------------------------
+
+HELD_BACK = threading.Event()
+PROCESSED = threading.Semaphore(0)
+
+
+class HeldBack(SimpleSource):
+    """The numbers of `Lists`, the second half of each only when it is time."""
+
+    def splits(self):
+        return [0, 100, 200]
+
+    def read(self, split, offset):
+        for number in range(offset or split, split + 20):
+            while number >= split + 10 and not HELD_BACK.is_set():
+                yield None
+            yield number + 1, number
+
+
+class HeldBackFunction(Counting):
+    def __init__(self):
+        self.is_cancelled = False
+
+    def fails(self, number):
+        if number >= 20:
+            while not HELD_BACK.wait(0.01) and not self.is_cancelled:
+                pass
+        return number
+
+    def run(self, ctx):
+        while self.next < 40 and not self.is_cancelled:
+            number = self.fails(self.next)
+            if not self.is_cancelled:
+                with ctx.get_checkpoint_lock():
+                    ctx.collect(number)
+                    self.next += self.step
+
+
+def passed(number):
+    PROCESSED.release()
+    return number
+
+
+@pytest.mark.parametrize(
+    ("add", "before", "everything", "parallelism"),
+    [
+        (lambda env: env.from_source(HeldBack(), NOTHING, "lists"), 10, NUMBERS, 3),
+        (lambda env: env.add_source(HeldBackFunction()), 20, list(range(40)), 1),
+    ],
+    ids=["simple source", "source function"],
+)
+@pytest.mark.parametrize("drain", [False, True])
+def test_job_goes_on_from_the_savepoint_it_was_stopped_with(tmp_path, add, before, everything, parallelism, drain):
+    HELD_BACK.clear()
+    while PROCESSED.acquire(blocking=False):
+        pass
+
+    def start(parallelism, **recovery):
+        settings = {"execution.target": "inline", "penstock.source.idle-poll-interval": "1 ms", **recovery}
+        env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+        env.set_parallelism(parallelism)
+        sink = FileSink.for_row_format(str(tmp_path / "out"), Encoder.simple_string_encoder())
+        sink.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        add(env).uid("source").map(passed).uid("passed").sink_to(sink.build()).uid("sink")
+        return env.execute_async()
+
+    def written():
+        files = [path for path in (tmp_path / "out").rglob("*") if path.is_file() and path.name[0] != "."]
+        return sorted(int(line) for path in files for line in path.read_text().split())
+
+    first = start(1)
+    for _ in range(before):
+        assert PROCESSED.acquire(timeout=20)
+    path = first.stop_with_savepoint(drain, str(tmp_path / "savepoints")).result()
+    first.get_job_execution_result().result()
+    assert set(written()) < set(everything)
+    HELD_BACK.set()
+    second = start(1 if drain else parallelism, **{"execution.state-recovery.path": path})
+    second.get_job_execution_result().result()
+    if drain:
+        assert set(written()) < set(everything)  # It had come to its end.
+    else:
+        assert written() == everything
 
 
 # --- another process -------------------------------------------------------------------------------------------------
