@@ -10,7 +10,6 @@ from enum import Enum
 
 from penstock.graph.job_graph import JobGraph, JobVertex
 
-
 REMEMBERED_ATTEMPTS = 16
 
 

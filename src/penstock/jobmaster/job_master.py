@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class JobMaster:
-    """One job from submission to its end. `run` blocks; `cancel` and requests for savepoints come from other threads."""
+    """One job from submission to its end. `run` blocks; `cancel` and requests come from other threads."""
 
     def __init__(
         self,

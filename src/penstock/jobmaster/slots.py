@@ -1,7 +1,7 @@
 """Slots: how many subtasks may live at the same time, and who waits for them.
 
 Spark runs more partitions than it has cores one after the other, so by default there is no limit. With
-`taskmanager.numberOfTaskSlots` every executor offers that many slots, as in Flink: a job begins when it has all it needs.
+`taskmanager.numberOfTaskSlots` every executor offers that many, as in Flink: a job begins when it has all it needs.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class SlotPool:
                 if left <= 0:
                     raise NoResourceAvailableError(
                         f"job '{job_name}' could not acquire the slots it needs within {timeout_ms} ms: required "
-                        f"{required}, available {self._free} of {self.total}; lower its parallelism, wait for other jobs "
-                        f"to end, add executors, or raise taskmanager.numberOfTaskSlots or slot.request.timeout",
+                        f"{required}, available {self._free} of {self.total}; lower its parallelism, wait for other "
+                        f"jobs to end, add executors, or raise taskmanager.numberOfTaskSlots or slot.request.timeout",
                         job_name=job_name,
                     )
                 self._changed.wait(left)

@@ -11,7 +11,6 @@ from penstock.common.exceptions import CorruptStateError
 from penstock.runtime.state.state_file import Kind, StateFileReader
 from penstock.runtime.state.table import Extent
 
-
 SHARED = "shared"
 """Where in a job's folder the state files are, as in Flink."""
 
@@ -20,7 +19,7 @@ class StateFolder(Protocol):
     """Where state files are. Can be pickled; local or not."""
 
     def create(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """A stream to write a file with, which is there under its name only once the stream was closed without error."""
+        """A stream to write a file with, which is there under its name once the stream was closed without error."""
 
     def open(self, name: str) -> BinaryIO:
         """A stream that can seek; FileNotFoundError if there is no such file."""

@@ -36,9 +36,9 @@ def test_slots_are_given_back():
 
 def test_too_few_slots_is_an_error_that_says_how_many():
     pool = SlotPool(2)
-    with pytest.raises(NoResourceAvailableError, match=r"job 'large' .* within 1 ms: required 4, available 2 of 2"):
-        with pool.held(4, 1, never, "large"):
-            raise AssertionError("must not begin")
+    lacking = r"job 'large' .* within 1 ms: required 4, available 2 of 2"
+    with pytest.raises(NoResourceAvailableError, match=lacking), pool.held(4, 1, never, "large"):
+        raise AssertionError("must not begin")
     assert pool.available == 2
 
 

@@ -8,6 +8,7 @@ from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.testing import JobInEpochs
 
+
 @pytest.fixture
 def env():
     """An environment whose jobs run in this process."""

@@ -19,6 +19,7 @@ from penstock.datastream.window import (
 )
 from penstock.testing import JobInEpochs
 
+
 class WithSubtask(MapFunction):
     """Shows which subtask an element came to."""
 

@@ -117,8 +117,8 @@ class StateFileReader:
             raise
         except Exception as error:
             raise CorruptStateError(
-                f"{self._where(block)} cannot be read back ({type(error).__name__}: {error}); a class that is part of state must be "
-                f"there under its old name when the state is restored"
+                f"{self._where(block)} cannot be read back ({type(error).__name__}: {error}); a class that is "
+                f"part of state must be there under its old name when the state is restored"
             ) from error
 
     def _where(self, block: Block) -> str:
