@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FIRST_RECORDS = 20_000
-FEWEST_RECORDS = 500
+FIRST_RECORDS = 2_000
+MOST_GROWTH = 4
 
 
 @dataclass
@@ -13,7 +13,7 @@ class EpochPace:
     """Aims at epochs of `target_ms`: a job that cannot keep up reads less at a time, and its source waits.
 
     An epoch that took too long makes the next one smaller; one that was over quickly although there was more to read
-    makes it larger. Each step at most halves or doubles.
+    makes it larger, by a factor of four at most. The first one is small: nobody knows yet how long a record takes.
     """
 
     target_ms: int
@@ -30,10 +30,9 @@ class EpochPace:
             return
         fitting = records * self.target_ms // max(duration_ms, 1)
         if duration_ms > self.target_ms:
-            self._set(max(fitting, self.records // 2))
+            self._set(fitting)
         elif has_more:
-            self._set(min(max(fitting, self.records), self.records * 2))
+            self._set(min(max(fitting, self.records), self.records * MOST_GROWTH))
 
     def _set(self, records: int) -> None:
-        records = max(records, FEWEST_RECORDS)
-        self.records = records if self.most_records is None else min(records, self.most_records)
+        self.records = max(1, records if self.most_records is None else min(records, self.most_records))
