@@ -1,0 +1,107 @@
+"""A standalone Spark cluster on this machine: a master and workers, from the classes that come with PySpark."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pyspark
+
+import penstock
+
+WITHIN_S = 120
+
+
+def environment() -> dict[str, str]:
+    """For everything that is started: Penstock and the tests' modules are found in all processes."""
+    return {
+        **os.environ,
+        "PYTHONPATH": str(Path(penstock.__file__).parents[1]),
+        "PYTHONUNBUFFERED": "1",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+    }
+
+
+def free_port() -> int:
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
+        return int(free.getsockname()[1])
+
+
+class SparkProcess:
+    """A master or a worker, in a session of its own with all that it starts."""
+
+    def __init__(self, folder: Path, name: str, *words: str) -> None:
+        self._log = folder / f"{name}.log"
+        program = Path(pyspark.__file__).parent / "bin" / "spark-class"
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [str(program), f"org.apache.spark.deploy.{words[0]}", *words[1:]],
+                cwd=folder,
+                env=environment(),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """What its log says."""
+        deadline = time.monotonic() + WITHIN_S
+        while (found := re.search(pattern, self.log)) is None:
+            assert self.process.poll() is None and time.monotonic() < deadline, self.log
+            threading.Event().wait(0.1)
+        return found
+
+    def kill(self) -> None:
+        """With all executors and Python processes of it, as when its machine fails."""
+        for pid in processes_of(self.process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def processes_of(session: int) -> list[int]:
+    """The processes of a session, found in /proc."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            if entry.name.isdigit() and int(fields[3]) == session and fields[0] != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+class SparkCluster:
+    """A master, and workers with one core each."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        master = ("master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        self._processes = [SparkProcess(folder, "master", *master)]
+        self.url = self._processes[0].wait_for(r"spark://127\.0\.0\.1:\d+")[0]
+        self.workers = [self._start_worker(f"worker-{number}") for number in range(workers)]
+        for worker in self.workers:
+            worker.wait_for("Successfully registered with master")
+
+    def _start_worker(self, name: str) -> SparkProcess:
+        size = ("--cores", "1", "--memory", "1g", "--work-dir", str(self._folder / name))
+        address = ("--host", "127.0.0.1", "--webui-port", "0")
+        worker = SparkProcess(self._folder, name, "worker.Worker", *address, *size, self.url)
+        self._processes.append(worker)
+        return worker
+
+    def stop(self) -> None:
+        for process in reversed(self._processes):
+            process.kill()
