@@ -143,11 +143,18 @@ class StreamTask:
 
     # --- life ------------------------------------------------------------------------------------------------------
 
-    def restore(self, saved: Iterable[SavedState], checkpoint_id: int, is_exact: bool) -> None:
+    def restore(
+        self,
+        saved: Iterable[SavedState],
+        checkpoint_id: int,
+        is_exact: bool,
+        of_others: Callable[[], Iterable[SavedState]] = tuple,
+    ) -> None:
         """Take over state, before `open`.
 
-        `is_exact`: it is the state of this very subtask, which goes on as if nothing had happened. Otherwise the job
-        has changed: this subtask takes its share of its operators' state, and time begins anew, as in Flink.
+        `is_exact`: it is the state of this very subtask, which goes on as if nothing had happened. `of_others` is then
+        what the other subtasks of its vertex left, whose union lists go to everyone. Otherwise the job has changed:
+        this subtask takes its share of its operators' state, and time begins anew, as in Flink.
         """
         contexts = self.chain.contexts
         for context in contexts.values():
@@ -164,9 +171,24 @@ class StreamTask:
                 self._valve, self._ended, self.is_finished, self.is_closed, chain_memory = block.value
                 self.chain.restore_memory(chain_memory)
         for operator_id, by_subtask in lists.items():
-            former = [by_subtask[subtask] for subtask in sorted(by_subtask)]
-            share = former[0] if is_exact else share_of(former, self.info.subtask, self.info.parallelism)
+            share = self._own_lists(operator_id, by_subtask, of_others) if is_exact else self._share_of(by_subtask)
             contexts[operator_id].operator_state.restore(share)
+
+    def _own_lists(
+        self, operator_id: str, by_subtask: dict[int, Saved], of_others: Callable[[], Iterable[SavedState]]
+    ) -> Saved:
+        """What this subtask saved itself; but union lists are made up of those of all, in every restore."""
+        [own] = by_subtask.values()
+        if not any(distribution == "union" for distribution, _ in own.values()):
+            return own
+        blocks = (block for each in of_others() for block in each.blocks(frozenset({operator_id}), range(0)))
+        by_others = {block.subtask: block.value for block in blocks if block.kind == "operator"}
+        united = self._share_of(by_others | by_subtask)
+        return {name: united[name] if saved[0] == "union" else saved for name, saved in own.items()}
+
+    def _share_of(self, by_subtask: dict[int, Saved]) -> Saved:
+        former = [by_subtask[subtask] for subtask in sorted(by_subtask)]
+        return share_of(former, self.info.subtask, self.info.parallelism)
 
     def _saved_blocks(self, saved: Iterable[SavedState]) -> Iterator[SavedBlock]:
         key_groups = key_group_range(self.info.subtask, self.info.max_parallelism, self.info.parallelism)

@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from penstock.common.exceptions import PenstockError
 from penstock.runtime.chunk import encode
@@ -206,7 +207,8 @@ class TaskHost:
         built = _KeptTask(task, clock, 0)
         try:
             if order.saved:
-                task.restore(order.saved, self._command.restorable_epoch, order.is_exact)
+                others = partial(self._saved_by_others, vertex, subtask)
+                task.restore(order.saved, self._command.restorable_epoch, order.is_exact, others)
             if not task.is_closed:
                 task.open()
         except Exception:
@@ -215,6 +217,10 @@ class TaskHost:
             raise
         built.finished_epoch = self._command.restorable_epoch if task.is_finished else None
         return built
+
+    def _saved_by_others(self, vertex: int, subtask: int) -> list[SavedState]:
+        orders = [order for at, order in self._command.orders.items() if at[0] == vertex and at[1] != subtask]
+        return [saved for order in orders for saved in order.saved]
 
     def _notify(self, kept: _KeptTask) -> None:
         for checkpoint in self._command.aborted_checkpoints:
