@@ -179,10 +179,10 @@ class LineServer:
 
 
 class Later(KeyedProcessFunction):
-    """Shows each element a second after it came, by the clock."""
+    """Shows each element six seconds after it came, by the clock: time enough to write a savepoint before."""
 
     def process_element(self, value, ctx):
-        ctx.timer_service().register_processing_time_timer(ctx.timer_service().current_processing_time() + 1000)
+        ctx.timer_service().register_processing_time_timer(ctx.timer_service().current_processing_time() + 6000)
         yield f"{value} came"
 
     def on_timer(self, timestamp, ctx):
