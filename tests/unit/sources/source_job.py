@@ -180,6 +180,12 @@ class SourceJob:
             self.subtasks[number].is_finished = True
         return self
 
+    def rebuild(self):
+        """All is well, but the subtasks go on in other processes."""
+        self._close()
+        self._open(self.last, True)
+        return self
+
     def crash(self, parallelism=None):
         """The driver is gone: a new process begins from the last checkpoint, perhaps with another parallelism."""
         self._close()

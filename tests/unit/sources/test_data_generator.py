@@ -67,6 +67,15 @@ def test_rate_by_the_clock_of_the_job():
     job.close()
 
 
+def test_rate_holds_although_the_readers_are_rebuilt_for_every_epoch():
+    job = SourceJob(DataGeneratorSource(int, None, RateLimiterStrategy.per_second(20)))
+    for _ in range(20):
+        job.now_ms += 100
+        job.epoch().rebuild()
+    assert 30 <= len(job.shown) <= 40
+    job.close()
+
+
 @given(rate=st.floats(0.1, 5000), steps=st.lists(st.integers(0, 400), max_size=50))
 def test_no_more_is_granted_than_was_earned(rate, steps):
     limiter = PerSecond(rate)

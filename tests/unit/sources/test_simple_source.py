@@ -93,6 +93,7 @@ actions = st.one_of(
     st.just(("epoch", True)),
     st.just(("epoch", False)),
     st.just(("fail", None)),
+    st.just(("rebuild", None)),
     st.tuples(st.just("crash"), st.sampled_from([None, 1, 2, 3])),
 )
 
@@ -111,6 +112,8 @@ def test_every_record_comes_once_and_in_order_whatever_happens(source, lengths, 
             job.epoch(argument)
         elif what == "fail":
             job.fail()
+        elif what == "rebuild" and job.last is not None and not job.unseen and not job.coordinator.is_exhausted:
+            job.rebuild()
         elif what == "crash":
             job.crash(argument)
     job.to_the_end()

@@ -6,7 +6,7 @@ import itertools
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -56,6 +56,13 @@ class RateLimiter:
     def checkpoint_completed(self) -> None:
         """A checkpoint is complete."""
 
+    def memory(self) -> Any:
+        """What a limiter in another process goes on with."""
+        return None
+
+    def restore(self, memory: Any) -> None:
+        """Go on with what another one remembered."""
+
 
 class PerSecond(RateLimiter):
     """Elements are earned as time passes; at most those of one second can be saved up."""
@@ -78,6 +85,12 @@ class PerSecond(RateLimiter):
         missing = max(0.0, 1 - self._earned)
         return now_ms + max(1, round(missing * 1000 / self._rate))
 
+    def memory(self) -> Any:
+        return self._earned, self._since_ms
+
+    def restore(self, memory: Any) -> None:
+        self._earned, self._since_ms = memory
+
 
 class PerCheckpoint(RateLimiter):
     """So many elements, then none until a checkpoint is complete."""
@@ -93,6 +106,12 @@ class PerCheckpoint(RateLimiter):
 
     def checkpoint_completed(self) -> None:
         self._left = self._elements
+
+    def memory(self) -> Any:
+        return self._left
+
+    def restore(self, memory: Any) -> None:
+        self._left = memory
 
 
 @dataclass(frozen=True)
@@ -154,6 +173,19 @@ class _GeneratingReader(SplitsReader):
             at += granted
             yield ReadBatch(batch, at)
 
+    # A reader may go on in another process with every epoch, and must not begin to wait anew each time: so the offset
+    # of a split in a checkpoint also holds what the limiter remembers.
+
+    def snapshot_state(self, checkpoint_id: int) -> list[OffsetSplit]:
+        memory = self._limiter.memory()
+        return [replace(split, offset=(split.offset, memory)) for split in super().snapshot_state(checkpoint_id)]
+
+    def add_splits(self, splits: list[OffsetSplit]) -> None:
+        restored = [split.offset for split in splits if split.offset is not None]
+        if restored:
+            self._limiter.restore(restored[0][1])
+        super().add_splits([_without_memory(split) for split in splits])
+
     def next_poll_time(self, now_ms: int, idle_poll_interval_ms: int) -> int | None:
         has_splits = super().next_poll_time(now_ms, idle_poll_interval_ms) is not None
         return self._limiter.next_time(now_ms, idle_poll_interval_ms) if has_splits else None
@@ -165,6 +197,10 @@ class _GeneratingReader(SplitsReader):
         super().close()
         if isinstance(self._function, GeneratorFunction):
             self._function.close()
+
+
+def _without_memory(split: OffsetSplit) -> OffsetSplit:
+    return split if split.offset is None else replace(split, offset=split.offset[0])
 
 
 class DataGeneratorSource(Source[Any, OffsetSplit, DealtSplits]):
