@@ -12,9 +12,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyspark
+
 import penstock
 from chaos.expected import differences, expected_lines, written_lines
-from chaos.processes import end_session, kill, roles_in, wait_until_gone
+from chaos.processes import end_session, kill, roles_in, wait_until_gone, write_stacks
 from chaos.recovery import folder_to_restore
 
 KINDS = ("worker", "driver", "executor", "point")
@@ -33,7 +35,7 @@ class RoundPlan:
     kills: tuple[str, ...]
     points: tuple[str, ...] = ()
     """Where processes kill themselves, as `point:n`."""
-    timeout_s: float = 180
+    timeout_s: float = 600
     epoch_records: int = 60
 
     @property
@@ -85,6 +87,7 @@ class _Round:
         self._folder = folder
         self._outcome = outcome
         (folder / "tmp").mkdir()
+        _link_spark_home(folder / "spark")
 
     def run(self) -> None:
         waiting = [kind for kind in self._plan.kills if kind != "point"]
@@ -120,6 +123,9 @@ class _Round:
         try:
             driver_was_killed = self._kill_until_end(process, log, waiting)
             self._check_nobody_is_left(process)
+        except TimeoutError:
+            write_stacks(process.pid)
+            raise
         finally:
             end_session(process.pid)
             process.wait()
@@ -145,8 +151,17 @@ class _Round:
         return words + [f"--die-at={point}" for point in plan.points]
 
     def _environment(self) -> dict[str, str]:
-        source = str(Path(penstock.__file__).parents[1])
-        return {**os.environ, "PYTHONPATH": source, "PYTHONUNBUFFERED": "1", "TMPDIR": str(self._folder / "tmp")}
+        """Everything that killed processes leave behind goes with the folder of the round."""
+        scratch = str(self._folder / "tmp")
+        return {
+            **os.environ,
+            "PYTHONPATH": str(Path(penstock.__file__).parents[1]),
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONFAULTHANDLER": "1",
+            "TMPDIR": scratch,
+            "SPARK_LOCAL_DIRS": scratch,
+            "SPARK_HOME": str(self._folder / "spark"),
+        }
 
     def _kill_until_end(self, process: subprocess.Popen[bytes], log: Path, waiting: list[str]) -> bool:
         """True if the driver was killed, or killed itself."""
@@ -203,6 +218,14 @@ class _Round:
         if left:
             commands = [each.command[:80] for each in left]
             raise RuntimeError(f"still there {_GOES_WITHIN_S} s after the driver: {commands}")
+
+
+def _link_spark_home(home: Path) -> None:
+    """A home for Spark of this round's own, in which executors of a local cluster keep their logs."""
+    home.mkdir()
+    for each in Path(pyspark.__file__).parent.iterdir():
+        if each.name != "work":
+            (home / each.name).symlink_to(each)
 
 
 def _is_submitted(log: Path) -> bool:

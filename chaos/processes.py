@@ -63,6 +63,14 @@ def wait_until_gone(session: int, seconds: float) -> list[JobProcess]:
     return left
 
 
+def write_stacks(session: int) -> None:
+    """Have all processes say in their logs where they are; Python (with PYTHONFAULTHANDLER=1) ends with that."""
+    for each in processes_of(session):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(each.pid, signal.SIGQUIT if "java" in each.command.split(" ")[0] else signal.SIGABRT)
+    time.sleep(2)
+
+
 def end_session(session: int) -> None:
     for each in processes_of(session):
         kill(each.pid)

@@ -37,7 +37,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--backend", default="hashmap,rocksdb", help="state backends to choose from (%(default)s)")
     parser.add_argument("--records", type=int, default=1500)
     parser.add_argument("--most-kills", type=int, default=3, help="in one round (%(default)s)")
-    parser.add_argument("--timeout", type=float, default=180, help="seconds for one start of the job (%(default)s)")
+    parser.add_argument("--timeout", type=float, default=600, help="seconds for one start of the job (%(default)s)")
     parser.add_argument("--keep", action="store_true", help="keep the files of a failed round")
     parsed = parser.parse_args(arguments)
     unknown = set(parsed.kill.split(",")) - set(KINDS)
