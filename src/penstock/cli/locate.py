@@ -62,7 +62,7 @@ def _jobs_of_process(client: RestClient) -> list[LocatedJob]:
     try:
         return _jobs_at(client)
     except RestClientError as error:
-        if error.status is None:  # It has ended since its socket was found.
+        if error.status in (None, 503):  # It has ended since its socket was found, or stands by without a leader.
             return []
         raise
 

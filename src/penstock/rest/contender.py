@@ -12,17 +12,20 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
-from penstock.common.exceptions import LeadershipLostError
+from penstock.common.exceptions import ConfigurationError, LeadershipLostError
 from penstock.jobmaster.high_availability.services import HighAvailability
 from penstock.rest.browser_guard import BrowserGuard
 from penstock.rest.client import LEADERSHIP
 from penstock.rest.leader import Leader
+from penstock.rest.polling import poll
 
 _log = logging.getLogger(__name__)
 
 
 class Contender:
     """Begins to lead and ceases to when the election says so; as an application, answers or says who does."""
+
+    revoked_within_s = 30.0
 
     def __init__(
         self,
@@ -72,9 +75,21 @@ class Contender:
             self._leader = leader
         except LeadershipLostError as lost:
             _log.warning("leadership %d was over before it began: %s", token, lost)
+            self._check_is_revoked(token, lost)
         except Exception as error:  # Another one may do better
             _log.exception("this job manager cannot lead")
             self.failure = error
+            self._shut_down()
+
+    def _check_is_revoked(self, token: int, lost: LeadershipLostError) -> None:
+        """Who elects knows of the later leadership, too, unless it is not the one who gave the number to that one."""
+        options = self._high_availability.options
+        if poll(lambda: None if self._election.token == token else True, self.revoked_within_s) is None:
+            self.failure = ConfigurationError(
+                f"{options.directory} remembers a later leadership than {token}, which {options.kind} has just given "
+                f"({lost}): the folder was used with another {keys.HIGH_AVAILABILITY.key}, or what {options.kind} knew "
+                f"is gone; choose another {keys.HA_CLUSTER_ID.key}, or stop all job managers and remove the folder"
+            )
             self._shut_down()
 
     def _revoked(self) -> None:

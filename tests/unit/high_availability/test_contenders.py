@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from penstock.common import Configuration
-from penstock.common.exceptions import LeadershipLostError
 from penstock.common.serialization import Encoder
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import BucketAssigner, FileSink
@@ -290,15 +289,23 @@ def test_job_manager_that_cannot_lead_is_told_to_end(start, tmp_path):
     assert isinstance(a.contender.failure, OSError) and a.contender.leader is None
 
 
-def test_leadership_that_is_over_before_it_begins_does_no_harm(start, tmp_path):
+def test_leadership_that_is_over_before_it_begins_does_no_harm(start):
     a = start("a")
     eventually(lambda: a.contender.leader)
     a.contender._revoked()
     HighAvailability.of(Configuration.from_dict(a.settings)).take_over(5)
     a.contender._granted(4)
     assert a.contender.leader is None and a.contender.failure is None
-    with pytest.raises(LeadershipLostError):
-        HighAvailability.of(Configuration.from_dict(a.settings)).take_over(4)
+
+
+def test_folder_that_remembers_other_leaderships_is_told(start, tmp_path, monkeypatch):
+    monkeypatch.setattr(Contender, "revoked_within_s", 0.1)
+    folder = tmp_path / "ha" / "default" / "fence"
+    folder.mkdir(parents=True)
+    (folder / f"{4294967296:020d}").touch()
+    a = start("a")
+    assert a.was_told_to_end.wait(WITHIN_S)
+    assert "remembers a later leadership than 1, which filesystem has just given" in str(a.contender.failure)
 
 
 @pytest.mark.slow

@@ -12,10 +12,11 @@ from penstock.checkpoint.folders import LocalFolder
 from penstock.common import Configuration, JobID, JobStatus
 from penstock.common.exceptions import LeadershipLostError, UserFunctionError
 from penstock.common.serialization import Encoder
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.connectors import BucketAssigner, FileSink
 from penstock.graph.job_graph import JobGraph, build_job_graph
 from penstock.jobmaster.high_availability.fence import Fence
+from penstock.jobmaster.high_availability.job_records import FencedJob, JobRecord
 from penstock.jobmaster.high_availability.job_store import JobStore
 from penstock.jobmaster.job_master import JobMaster
 from penstock.jobmaster.job_submission import JobSubmission, ShippedDependencies
@@ -67,19 +68,28 @@ class Places:
     def checkpoints(self) -> Path:
         return self.folder / "checkpoints" / str(JOB)
 
-    def store(self, token: int) -> JobStore:
+    @property
+    def jobs(self) -> LocalFolder:
+        return LocalFolder(str(self.folder)).within("jobs")
+
+    def fence(self, token: int) -> Fence:
         fence = Fence(LocalFolder(str(self.folder)).within("fence"), token)
         fence.put_up()
-        return JobStore(LocalFolder(str(self.folder)).within("jobs"), fence)
+        return fence
+
+    def store(self, token: int) -> JobStore:
+        return JobStore(self.jobs, self.fence(token))
 
     def shown(self) -> list[int]:
         files = [path for path in self.out.rglob("*") if path.is_file() and not path.name.startswith(".")]
         return sorted(int(line) for path in files for line in path.read_text().split())
 
-    def first(self, graph: JobGraph, settings: dict[str, str] | None = None) -> JobMaster:
-        store = self.store(1)
-        leadership = store.new_job(str(JOB))
-        store.put(str(JOB), leadership, SUBMISSION, lambda blob: b"")
+    def first(
+        self, graph: JobGraph, settings: dict[str, str] | None = None, kind: type[FencedJob] = FencedJob
+    ) -> JobMaster:
+        fence = self.fence(1)
+        leadership = kind(self.jobs.within(str(JOB)), fence, JobRecord())
+        JobStore(self.jobs, fence).put(str(JOB), leadership, SUBMISSION, lambda blob: b"")
         return self._master(graph, leadership, settings or {})
 
     def next(self, graph: JobGraph, token: int) -> JobMaster:
@@ -97,9 +107,11 @@ def places(tmp_path: Path) -> Places:
     return Places(tmp_path)
 
 
-def counting_job(places: Places, *functions: Once, parallelism: int = 1) -> JobGraph:
-    """Sums up numbers by key and writes each sum; the sums are in keyed state."""
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+def counting_job(places: Places, *functions: Once, mode: RuntimeExecutionMode | None = None) -> JobGraph:
+    """Sums up numbers by key and writes each sum, in batch mode only the last; the sums are in keyed state."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    if mode is not None:
+        env.set_runtime_mode(mode)
     stream = env.from_collection(NUMBERS)
     for function in functions:
         stream = stream.map(function)
@@ -111,6 +123,10 @@ def counting_job(places: Places, *functions: Once, parallelism: int = 1) -> JobG
 
 def sums() -> list[int]:
     return sorted(sum(each for each in NUMBERS if each <= number and each % 2 == number % 2) for number in NUMBERS)
+
+
+def expected(mode: RuntimeExecutionMode) -> list[int]:
+    return sums()[-2:] if mode is RuntimeExecutionMode.BATCH else sums()
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -199,6 +215,26 @@ def test_job_without_a_checkpoint_starts_anew(places):
     assert second.restored is None
     second.run()
     assert places.shown() == sums()
+
+
+class ReplacedAtItsEnd(FencedJob):
+    """Another leader takes over when everything is done but for noting that."""
+
+    def end(self, status: str, unwanted: str | None) -> None:
+        put_up_fence(str(self._folder.within("../..").path), 2)
+        super().end(status, unwanted)
+
+
+@pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
+def test_job_whose_end_was_not_noted_is_ended_by_the_next_leader(places, mode):
+    graph = counting_job(places, mode=mode)
+    first = places.first(graph, kind=ReplacedAtItsEnd)
+    first.run()
+    assert first.status is JobStatus.SUSPENDED and places.shown() == expected(mode)
+    second = places.next(graph, 3)
+    second.run()
+    assert second.status is JobStatus.FINISHED and places.shown() == expected(mode)
+    assert places.store(4).adopt(str(JOB)) is None
 
 
 def test_finished_job_is_not_run_again(places):
