@@ -27,7 +27,7 @@ import crashing_programs as programs
 from servers import KafkaServer, PostgresServer
 
 PROGRAM = Path(programs.__file__)
-PATIENCE_S = 120
+PATIENCE_S = 600
 
 
 @dataclass

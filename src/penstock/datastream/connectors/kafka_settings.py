@@ -77,12 +77,18 @@ def _login(jaas: str) -> dict[str, str]:
     return found
 
 
+class _ClientLog:
+    """Takes the messages of a client, none as an error: it tries again by itself, and what fails for good is raised."""
+
+    def log(self, level: int, message: str, *arguments: object) -> None:
+        _log.log(min(level, logging.INFO), message, *arguments)
+
+
 def made_client(kind: Any, settings: Mapping[str, Any], user: str) -> Any:
     """A client of confluent_kafka; what happens on its connections goes to Python's log."""
     library = kafka_client(user)
     try:
-        # Without `error_cb` every lost connection would be an error in the log, though the client tries again itself.
-        return kind({"error_cb": _tell, "logger": _log, **settings})
+        return kind({"error_cb": _tell, "logger": _ClientLog(), **settings})
     except library.KafkaException as refusal:
         raise ValueError(f"{user}: {refusal.args[0].str()}; its settings are those of librdkafka") from refusal
     except (TypeError, ValueError) as refusal:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import re
+import threading
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +157,30 @@ class TransactionalProducer(RecordProducer):
                 self._names = names
 
 
+class ProducerAhead:
+    """Makes the producer of the next transaction while the job is busy elsewhere: that takes several round trips."""
+
+    def __init__(self, settings: Mapping[str, Any], transactional_id: str) -> None:
+        self._made: Future[TransactionalProducer] = Future()
+        arguments = (settings, transactional_id)
+        # A daemon: a program must be able to end although no broker answers.
+        self._thread = threading.Thread(target=self._make, args=arguments, name="kafka-producer-ahead", daemon=True)
+        self._thread.start()
+
+    def _make(self, settings: Mapping[str, Any], transactional_id: str) -> None:
+        try:
+            self._made.set_result(TransactionalProducer(settings, transactional_id))
+        except BaseException as failure:  # Raised where the producer is wanted.
+            self._made.set_exception(failure)
+
+    def get(self) -> TransactionalProducer:
+        return self._made.result()
+
+    def give_up(self) -> None:
+        """Wait a little: a name that is claimed late would lock out the writer after this one."""
+        self._thread.join(_ABORT_TIMEOUT_S)
+
+
 class KafkaWriter(CommittingSinkWriter[Any, KafkaTransaction]):
     """Sends elements; with the guarantee AT_LEAST_ONCE all have arrived before a checkpoint is complete."""
 
@@ -241,9 +267,16 @@ class TransactionalKafkaWriter(KafkaWriter, StatefulSinkWriter[Any, KafkaWriterS
         self._own: set[str] = set()
         """This writer's transactions, until it has looked for leftovers again."""
         self._checks_again = True
+        self._ahead: ProducerAhead | None = None
+        self._was_used = self._is_last = False
         self._abort_leftovers({self._name_of(each) for each in self._former})
 
+    def flush(self, end_of_input: bool) -> None:
+        self._is_last = self._is_last or end_of_input
+        super().flush(end_of_input)
+
     def prepare_commit(self) -> list[KafkaTransaction]:
+        self._was_used = self._producer is not None
         if self._producer is None:
             return []
         assert isinstance(self._producer, TransactionalProducer)
@@ -257,18 +290,27 @@ class TransactionalKafkaWriter(KafkaWriter, StatefulSinkWriter[Any, KafkaWriterS
             self._checks_again = False
             self._abort_leftovers(set())
         self._next_number = checkpoint_id + 1
+        if self._was_used and not self._is_last:  # More elements will come.
+            self._ahead = ProducerAhead(self._settings, self._next_name())
         return [KafkaWriterState(self._prefix, self._subtask)]
 
     def close(self) -> None:
+        ahead, self._ahead = self._ahead, None
         producer, self._producer = self._producer, None
         if isinstance(producer, TransactionalProducer):
             producer.abort()
+        if ahead is not None:
+            ahead.give_up()
 
     def _made(self) -> TransactionalProducer:
+        ahead, self._ahead = self._ahead, None
+        return TransactionalProducer(self._settings, self._next_name()) if ahead is None else ahead.get()
+
+    def _next_name(self) -> str:
         name = self._name_of(KafkaWriterState(self._prefix, self._subtask))
         if self._checks_again:
             self._own.add(name)
-        return TransactionalProducer(self._settings, name)
+        return name
 
     def _name_of(self, writer: KafkaWriterState) -> str:
         return f"{writer.transactional_id_prefix}-{writer.subtask}-{self._next_number}"
