@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 import socket
+import sys
 
 import pytest
 
-from penstock.common.exceptions import ConnectorError, EnvironmentSetupError, JobExecutionError
+from penstock.common import Configuration, Types
+from penstock.common.exceptions import ConnectorError, JobExecutionError
 from penstock.common.serialization import SimpleStringSchema
-from penstock.datastream.connectors import DiscardingSink
-from penstock.datastream.connectors.optional_packages import optional_package
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors import DiscardingSink, JdbcConnectionOptions, JdbcSink
+from penstock.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
+from penstock.datastream.connectors.redis import RedisMapper, RedisSink
 from penstock.datastream.connectors.socket_sink import SocketSink, SocketWriter
+
+
+def kafka_sink():
+    schema = KafkaRecordSerializationSchema.builder().set_topic("t")
+    schema = schema.set_value_serialization_schema(SimpleStringSchema()).build()
+    return KafkaSink.builder().set_bootstrap_servers("127.0.0.1:1").set_record_serializer(schema).build()
+
+
+def jdbc_sink():
+    return JdbcSink.sink(
+        "select ?", Types.ROW([Types.STRING()]), JdbcConnectionOptions("jdbc:postgresql://127.0.0.1/x")
+    )
+
+
+def redis_sink():
+    return RedisSink.builder().set_url("redis://127.0.0.1").set_mapper(RedisMapper.list("l", str)).build()
 
 
 def test_elements_are_sent_to_a_socket(run_target):
@@ -50,7 +70,17 @@ def test_stream_may_end_nowhere(run_target):
     env.execute()
 
 
-def test_missing_package_names_the_extra():
-    told = r"KafkaSink needs the Python package 'no_such_package'.*pip install 'penstock\[kafka\]'"
-    with pytest.raises(EnvironmentSetupError, match=told):
-        optional_package("no_such_package", "kafka", "KafkaSink")
+@pytest.mark.parametrize(
+    ("package", "sink", "told"),
+    [
+        ("confluent_kafka", kafka_sink, r"KafkaSink needs the Python package 'confluent_kafka'.*'penstock\[kafka\]'"),
+        ("psycopg", jdbc_sink, r"JdbcSink needs the Python package 'psycopg'.*pip install 'penstock\[postgres\]'"),
+        ("redis", redis_sink, r"RedisSink needs the Python package 'redis'.*pip install 'penstock\[redis\]'"),
+    ],
+)
+def test_missing_package_names_the_extra(package, sink, told, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)  # As if it were not installed.
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict({"execution.target": "inline"}))
+    env.from_collection(["a"]).sink_to(sink())
+    with pytest.raises(JobExecutionError, match=told):
+        env.execute()
