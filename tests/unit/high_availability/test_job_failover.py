@@ -167,6 +167,31 @@ def test_job_goes_on_with_its_own_checkpoints_and_larger_ids(places):
     assert second.checkpoints.counts()["failed"] == 0
 
 
+@dataclass(frozen=True)
+class FailsAtNextLeader:
+    """Fails once at a number, when another leader has taken over."""
+
+    folder: Path
+    number: int
+
+    def __call__(self, number: int) -> int:
+        mark = self.folder / "has-failed"
+        if number == self.number and (self.folder / "mark").exists() and not mark.exists():
+            mark.touch()
+            raise RuntimeError("not at the next leader either")
+        return number
+
+
+@pytest.mark.parametrize("number", [12, 13, 14, 20])
+def test_next_leader_restarts_the_job_from_what_it_went_on_from(places, number):
+    takes_over = Once(places.folder / "mark", 11, lambda: put_up_fence(str(places.folder), 2))
+    graph = counting_job(places, FailsAtNextLeader(places.folder, number), takes_over)
+    places.first(graph).run()
+    second = places.next(graph, 3)
+    second.run()
+    assert second.restarts == 1 and places.shown() == sums()
+
+
 def test_leader_that_fails_after_it_was_replaced_does_not_remove_what_its_successor_wrote(places):
     """Going back to its checkpoint it would take the other's files for leftovers of its own."""
 

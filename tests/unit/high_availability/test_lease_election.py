@@ -135,3 +135,11 @@ def test_files_of_former_leaders_are_removed(tmp_path):
     files.forget_before(5)
     assert sorted(path.name for path in (tmp_path / "leader").iterdir()) == ["lease-0000000004", "lease-0000000005"]
     assert files.newest() == Lease(5, "a", "a:8081", beat=1)
+
+
+def test_file_that_is_no_lease_keeps_others_from_claiming(tmp_path, clock):
+    folder = tmp_path / "leader"
+    folder.mkdir()
+    (folder / "lease-0000000007").write_text('{"river": 1}')
+    contender = Contender(folder, "a", clock)
+    assert contender.has_heard() and contender.election.leader_address() is None

@@ -30,9 +30,14 @@ class LeaseFiles:
         return self._read(max(tokens)) if tokens else None
 
     def _read(self, token: int) -> Lease:
-        # A file without content is one whose maker has not said yet who it is.
+        """Raises ValueError for what no contender wrote."""
         text = self._path(token).read_text()
-        return Lease(**json.loads(text)) if text else Lease(token)
+        if not text:  # Whoever made the file has not said yet who it is.
+            return Lease(token)
+        try:
+            return Lease(**json.loads(text))
+        except TypeError as error:
+            raise ValueError(f"{self._path(token)} is no lease: {error}") from error
 
     def claim(self, token: int) -> bool:
         """True if the token is the caller's alone."""
