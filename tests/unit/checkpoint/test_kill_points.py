@@ -97,6 +97,23 @@ def test_change_of_backend_between_death_and_restart_changes_nothing(tmp_path):
     assert job.deaths == 3
 
 
+def test_region_commits_nothing_before_the_restored_job_has_a_checkpoint_of_its_own(tmp_path):
+    """The job dies when one region has saved what it was restored with, and the other has not: both must do it again.
+
+    At a lower parallelism a sink finishes files in its first epoch. Shown now, they would be missing at the next start.
+    """
+    job = CrashingJob(tmp_path, has_other_region=True)
+    other_region = "*/shared/v8-*"
+    slowly = Fault("create", path=other_region, action="slow", delay_s=0.3)
+    starts = [
+        Start((Fault("create", at=6, path=METADATA, action="exit"),), parallelism=3),
+        Start((slowly, Fault("rename", path=other_region, action="exit")), parallelism=1),
+        Start(parallelism=2),
+    ]
+    assert job.run(*starts) == []
+    assert job.deaths == 2
+
+
 def deaths_anywhere() -> st.SearchStrategy[Start]:
     storage = st.builds(
         lambda at, action: Start((Fault("any", at=at, action=action),)),
