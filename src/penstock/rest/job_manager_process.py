@@ -19,13 +19,13 @@ from typing import IO, TYPE_CHECKING, Any
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import EnvironmentSetupError, LeadershipLostError
-from penstock.jobmaster.high_availability.services import HighAvailability
 from penstock.rest import sockets
 from penstock.rest.driver_server import LOOPBACK, bind_tcp, chosen_ports
 from penstock.rest.polling import poll
 from penstock.rest.server import LazyServer
 
 if TYPE_CHECKING:
+    from penstock.jobmaster.high_availability.services import HighAvailability
     from penstock.rest.contender import Contender
     from penstock.rest.leader import Leader
 
@@ -94,6 +94,8 @@ def _try_lock(file: IO[str]) -> bool:
 
 def run_job_manager(config: Configuration) -> None:
     """Serve until told to stop: by DELETE /cluster, Ctrl-C or SIGTERM."""
+    from penstock.jobmaster.high_availability.services import HighAvailability
+
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)-5s %(name)s - %(message)s", stream=sys.stdout
     )
