@@ -18,6 +18,8 @@ from penstock.spark.quiet_java import quiet_java
 
 _LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 
+STAGE_ATTEMPTS = "spark.stage.maxConsecutiveAttempts"
+
 # Settings that make small jobs fast and terminals quiet. A `spark.` key of the configuration wins over each.
 _DEFAULTS = {
     "spark.ui.enabled": "false",
@@ -27,7 +29,7 @@ _DEFAULTS = {
     # A failed task fails its epoch, and the job's restart strategy decides: state has epochs, not task attempts.
     "spark.task.maxFailures": "1",
     # Nor may Spark repeat a stage whose results went with an executor: some have read them, others might read new ones.
-    "spark.stage.maxConsecutiveAttempts": "1",
+    STAGE_ATTEMPTS: "1",
     # Chunks are compressed nowhere else; for small ones the codec's set-up costs more than it saves.
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",

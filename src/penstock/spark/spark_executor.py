@@ -7,6 +7,7 @@ every epoch costs more than running a small one (see docs/architecture.md for th
 from __future__ import annotations
 
 import copy
+import logging
 import re
 import secrets
 from collections.abc import Iterable
@@ -26,11 +27,12 @@ from penstock.runtime.rows import Row
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import EpochCommand
-from penstock.spark.dependencies import ship
-from penstock.spark.session import check_working_folder_is_shared, get_session
+from penstock.spark.dependencies import runs_on_this_machine, ship
+from penstock.spark.session import STAGE_ATTEMPTS, check_working_folder_is_shared, get_session
 from penstock.spark.slot_process import SlotRequest
 from penstock.spark.stage_function import SourceRows, StageFunction, by_slot, by_subtask, same, without_key
 
+_log = logging.getLogger(__name__)
 _RAISED = re.compile(r"[\w.]+(Error|Exception|Interrupt): ")
 
 _LARGE_PARTS = 256 * 1024
@@ -48,6 +50,7 @@ class SparkExecutor:
         check_working_folder_is_shared(self._spark, config)
         self._context = self._spark.sparkContext
         _check_no_speculation(self._context)
+        _warn_of_repeated_stages(self._context)
         # On one machine a slot has one process. Elsewhere Spark may run a partition on any executor, each epoch anew.
         self.keeps_tasks_in_place: bool = str(self._context.master).startswith("local")
         self._folder: Folder | None = None
@@ -150,6 +153,18 @@ def _check_no_speculation(context: Any) -> None:
     if context.getConf().get("spark.speculation", "false").lower() == "true":
         raise ConfigurationError(
             "spark.speculation is true, but a stateful task cannot run twice at the same time; set it to false"
+        )
+
+
+def _warn_of_repeated_stages(context: Any) -> None:
+    """In a session that somebody else made. On one machine nothing is lost but with all."""
+    attempts = context.getConf().get(STAGE_ATTEMPTS, "4")
+    if not runs_on_this_machine(context) and int(attempts) > 1:
+        _log.warning(
+            "%s is %s: if an executor is lost in the middle of an epoch, Spark may repeat a part of it, and functions "
+            "that go by the clock or by chance may then be counted twice or not at all; set it to 1",
+            STAGE_ATTEMPTS,
+            attempts,
         )
 
 
