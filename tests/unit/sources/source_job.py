@@ -182,8 +182,10 @@ class SourceJob:
 
     def rebuild(self):
         """All is well, but the subtasks go on in other processes."""
+        wake_up_ms = self.wake_up_ms  # The job knows it from the last epoch.
         self._close()
         self._open(self.last, True)
+        self.wake_up_ms = wake_up_ms
         return self
 
     def crash(self, parallelism=None):
