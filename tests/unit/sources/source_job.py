@@ -66,11 +66,12 @@ class Subtask:
 class SourceJob:
     """Runs a source in epochs. `shown` is what a sink that commits with checkpoints would show."""
 
-    def __init__(self, source, parallelism=1, strategy=None, settings=None, folder=None):
+    def __init__(self, source, parallelism=1, strategy=None, settings=None):
         self._source = source
         self._strategy = strategy or WatermarkStrategy.no_watermarks()
         self._settings = settings or {}
-        self._folder = Path(folder or tempfile.mkdtemp(prefix="penstock-source-test-"))
+        self._temporary = tempfile.TemporaryDirectory(prefix="penstock-source-test-", ignore_cleanup_errors=True)
+        self._folder = Path(self._temporary.name)
         self._woken = threading.Event()
         self._runs = 0
         self.now_ms = 0
