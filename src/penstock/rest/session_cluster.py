@@ -73,6 +73,7 @@ class SessionCluster:
         self._channels: dict[str, OutputChannel] = {}
         self._submissions: dict[str, JobSubmission] = {}
         self._lock = threading.Lock()
+        self._suspended: LeadershipLostError | None = None
 
     def submit(self, submission: JobSubmission) -> str:
         """Start a job; its id. A job that is here already is not started again: its client has missed the answer."""
@@ -95,10 +96,12 @@ class SessionCluster:
             client = prepare_job(graph, settings, dependencies, self._spark, JobID(job_id), leadership)
             if is_new and self._store is not None and leadership is not None:
                 self._store.put(job_id, leadership, submission, self.blobs.read)
-        except BaseException:
+            self._start(client, submission, dependencies, leadership)
+        except BaseException as error:
             self._modules.remove(dependencies.python_files)
+            if self._suspended is not None:
+                raise self._suspended from error  # Whatever else may be missing now
             raise
-        self._start(client, submission, dependencies, leadership)
 
     def recover(self) -> list[str]:
         """Go on with the jobs of those who led before; the ids of those with which that cannot be done now."""
@@ -174,10 +177,12 @@ class SessionCluster:
         output.write_lines = channel.write_lines
         output.collected.update({each: ForwardedValues(channel, each) for each in output.collected})
         with self._lock:
+            if self._suspended is not None:
+                raise self._suspended
             self._submissions[job_id] = submission
             if submission.is_attached:
                 self._channels[job_id] = channel
-        self.dispatcher.add(client, self._settings(submission))
+            self.dispatcher.add(client, self._settings(submission))
         client.when_done(lambda: self._end(client, channel, dependencies))
         client.when_done(lambda: self._forget(job_id, leadership))
         checkpoint = None if leadership is None else leadership.checkpoint
@@ -241,7 +246,9 @@ class SessionCluster:
 
     def suspend(self, reason: LeadershipLostError, timeout_s: float) -> None:
         """Stop all jobs as they are, for another job manager to go on with them."""
-        jobs = self.dispatcher.running()
+        with self._lock:
+            self._suspended = reason
+            jobs = self.dispatcher.running()
         for job in jobs:
             job.master.suspend(reason)
         _wait_for(jobs, timeout_s)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.common import Configuration
+from penstock.common.exceptions import LeadershipLostError
 from penstock.common.serialization import Encoder
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import BucketAssigner, FileSink
@@ -223,7 +224,7 @@ def test_job_goes_on_at_the_next_leader_with_its_id(managers, tmp_path):
     assert shown(tmp_path) == list(range(1, NUMBERS + 1))
     told = b.rest.get(f"/jobs/{job}/checkpoints")
     assert told["counts"]["restored"] == 1 and told["counts"]["failed"] == 0
-    assert list((tmp_path / "ha" / "default" / "jobs").iterdir()) == []
+    eventually(lambda: list((tmp_path / "ha" / "default" / "jobs").iterdir()) == [])
 
 
 def test_ended_jobs_are_shown_by_the_next_leader(managers, tmp_path):
@@ -251,6 +252,19 @@ def test_former_leader_takes_no_jobs_and_says_where_they_go(managers, tmp_path):
     with pytest.raises(RestClientError, match="another job manager has leadership 2 now; submit the job there") as told:
         submit(environment(tmp_path), a)
     assert told.value.status == 503
+
+
+def test_job_that_comes_while_the_leadership_ends_is_left_to_the_next_leader(managers, tmp_path):
+    a, b = managers
+    cluster = a.contender.leader.cluster
+    cluster.suspend(LeadershipLostError("this one was silent for too long"), WITHIN_S)
+    with bundle_of(environment(tmp_path)) as bundle:
+        upload(a.rest, bundle)
+        with pytest.raises(RestClientError, match="silent for too long; submit the job there"):
+            a.rest.post("/jobs", bundle.submission.to_json())
+        a.close()
+        eventually(lambda: status_of(str(bundle.submission.job_id), b) == "FINISHED")
+    assert shown(tmp_path) == list(range(1, NUMBERS + 1))
 
 
 def test_job_that_cannot_be_gone_on_with_is_tried_again(managers, tmp_path):
