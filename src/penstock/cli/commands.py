@@ -23,6 +23,7 @@ from penstock.compat.pyflink_alias import pyflink_as_penstock
 from penstock.datastream.launch import Launch, PlanOnlyExit, launching
 from penstock.datastream.submission import Submission
 from penstock.graph.drawing import draw_svg, draw_text
+from penstock.graph.job_graph import JobGraph
 
 PLAN_HEADER = "----------------------- Execution Plan -----------------------"
 INTERRUPTED = 130
@@ -59,8 +60,9 @@ def run(**given: Any) -> None:
 @main.command(cls=ProgramCommand)
 @program_options
 @click.option("--json", "is_json", is_flag=True, help="Print the plan as JSON (Flink's format) and nothing else.")
+@click.option("--code", "is_code", is_flag=True, help="Print the Python code generated for the job and nothing else.")
 @click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Also write a picture to this file.")
-def info(is_json: bool, svg: Path | None, **given: Any) -> None:
+def info(is_json: bool, is_code: bool, svg: Path | None, **given: Any) -> None:
     """Show the plan of a job without running it.
 
     The script runs up to its execute(). Prints a drawing of the plan: a box is a chain of operators that run
@@ -84,6 +86,8 @@ def info(is_json: bool, svg: Path | None, **given: Any) -> None:
         click.echo(f"Wrote {svg}", err=True)
     if is_json:
         click.echo(job.plan_json)
+    elif is_code:
+        _show_code(job.job_graph)
     else:
         click.echo(f"{PLAN_HEADER}\n{job.job_name}\n")
         Console(highlight=False).print(_coloured(draw_text(plan, chains)), soft_wrap=True)
@@ -91,6 +95,19 @@ def info(is_json: bool, svg: Path | None, **given: Any) -> None:
 
 for _verb in (list_jobs, cancel, stop, savepoint, checkpoint, jobmanager):
     main.add_command(_verb)
+
+
+def _show_code(job_graph: JobGraph) -> None:
+    """The generated functions, one after the other; highlighted on terminals only."""
+    from rich.syntax import Syntax
+
+    from penstock.runtime.generated_code import sources_of
+
+    text = "\n\n".join(code.as_text() for code in sources_of(job_graph))
+    if not text:
+        click.echo("No code is generated for this job: it has no two map, flat_map or filter in a row.", err=True)
+        return
+    Console(highlight=False).print(Syntax(text, "python", theme="ansi_dark").highlight(text), soft_wrap=True, end="")
 
 
 def _coloured(drawing: str) -> Text:

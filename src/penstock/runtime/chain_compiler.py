@@ -134,8 +134,15 @@ class FusedOperator(StreamOperator):
         values, timestamps = fused(batch.values, batch.timestamps)
         self.output.collect_batch(values, timestamps)
 
+    def generated_sources(self) -> list[FusedSource]:
+        """The loop in both forms: which one runs is known when the first records come."""
+        return [self._generate(with_timestamps) for with_timestamps in (False, True)]
+
+    def _generate(self, with_timestamps: bool) -> FusedSource:
+        return generate(self._kinds, with_timestamps, " -> ".join(c.operator_name for c in self.contexts))
+
     def _compile(self, with_timestamps: bool) -> Callable[..., Any]:
-        source = generate(self._kinds, with_timestamps, " -> ".join(c.operator_name for c in self.contexts))
+        source = self._generate(with_timestamps)
         self.sources[source.filename] = source
         linecache.cache[source.filename] = (len(source.text), None, source.text.splitlines(True), source.filename)
         scope: dict[str, Any] = {f"f{at}": part.user_function.call for at, part in enumerate(self.parts)}

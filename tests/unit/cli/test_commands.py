@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -54,6 +55,23 @@ def test_info_json_prints_the_plan_and_nothing_else():
 def test_info_svg_writes_a_picture():
     result = penstock("info", "--svg", "plan.svg", "job.py")
     assert ElementTree.parse("plan.svg").getroot().tag.endswith("svg") and "Wrote plan.svg" in result.stderr
+
+
+def test_info_code_prints_the_loop_of_every_chain_and_nothing_else():
+    Path("job.py").write_text(JOB.replace(".key_by", ".filter(lambda x: x > 2).name('Large').key_by"))
+    printed = penstock("info", "--code", "job.py").stdout
+    assert printed.startswith(
+        "# Source: Collection Source -> Map -> Large\n# penstock chain Map -> Large\ndef fused(values, timestamps"
+    )
+    assert "\x1b" not in printed
+    ast.parse(printed)
+
+
+def test_info_code_of_a_job_without_generated_code_says_so():
+    Path("job.py").write_text(JOB.replace(".map(lambda x: x + 1)", ""))
+    result = penstock("info", "--code", "job.py")
+    assert result.exit_code == 0 and result.stdout == ""
+    assert "No code is generated for this job" in result.stderr
 
 
 def test_info_of_a_pyflink_program_as_it_is():
