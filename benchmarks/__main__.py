@@ -61,6 +61,8 @@ def compare(benchmark: str, parsed: argparse.Namespace) -> tuple[list[Outcome], 
         except PeerUnavailableError as reason:
             notes.append(f"{system.name} is left out: {reason}")
             continue
+        if outcome is None:
+            continue  # It has no version of this benchmark.
         wrong = _check(benchmark, own, outcome)
         notes += [wrong] if wrong else []
         outcomes.append(outcome)

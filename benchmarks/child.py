@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.job import RESULT_MARK, Measurement, Setting, arguments_of
+from benchmarks.job import RESULT_MARK, Measurement, Setting
 from benchmarks.process_tree import PeakMemory, end_session
 from benchmarks.systems import ROOT, PeerUnavailableError, System
 
@@ -31,14 +31,15 @@ class Outcome:
         return None if cpu is None else cpu / self.measurement.records * 1_000_000
 
 
-def run_on(system: System, benchmark: str, setting: Setting, timeout_seconds: float) -> Outcome:
-    """Raises PeerUnavailableError if the system cannot be installed or cannot run the benchmark."""
-    python = system.find_python()
-    setting = replace(setting, config={**setting.config, **system.config})
+def run_on(system: System, benchmark: str, setting: Setting, timeout_seconds: float) -> Outcome | None:
+    """None if the system has no version of the benchmark; PeerUnavailableError if it cannot be installed, or fails."""
+    command = system.command(benchmark, replace(setting, config={**setting.config, **system.config}))
+    if command is None:
+        return None
     child = subprocess.Popen(
-        [python, "-m", f"benchmarks.{benchmark}", *arguments_of(setting)],
+        command,
         cwd=ROOT,
-        env=_environment(system, python),
+        env=environment_of(system, command[0]),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -57,13 +58,15 @@ def run_on(system: System, benchmark: str, setting: Setting, timeout_seconds: fl
     raise PeerUnavailableError(f"failed: {_reason(errors)}")
 
 
-def _environment(system: System, python: str) -> dict[str, str]:
+def environment_of(system: System, program: str) -> dict[str, str]:
     """The interpreter comes first on the path: PyFlink starts its workers with whatever `python` is."""
+    is_pyflink = system.package == "pyflink"
     return {
         **os.environ,
-        "BENCH_PACKAGE": system.package,
-        "PATH": os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", "")]),
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *([str(ROOT / "src")] if system.package == "penstock" else [])]),
+        # Peers of another API take their input from the programs, and those need some API to be imported.
+        "BENCH_PACKAGE": "pyflink" if is_pyflink else "penstock",
+        "PATH": os.pathsep.join([str(Path(program).parent), os.environ.get("PATH", "")]),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *([] if is_pyflink else [str(ROOT / "src")])]),
     }
 
 

@@ -1,0 +1,1 @@
+"""The benchmarks' programs written for other systems, and how those are installed into .bench."""
