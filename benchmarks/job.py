@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from benchmarks.flink_api import Configuration, DataStream, StreamExecutionEnvironment
+from benchmarks.flink_api import PACKAGE, Configuration, DataStream, StreamExecutionEnvironment
 from benchmarks.process_tree import cpu_seconds
 
 FIXED_COST_RECORDS = 1_000
@@ -40,15 +40,37 @@ class Measurement:
     cpu_seconds: float | None
     results: int
     digest: str
+    shuffled_bytes: int | None = None
+    """What workers sent to each other. None: the system does not tell."""
+
+    @property
+    def records_per_second(self) -> float:
+        return self.records / self.seconds
+
+    @property
+    def seconds_beyond_fixed(self) -> float:
+        return self.seconds - self.fixed_seconds
 
 
 Build = Callable[[StreamExecutionEnvironment, Setting], DataStream]
+Comparable = Callable[[list[Any]], list[Any]]
+"""From the results of a run to what must be the same in every run, where results depend on the clock."""
 
 
 def digest_of(results: Iterable[Any]) -> str:
     """The same for the same results in any order, from any system."""
     lines = sorted(repr(tuple(result) if isinstance(result, tuple | list) else result) for result in results)
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def run(build: Build, setting: Setting) -> tuple[list[Any], int | None]:
+    """Run the job to its end; what came out of it, and how many bytes its workers exchanged, if the system tells."""
+    if PACKAGE != "penstock":
+        return results_of(build, setting), None
+    from benchmarks.exchange import ExchangeWatch
+
+    with ExchangeWatch() as watch:
+        return results_of(build, setting), watch.shuffled_bytes()
 
 
 def results_of(build: Build, setting: Setting) -> list[Any]:
@@ -62,7 +84,7 @@ def results_of(build: Build, setting: Setting) -> list[Any]:
         return list(results)
 
 
-def measure(build: Build, setting: Setting) -> Measurement:
+def measure(build: Build, setting: Setting, comparable: Comparable | None = None) -> Measurement:
     """A tenth first, so that everything is loaded and compiled; then almost nothing; then all."""
     results_of(build, replace(setting, records=max(setting.records // 10, FIXED_COST_RECORDS)))
     started = time.perf_counter()
@@ -71,7 +93,7 @@ def measure(build: Build, setting: Setting) -> Measurement:
 
     session = os.getsid(0)
     cpu_before, started = cpu_seconds(session), time.perf_counter()
-    results = results_of(build, setting)
+    results, shuffled_bytes = run(build, setting)
     seconds, cpu_after = time.perf_counter() - started, cpu_seconds(session)
     return Measurement(
         setting.records,
@@ -79,13 +101,14 @@ def measure(build: Build, setting: Setting) -> Measurement:
         fixed_seconds,
         None if cpu_before is None or cpu_after is None else cpu_after - cpu_before,
         len(results),
-        digest_of(results),
+        digest_of(results if comparable is None else comparable(results)),
+        shuffled_bytes,
     )
 
 
-def run_as_script(build: Build) -> None:
+def run_as_script(build: Build, comparable: Comparable | None = None) -> None:
     """Measure with the arguments of the command line and print the measurement as JSON."""
-    measurement = measure(build, parse_setting())
+    measurement = measure(build, parse_setting(), comparable)
     print(RESULT_MARK + json.dumps(asdict(measurement)), flush=True)
 
 
