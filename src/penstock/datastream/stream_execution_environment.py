@@ -358,9 +358,13 @@ class StreamExecutionEnvironment:
         return self.from_source(DataFrameSource(data_frame), WatermarkStrategy.no_watermarks(), source_name)
 
     def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> DataStream:
-        raise UnsupportedFeatureError(
-            f"create_input({type(input_format).__name__}): Flink's input formats are Java classes; use from_source"
-        )
+        """The elements of an input format such as AvroInputFormat; then the stream ends."""
+        if not hasattr(input_format, "to_source"):
+            raise UnsupportedFeatureError(
+                f"create_input({type(input_format).__name__}): Flink's input formats are Java classes; use from_source"
+            )
+        name = type(input_format).__name__
+        return self.from_source(input_format.to_source(), WatermarkStrategy.no_watermarks(), name, type_info)
 
     # --- execution ---------------------------------------------------------------------------------------------------
 

@@ -104,8 +104,8 @@ class FileFormat:
         A reader that goes on in the middle reads from the beginning, too, and leaves out what was read before.
         """
         raise UnsupportedFeatureError(
-            f"FileSource cannot read {type(self).__name__} files; use text, CSV, Parquet or ORC, or a format of your "
-            f"own that overrides read(stream)"
+            f"FileSource cannot read {type(self).__name__} files; use text, CSV, Avro, Parquet or ORC, or a format of "
+            f"your own that overrides read(stream)"
         )
 
     def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:

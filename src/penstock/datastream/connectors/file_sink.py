@@ -63,8 +63,8 @@ class FileSinkOptions:
             raise TypeError(f"for_bulk_format: writer_factory must be a BulkWriterFactory, got {writer_factory!r}")
         if type(writer_factory).create is BulkWriterFactory.create:
             raise UnsupportedFeatureError(
-                f"for_bulk_format: {type(writer_factory).__name__} can be described but not written yet; use "
-                f"ParquetBulkWriters, OrcBulkWriters or CsvBulkWriters, or a BulkWriterFactory with create(stream)"
+                f"for_bulk_format: {type(writer_factory).__name__} has no create(stream), so nothing can be "
+                f"written; use ParquetBulkWriters, OrcBulkWriters, AvroBulkWriters or CsvBulkWriters, or override it"
             )
         # A bulk file has a footer, so it cannot be left open over a checkpoint.
         policy = RollingPolicy.on_checkpoint_rolling_policy()

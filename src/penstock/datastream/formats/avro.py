@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.io import InputFormat
 from penstock.common.serialization import BulkWriterFactory, DeserializationSchema, SerializationSchema
-from penstock.common.typeinfo import TypeInformation
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation
+from penstock.common.types import Row
+from penstock.datastream.connectors.file_formats import BulkFormat, FileBatch, FileToRead
+from penstock.datastream.connectors.file_source import FileSource
+from penstock.datastream.formats.avro_files import (
+    AvroFileWriter,
+    avro_batches,
+    check_codec,
+    expanded,
+    fastavro,
+    not_of_schema,
+)
+from penstock.datastream.formats.avro_rows import row_reader, row_type_of, row_writer
 from penstock.datastream.utils import ResultTypeQueryable
 
 __all__ = [
     "AvroBulkWriters",
     "AvroInputFormat",
+    "AvroReaders",
     "AvroRowDeserializationSchema",
     "AvroRowSerializationSchema",
     "AvroSchema",
@@ -69,8 +84,52 @@ class GenericRecordAvroTypeInfo(TypeInformation):
         return (self._schema,)
 
 
+@dataclass(frozen=True)
+class AvroFormat(BulkFormat):
+    """Avro files as dicts or rows of a schema; made by `AvroReaders`."""
+
+    schema: AvroSchema
+    as_rows: bool = False
+
+    @property
+    def can_start_anywhere(self) -> bool:
+        return True
+
+    def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:
+        batches = avro_batches(file, self.schema.to_object(), offset)
+        if not self.as_rows:
+            yield from batches
+            return
+        read = row_reader(expanded("AvroReaders", self.schema.to_object()))
+        for batch in batches:
+            yield FileBatch([read(record) for record in batch.records], batch.offset, batch.bad)
+
+    def get_produced_type(self) -> TypeInformation:
+        if self.as_rows:
+            return row_type_of(expanded("AvroReaders", self.schema.to_object()))
+        return GenericRecordAvroTypeInfo(self.schema)
+
+
+class AvroReaders:
+    """Makes formats for `FileSource.for_bulk_file_format`. Files are read as the schema says, by Avro's rules:
+    fields that a file lacks have the schema's defaults, and what the schema does not name is left out.
+    """
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema) -> BulkFormat:
+        """Records as dicts; timestamps are datetimes in UTC."""
+        expanded("AvroReaders.for_generic_record", _checked("AvroReaders", schema).to_object())
+        return AvroFormat(schema)
+
+    @staticmethod
+    def for_rows(schema: AvroSchema) -> BulkFormat:
+        """Records as rows with the names of the fields; timestamps are datetimes without a zone, in UTC."""
+        record_schema("AvroReaders.for_rows", _checked("AvroReaders", schema))
+        return AvroFormat(schema, as_rows=True)
+
+
 class AvroInputFormat(InputFormat, ResultTypeQueryable):
-    """Reads an Avro file or a folder of them as dicts."""
+    """Reads an Avro file or a folder of them as dicts; given to `env.create_input(...)`."""
 
     def __init__(self, path: str, schema: AvroSchema) -> None:
         self.path = path
@@ -79,36 +138,102 @@ class AvroInputFormat(InputFormat, ResultTypeQueryable):
     def get_produced_type(self) -> GenericRecordAvroTypeInfo:
         return GenericRecordAvroTypeInfo(self.schema)
 
+    def to_source(self) -> FileSource:
+        """The same as a source."""
+        return FileSource.for_bulk_file_format(AvroReaders.for_generic_record(self.schema), self.path).build()
+
 
 @dataclass(frozen=True)
 class AvroWriterFactory(BulkWriterFactory):
-    """Writes dicts as Avro files."""
+    """Writes dicts and rows as Avro files."""
 
     schema: AvroSchema
+    codec: str = "null"
+
+    def __post_init__(self) -> None:
+        expanded("AvroBulkWriters", self.schema.to_object())
+        check_codec(self.codec)
+
+    def create(self, stream: BinaryIO) -> AvroFileWriter:
+        return AvroFileWriter(stream, self.schema.to_object(), self.codec)
 
 
 class AvroBulkWriters:
     """Makes writers for `FileSink.for_bulk_format`."""
 
     @staticmethod
-    def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
-        return AvroWriterFactory(_checked("AvroBulkWriters", schema))
+    def for_generic_record(schema: AvroSchema, codec: str = "null") -> BulkWriterFactory:
+        """Elements that fit the schema: dicts, or rows with its fields.
+
+        :param codec: How blocks are packed: `null` (not at all), `deflate`, `snappy`, `bzip2`, `xz`, `zstandard`.
+        """
+        return AvroWriterFactory(_checked("AvroBulkWriters", schema), codec)
 
 
 class AvroRowDeserializationSchema(DeserializationSchema):
-    """Reads rows from Avro messages of a schema."""
+    """Reads rows from Avro messages of a schema: records alone, without a container or a registry's prefix."""
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
         super().__init__()
         self.schema = _schema_of("AvroRowDeserializationSchema", record_class, avro_schema_string)
+        self._library, self._parsed, full = _parsed("AvroRowDeserializationSchema", self.schema)
+        self._row_type = row_type_of(full)
+        self._read = row_reader(full)
+
+    def deserialize(self, message: bytes) -> Row:
+        try:
+            row: Row = self._read(self._library.schemaless_reader(BytesIO(message), self._parsed, None))
+        except Exception as failure:  # Bytes of another schema may lead to anything.
+            raise ValueError(
+                f"AvroRowDeserializationSchema: {bytes(message)!r} is no record of {self._parsed['name']!r}: "
+                f"{type(failure).__name__}: {failure}"
+            ) from failure
+        return row
+
+    def get_produced_type(self) -> RowTypeInfo:
+        return self._row_type
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Readers are made of closures, which do not pickle; they are built again instead.
+        return type(self), (None, self.schema.json_text)
 
 
 class AvroRowSerializationSchema(SerializationSchema):
-    """Writes rows as Avro messages of a schema."""
+    """Writes rows as Avro messages of a schema: records alone, without a container or a registry's prefix."""
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
         super().__init__()
         self.schema = _schema_of("AvroRowSerializationSchema", record_class, avro_schema_string)
+        self._library, self._parsed, full = _parsed("AvroRowSerializationSchema", self.schema)
+        self._write = row_writer(full)
+
+    def serialize(self, element: Any) -> bytes:
+        record, message = self._write(element), BytesIO()
+        try:
+            self._library.schemaless_writer(message, self._parsed, record)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as failure:
+            user = "AvroRowSerializationSchema"
+            raise not_of_schema(self._library, user, self._parsed, record, failure) from failure
+        return message.getvalue()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (None, self.schema.json_text)
+
+
+def _parsed(user: str, schema: AvroSchema) -> tuple[Any, Any, Any]:
+    """The library, the schema as it wants it, and with definitions in place of names."""
+    library = fastavro(user)
+    full = record_schema(user, schema)
+    return library, library.parse_schema(schema.to_object()), full
+
+
+def record_schema(user: str, schema: AvroSchema) -> Any:
+    """The schema of records that can be rows, with definitions in place of names; ValueError for others."""
+    full = expanded(user, schema.to_object())
+    if not isinstance(full, dict) or full.get("type") != "record":
+        raise ValueError(f"{user}: rows need the schema of a record, {{'type': 'record', ...}}, got {schema}")
+    row_type_of(full)  # So that what cannot be a row is told here.
+    return full
 
 
 def _schema_of(where: str, record_class: str | None, avro_schema_string: str | None) -> AvroSchema:

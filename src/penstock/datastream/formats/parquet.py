@@ -12,7 +12,8 @@ from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.datastream.connectors.file_formats import BulkFormat, FileBatch, FileToRead, StreamFormat
 from penstock.datastream.formats.arrow_reading import ArrowRowReader, parquet_batches
 from penstock.datastream.formats.arrow_rows import ROWS_AT_ONCE, ArrowRowWriter, arrow_schema
-from penstock.datastream.formats.avro import AvroSchema
+from penstock.datastream.formats.avro import AvroSchema, record_schema
+from penstock.datastream.formats.avro_rows import row_type_of
 from penstock.datastream.formats.row_types import check_row_type
 
 __all__ = ["AvroParquetReaders", "AvroParquetWriters", "ParquetBulkWriters", "ParquetColumnarRowInputFormat"]
@@ -47,9 +48,18 @@ class AvroParquetReaders:
 
 @dataclass(frozen=True)
 class AvroParquetWriterFactory(BulkWriterFactory):
-    """Writes the dicts of an Avro schema as Parquet files."""
+    """Writes the dicts or rows of an Avro schema as Parquet files. Timestamps are in UTC."""
 
     schema: AvroSchema
+
+    def __post_init__(self) -> None:
+        arrow_schema(self._row_type())  # So that a type that cannot be written is told here.
+
+    def create(self, stream: BinaryIO) -> ParquetRowWriter:
+        return ParquetRowWriter(stream, self._row_type(), True, "snappy")
+
+    def _row_type(self) -> RowTypeInfo:
+        return row_type_of(record_schema("AvroParquetWriters", self.schema))
 
 
 class AvroParquetWriters:
