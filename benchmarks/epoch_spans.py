@@ -1,0 +1,213 @@
+"""When each phase of a Penstock epoch ran, in all processes of the job, written down from outside of Penstock.
+
+The driver's methods are wrapped in its process (`watch_driver`). Those of workers are wrapped in Spark's Python daemon
+(benchmarks/epoch_spans_daemon.py), from which workers and slot processes are forked. All use one clock of the machine.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import os
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FOLDER = "BENCH_SPANS"
+PLAIN, WITH_CHECKPOINT = "plain epoch", "with a checkpoint"
+EPOCH, WAITING = "driver: the rest", "(before it: waiting for records or the interval)"
+SPARK = "Spark's Java: scheduling, starting tasks, shuffle, answer"
+METADATA = "checkpoint: metadata"
+# In the order of the table. A number says how deep a phase lies in others: the deepest that runs has the time.
+DEPTHS = {
+    "plan sources": 1,
+    "build the Spark job (functions, RDDs)": 2,
+    SPARK: 1,
+    "Python worker: PySpark's part and passing rows on": 3,
+    "slot process: taking and giving rows": 4,
+    "operators": 5,
+    "checkpoint: state files": 6,
+    "driver's own tasks (print, collect)": 1,
+    "acknowledgements, output": 1,
+    METADATA: 2,
+    "commits": 2,
+    EPOCH: 0,
+}
+_PLAN, _BUILD, _, _WORKER, _SLOT, _OPERATORS, _STATE, _DRIVER_TASKS, _ACKS, _, _COMMITS, _ = DEPTHS
+
+
+@dataclass(frozen=True)
+class Span:
+    phase: str
+    start_ns: int
+    end_ns: int
+
+
+class Recorder:
+    """Writes spans to a file of this process."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+
+    def add(self, phase: str, start_ns: int) -> None:
+        line = json.dumps([phase, start_ns, time.monotonic_ns()]) + "\n"
+        # Opened each time: slot processes are forked and close all files that they did not open.
+        with open(self._folder / f"{os.getpid()}.jsonl", "a") as file:
+            file.write(line)
+
+    def around(self, owner: Any, method: str, phase: str) -> None:
+        """Wrap a function, or a method of a class."""
+        function = vars(owner)[method]
+
+        @functools.wraps(function)
+        def timed(*given: Any, **named: Any) -> Any:
+            start_ns = time.monotonic_ns()
+            try:
+                return function(*given, **named)
+            finally:
+                self.add(phase, start_ns)
+
+        setattr(owner, method, timed)
+
+    def around_generator(self, owner: Any, method: str, phase: str) -> None:
+        """From its first result being asked for to its end: what others do in between is deeper, or waits for it."""
+        function = vars(owner)[method]
+
+        @functools.wraps(function)
+        def timed(*given: Any, **named: Any) -> Iterator[Any]:
+            start_ns = time.monotonic_ns()
+            yield from function(*given, **named)
+            self.add(phase, start_ns)
+
+        setattr(owner, method, timed)
+
+
+def watch_driver(folder: str) -> dict[str, str]:
+    """Wrap the driver's side, for the rest of this process; the settings with which workers are wrapped, too."""
+    from pyspark import SparkContext
+    from pyspark.core.rdd import PipelinedRDD
+
+    from penstock.checkpoint.coordinator import CheckpointCoordinator
+    from penstock.jobmaster.region_runner import RegionRunner
+    from penstock.jobmaster.sink_commits import SinkCommits
+    from penstock.runtime.task_host import TaskHost
+    from penstock.spark.spark_executor import SparkExecutor
+
+    os.environ[FOLDER] = folder
+    recorder = Recorder(folder)
+    recorder.around(RegionRunner, "_run_requested_epoch", EPOCH)
+    recorder.around(RegionRunner, "_plan_sources", _PLAN)
+    recorder.around(RegionRunner, "_complete", _ACKS)
+    recorder.around(SparkExecutor, "run_epoch", SPARK)
+    for method in ("_plan", "_handed_out"):
+        recorder.around(SparkExecutor, method, _BUILD)
+    for method in ("setJobGroup", "setJobDescription", "setLocalProperty"):
+        recorder.around(SparkContext, method, _BUILD)
+    _around_property(recorder, PipelinedRDD, "_jrdd", _BUILD)
+    recorder.around_generator(TaskHost, "run_task", _DRIVER_TASKS)
+    recorder.around(CheckpointCoordinator, "complete", METADATA)
+    recorder.around(SinkCommits, "commit", _COMMITS)
+    return {"spark.python.daemon.module": "benchmarks.epoch_spans_daemon"}
+
+
+def _around_property(recorder: Recorder, owner: Any, name: str, phase: str) -> None:
+    getter = vars(owner)[name].fget
+
+    def timed(self: Any) -> Any:
+        start_ns = time.monotonic_ns()
+        try:
+            return getter(self)
+        finally:
+            recorder.add(phase, start_ns)
+
+    setattr(owner, name, property(timed))
+
+
+def watch_workers() -> None:
+    """Wrap the side of workers and slot processes, in the process that they are forked from."""
+    from pyspark import worker
+
+    from penstock.runtime.task_host import TaskHost
+    from penstock.spark.slot_process import SlotProcess
+
+    recorder = Recorder(os.environ[FOLDER])
+    recorder.around(SlotProcess, "_answer", _SLOT)
+    recorder.around_generator(TaskHost, "run_task", _OPERATORS)
+    recorder.around(TaskHost, "_write", _STATE)
+    _around_task(recorder, worker)
+
+
+def _around_task(recorder: Recorder, worker: Any) -> None:
+    """A worker waits for its next task within `main`: it begins when its function is read."""
+    main, read_command = worker.main, worker.read_command
+    began_ns: list[int] = []
+
+    def timed_read(*given: Any) -> Any:
+        began_ns[:] = [time.monotonic_ns()]
+        return read_command(*given)
+
+    def timed_main(*given: Any) -> None:
+        main(*given)
+        if began_ns:
+            recorder.add(_WORKER, began_ns.pop())
+
+    worker.main, worker.read_command = timed_main, timed_read
+
+
+def read_spans(folder: Path) -> list[Span]:
+    lines = (line for file in folder.glob("*.jsonl") for line in file.read_text().splitlines())
+    return [Span(*json.loads(line)) for line in lines]
+
+
+def breakdown(spans: list[Span], skip_seconds: float = 0) -> dict[str, dict[str, float]]:
+    """Median milliseconds of each phase, of plain epochs and of those with a checkpoint, and of all phases together.
+
+    Every moment of an epoch counts for one phase, so those of one epoch add up to it (their medians only nearly do).
+    """
+    epochs = sorted((span for span in spans if span.phase == EPOCH), key=lambda span: span.start_ns)
+    begin = epochs[0].start_ns + int(skip_seconds * 1e9) if epochs else 0
+    others = [span for span in spans if span.phase != EPOCH]
+    found: dict[str, list[dict[str, float]]] = {PLAIN: [], WITH_CHECKPOINT: []}
+    for before, epoch in itertools.pairwise(epochs):
+        if epoch.start_ns < begin:
+            continue
+        inside = [each for each in others if each.end_ns > epoch.start_ns and each.start_ns < epoch.end_ns]
+        times = _shares(epoch, inside)
+        times["an epoch"] = (epoch.end_ns - epoch.start_ns) / 1e6
+        times[WAITING] = (epoch.start_ns - before.end_ns) / 1e6
+        kind = WITH_CHECKPOINT if any(each.phase == METADATA for each in inside) else PLAIN
+        found[kind].append(times)
+    return {kind: _medians(each) for kind, each in found.items() if each}
+
+
+def _shares(epoch: Span, inside: Iterable[Span]) -> dict[str, float]:
+    """Milliseconds by phase: each moment belongs to the deepest phase that runs."""
+    spans = [epoch, *inside]
+    cuts = {min(max(at, epoch.start_ns), epoch.end_ns) for span in spans for at in (span.start_ns, span.end_ns)}
+    ordered = sorted(cuts)
+    shares: defaultdict[str, float] = defaultdict(float)
+    for start, end in itertools.pairwise(ordered):
+        running = [span.phase for span in spans if span.start_ns <= start and span.end_ns >= end]
+        shares[max(running, key=DEPTHS.__getitem__)] += (end - start) / 1e6
+    return shares
+
+
+def _medians(epochs: list[dict[str, float]]) -> dict[str, float]:
+    names = [*DEPTHS, "an epoch", WAITING]
+    medians = {name: statistics.median(times.get(name, 0.0) for times in epochs) for name in names}
+    return {**medians, "epochs": float(len(epochs))}
+
+
+def render_breakdown(found: dict[str, dict[str, float]]) -> str:
+    """A column for each kind of epoch: median milliseconds and their part of the epoch."""
+    lines = ["", "an epoch by phase, median ms" + " " * 32 + "".join(f"{kind:>24}" for kind in found)]
+    for name in [*DEPTHS, "an epoch", WAITING]:
+        cells = [f"{times[name]:8.1f} {times[name] / times['an epoch']:6.0%}" for times in found.values()]
+        lines.append(f"{name:60}" + "".join(f"{cell:>24}" for cell in cells))
+    lines.append(f"{'epochs':60}" + "".join(f"{times['epochs']:>24,.0f}" for times in found.values()))
+    return "\n".join(lines)
