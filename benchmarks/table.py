@@ -1,57 +1,103 @@
-"""The table that a person reads, and the file that keeps the figures."""
+"""The table that a person reads, and the files that keep the figures."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.child import Outcome
-from benchmarks.job import Setting
+from benchmarks.job import Measurement, Setting
+from benchmarks.programs import PROGRAMS, Program
+from benchmarks.rates import rate_beyond_fixed, ratio
 
 RESULTS = Path(__file__).resolve().parent / "results"
+SUMMARY = "summary.json"
+SHORT_RUN = "* a run took too little time beyond its fixed cost: that cost is part of both rates here"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One benchmark on several systems; the first is the one that the others are compared with."""
+
+    benchmark: str
+    setting: Setting
+    outcomes: list[Outcome]
 
 
 def render(benchmark: str, setting: Setting, outcomes: list[Outcome], notes: list[str]) -> str:
     """Records per second and, for the first system, how many times each other one's that is."""
-    shape = "80/20 keys" if setting.has_skew else "even keys"
-    rows = [["system", "records/s", "ratio", "records", "seconds", "of them fixed", "peak MiB", "CPU s/M records"]]
-    rows += [_row(outcome, outcomes[0]) for outcome in outcomes]
+    rows = [["system", *COLUMNS], *(_row(outcome, outcomes[0]) for outcome in outcomes)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
-    lines = [f"{benchmark}: parallelism {setting.parallelism}, {setting.keys:,} {shape}", ""]
+    lines = [f"{benchmark}: {shape_text(benchmark, setting)}", ""]
     lines += ["  ".join(map(_aligned, row, widths, range(len(row)))) for row in rows]
+    lines += [SHORT_RUN] if any("*" in row[3] for row in rows[1:]) else []
     return "\n".join(lines + [f"note: {note}" for note in notes])
 
 
+def shape_text(benchmark: str, setting: Setting) -> str:
+    """What of the setting matters to the benchmark, besides the number of records."""
+    program = PROGRAMS.get(benchmark, Program())
+    keys = [] if program.keys is None else [f"{setting.keys:,} keys"]
+    spread = ["80/20" if setting.has_skew else "even"] if program.has_spread else []
+    return ", ".join([f"parallelism {setting.parallelism}", *keys, *spread])
+
+
 def _row(outcome: Outcome, first: Outcome) -> list[str]:
-    found = outcome.measurement
-    cpu, peak = outcome.cpu_seconds_per_million, outcome.peak_memory_bytes
-    ratio = first.records_per_second / outcome.records_per_second
-    return [
-        outcome.system,
-        f"{outcome.records_per_second:,.0f}",
-        "" if outcome is first else f"{first.system} x {ratio:.1f}",
-        f"{found.records:,}",
-        f"{found.seconds:.1f}",
-        f"{found.fixed_seconds:.1f}",
-        "?" if peak is None else f"{peak / 2**20:,.0f}",
-        "?" if cpu is None else f"{cpu:.1f}",
-    ]
+    return [outcome.system, *(cell(outcome, first) for cell in COLUMNS.values())]
+
+
+def _ratio_cell(outcome: Outcome, first: Outcome) -> str:
+    return "" if outcome is first else f"{first.system} x {ratio(first.measurement, outcome.measurement)}"
+
+
+def _known(value: float | None, form: str) -> str:
+    return "?" if value is None else format(value, form)
+
+
+def shuffled_per_record(found: Measurement) -> float | None:
+    return None if found.shuffled_bytes is None else found.shuffled_bytes / found.records
+
+
+def cpu_per_million(found: Measurement) -> float | None:
+    return None if found.cpu_seconds is None else found.cpu_seconds / found.records * 1_000_000
+
+
+def _peak_mib(outcome: Outcome) -> float | None:
+    return None if outcome.peak_memory_bytes is None else outcome.peak_memory_bytes / 2**20
+
+
+COLUMNS: dict[str, Callable[[Outcome, Outcome], str]] = {
+    "records/s": lambda it, _: f"{it.measurement.records_per_second:,.0f}",
+    "without fixed cost": lambda it, _: _known(rate_beyond_fixed(it.measurement), ",.0f"),
+    "ratio": _ratio_cell,
+    "peak MiB": lambda it, _: _known(_peak_mib(it), ",.0f"),
+    "shuffled B/record": lambda it, _: _known(shuffled_per_record(it.measurement), ".1f"),
+    "CPU s/M records": lambda it, _: _known(cpu_per_million(it.measurement), ".2f"),
+    "records": lambda it, _: f"{it.measurement.records:,}",
+    "seconds": lambda it, _: f"{it.measurement.seconds:.1f}",
+    "of them fixed": lambda it, _: f"{it.measurement.fixed_seconds:.1f}",
+}
+"""What stands in a row beside the system's name, from its outcome and that of the first system."""
 
 
 def _aligned(cell: str, width: int, column: int) -> str:
     return cell.ljust(width) if column == 0 else cell.rjust(width)
 
 
-def write_results(benchmark: str, setting: Setting, outcomes: list[Outcome], notes: list[str]) -> Path:
-    """One file per benchmark, parallelism and kind of keys."""
+def write_results(
+    benchmark: str, setting: Setting, outcomes: list[Outcome], notes: list[str], folder: Path = RESULTS
+) -> Path:
+    """One file per benchmark, parallelism, number and kind of keys; and the summary of all that are there."""
     kind = "skewed" if setting.has_skew else "even"
-    path = RESULTS / f"{benchmark}-p{setting.parallelism}-{kind}.json"
-    RESULTS.mkdir(exist_ok=True)
+    path = folder / f"{benchmark}-p{setting.parallelism}-{setting.keys}-{kind}.json"
+    folder.mkdir(exist_ok=True)
     path.write_text(json.dumps(_document(benchmark, setting, outcomes, notes), indent=2) + "\n")
+    (folder / SUMMARY).write_text(json.dumps(summary(read_results(folder)), indent=2) + "\n")
     return path
 
 
@@ -65,13 +111,56 @@ def _document(benchmark: str, setting: Setting, outcomes: list[Outcome], notes: 
             "system": platform.system(),
             "python": platform.python_version(),
         },
-        "outcomes": [
-            {
-                **asdict(outcome),
-                "records_per_second": round(outcome.records_per_second),
-                "cpu_seconds_per_million": outcome.cpu_seconds_per_million,
-            }
-            for outcome in outcomes
-        ],
+        "outcomes": [_outcome_document(outcome, outcomes[0]) for outcome in outcomes],
         "notes": notes,
     }
+
+
+def _outcome_document(outcome: Outcome, first: Outcome) -> dict[str, Any]:
+    found = outcome.measurement
+    compared = ratio(first.measurement, found)
+    return {
+        "system": outcome.system,
+        "measurement": asdict(found),
+        "peak_memory_bytes": outcome.peak_memory_bytes,
+        "records_per_second": round(found.records_per_second),
+        "records_per_second_without_fixed_cost": _rounded(rate_beyond_fixed(found)),
+        "first_is_times_as_fast": round(compared.times, 3),
+        "ratio_has_fixed_cost": compared.has_fixed_cost,
+        "shuffled_bytes_per_record": shuffled_per_record(found),
+        "cpu_seconds_per_million": cpu_per_million(found),
+    }
+
+
+def _rounded(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+def read_results(folder: Path = RESULTS) -> list[Comparison]:
+    """What `write_results` wrote, by file name; other files of the folder are others' business."""
+    documents = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json")) if path.name != SUMMARY]
+    return [_comparison(each) for each in documents if isinstance(each, dict) and "outcomes" in each]
+
+
+def _comparison(document: dict[str, Any]) -> Comparison:
+    outcomes = [
+        Outcome(each["system"], Measurement(**each["measurement"]), each["peak_memory_bytes"])
+        for each in document["outcomes"]
+    ]
+    return Comparison(document["benchmark"], Setting(**document["setting"]), outcomes)
+
+
+def summary(comparisons: list[Comparison]) -> list[dict[str, Any]]:
+    """A line for each benchmark and system."""
+    return [
+        {
+            "benchmark": each.benchmark,
+            "parallelism": each.setting.parallelism,
+            "keys": each.setting.keys,
+            "has_skew": each.setting.has_skew,
+            "records": outcome.measurement.records,
+            **_outcome_document(outcome, each.outcomes[0]),
+        }
+        for each in comparisons
+        for outcome in each.outcomes
+    ]

@@ -1,0 +1,60 @@
+"""The programs that are measured, by name, each in a module of that name."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+
+from benchmarks.job import Setting, digest_of
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is special about a program."""
+
+    keys: int | None = None
+    """How many different keys it has, unless the command line says otherwise. None: that is no setting of it."""
+    has_spread: bool = False
+    """True if its keys may be even or 80/20."""
+    is_pyflink: bool = True
+    """False if it uses what PyFlink's API lacks, so that PyFlink cannot run it."""
+
+
+PROGRAMS = {
+    "word_count": Program(keys=1_000, has_spread=True),
+    "stateless_chain": Program(),
+    "session_windows": Program(),
+    "keyed_count": Program(keys=1_000_000),
+}
+NAMES = list(PROGRAMS)
+
+
+def chosen(names: list[str]) -> list[str]:
+    """The programs that are meant; a package's name stands for all its programs, nothing for all there are."""
+    if not names:
+        return NAMES
+    return [name for wanted in names for name in NAMES if name == wanted or name.startswith(f"{wanted}.")]
+
+
+def module_of(name: str) -> ModuleType:
+    return importlib.import_module(f"benchmarks.{name}")
+
+
+@dataclass(frozen=True)
+class RightAnswer:
+    """The answer in plain Python."""
+
+    results: int
+    digest: str
+
+
+def right_answer(name: str, setting: Setting) -> RightAnswer:
+    return _right_answer(name, setting.records, setting.parallelism, setting.keys, setting.has_skew)
+
+
+@cache
+def _right_answer(name: str, records: int, parallelism: int, keys: int, has_skew: bool) -> RightAnswer:
+    expected = module_of(name).expected(Setting(records, parallelism, keys, has_skew))
+    return RightAnswer(len(expected), digest_of(expected))
