@@ -73,6 +73,6 @@ def environment_of(system: System, program: str) -> dict[str, str]:
 def _reason(errors: str) -> str:
     """The line of a traceback, Python's or Java's, that says most."""
     lines = [line.strip() for line in errors.strip().splitlines()] or ["no message"]
-    causes = [line for line in lines if line.startswith("Caused by:")]
+    causes = [line for line in lines if line.startswith(("Exception in thread", "Caused by:"))]
     python_errors = [line for line in lines if line.partition(":")[0].endswith("Error")]
     return (causes or python_errors or lines)[-1]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from benchmarks.job import Setting, arguments_of
-from benchmarks.peers.installation import ROOT, PeerUnavailableError, pyflink_python
+from benchmarks.peers.installation import ROOT, PeerUnavailableError, java, maven_classes, pyflink_python
 
 __all__ = ["PEERS", "PENSTOCK", "ROOT", "PeerUnavailableError", "System"]
 
@@ -32,6 +32,25 @@ def program(find_python: Callable[[], str]) -> Command:
     return lambda benchmark, setting: [find_python(), "-m", f"benchmarks.{benchmark}", *arguments_of(setting)]
 
 
+FLINK_JAVA = ROOT / "benchmarks" / "peers" / "flink_java"
+FLINK_JAVA_BENCHMARKS = ("word_count", "keyed_count", "session_windows", "stateless_chain")
+# The collector of Flink's own scripts; a heap on which no benchmark has to wait for it.
+_JVM = [
+    "-XX:+UseG1GC",
+    "-Xms1g",
+    "-Xmx4g",
+    *(f"--add-opens=java.base/java.{each}=ALL-UNNAMED" for each in ("lang", "util")),
+]
+
+
+def flink_java(benchmark: str, setting: Setting) -> list[str] | None:
+    """The Maven project in peers/flink_java, in one JVM."""
+    if benchmark not in FLINK_JAVA_BENCHMARKS:
+        return None
+    classes = maven_classes(FLINK_JAVA)
+    return [java(), *_JVM, "-cp", classes, "penstock.benchmarks.Main", benchmark, *arguments_of(setting)]
+
+
 PENSTOCK = System("penstock", "penstock", program(lambda: sys.executable))
 
 PEERS = {
@@ -41,5 +60,6 @@ PEERS = {
         ),
         System("pyflink thread", "pyflink", program(pyflink_python), {"python.execution-mode": "thread"}, is_slow=True),
     ],
+    "flink-java": [System("flink java", "flink-java", flink_java)],
 }
 """Rows by the name that --peers takes."""

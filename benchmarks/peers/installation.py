@@ -80,6 +80,15 @@ def _fingerprint(project: Path) -> str:
     return found.hexdigest()
 
 
+def java() -> str:
+    """The JVM of JAVA_HOME, else of the path."""
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if not found:
+        raise PeerUnavailableError("cannot run without Java; set JAVA_HOME or the PATH")
+    return found
+
+
 def _require_jdk() -> None:
     """A compiler and Maven; root gets them from Debian's packages if they are missing."""
     missing = [package for program, package in (("javac", JDK), ("mvn", "maven")) if not shutil.which(program)]
@@ -98,5 +107,11 @@ def run(command: list[str]) -> None:
     except OSError as error:
         raise PeerUnavailableError(f"cannot be installed: {error}") from error
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or done.stdout.strip().splitlines() or ["no message"]
-        raise PeerUnavailableError(f"cannot be installed: {said[-1]}")
+        raise PeerUnavailableError(f"cannot be installed: {_reason(done.stdout, done.stderr)}")
+
+
+def _reason(output: str, errors: str) -> str:
+    """Maven's first error, which it writes to its output, else the last words."""
+    of_maven = [line for line in output.splitlines() if line.startswith("[ERROR] Failed")]
+    said = (errors.strip() or output.strip()).splitlines()
+    return of_maven[0].removeprefix("[ERROR] ") if of_maven else said[-1] if said else "no message"

@@ -1,0 +1,53 @@
+package penstock.benchmarks;
+
+import com.sun.management.OperatingSystemMXBean;
+import java.lang.management.ManagementFactory;
+import java.util.List;
+import java.util.Locale;
+
+/** Measures one benchmark, warm, in this JVM: its name, then the arguments of the Python programs. */
+public final class Main {
+
+    private static final long FIXED_COST_RECORDS = 1_000;
+    private static final double NANOS = 1e9;
+
+    private Main() {}
+
+    public static void main(String[] arguments) throws Exception {
+        Benchmark benchmark = Benchmark.named(arguments[0]);
+        Setting setting = Setting.parse(arguments, 1);
+        try (Cluster cluster = new Cluster(setting.parallelism())) {
+            System.out.println("BENCHMARK RESULT " + measure(cluster, benchmark, setting));
+        }
+        System.exit(0); // Threads of the cluster may linger.
+    }
+
+    /** A tenth first, so that everything is loaded and compiled; then almost nothing; then all. */
+    private static String measure(Cluster cluster, Benchmark benchmark, Setting setting) throws Exception {
+        long aTenth = Math.max(setting.records() / 10, FIXED_COST_RECORDS);
+        cluster.run(benchmark, setting.withRecords(aTenth));
+        long started = System.nanoTime();
+        cluster.run(benchmark, setting.withRecords(FIXED_COST_RECORDS));
+        double fixedSeconds = (System.nanoTime() - started) / NANOS;
+
+        double cpuBefore = cpuSeconds();
+        started = System.nanoTime();
+        List<Object> results = cluster.run(benchmark, setting);
+        double seconds = (System.nanoTime() - started) / NANOS;
+        double cpuSeconds = cpuSeconds() - cpuBefore;
+        return String.format(
+                Locale.ROOT,
+                "{\"records\": %d, \"seconds\": %.6f, \"fixed_seconds\": %.6f, \"cpu_seconds\": %.2f, "
+                        + "\"results\": %d, \"digest\": \"%s\"}",
+                setting.records(),
+                seconds,
+                fixedSeconds,
+                cpuSeconds,
+                results.size(),
+                Results.digest(results));
+    }
+
+    private static double cpuSeconds() {
+        return ((OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime() / NANOS;
+    }
+}
