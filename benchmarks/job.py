@@ -53,6 +53,8 @@ class Measurement:
 
 
 Build = Callable[[StreamExecutionEnvironment, Setting], DataStream]
+Run = Callable[[Setting], tuple[list[Any], int | None]]
+"""Runs a job to its end: what came out of it, and how many bytes its workers exchanged, if the system tells."""
 Comparable = Callable[[list[Any]], list[Any]]
 """From the results of a run to what must be the same in every run, where results depend on the clock."""
 
@@ -85,15 +87,19 @@ def results_of(build: Build, setting: Setting) -> list[Any]:
 
 
 def measure(build: Build, setting: Setting, comparable: Comparable | None = None) -> Measurement:
+    return measure_runs(lambda own: run(build, own), setting, comparable)
+
+
+def measure_runs(run: Run, setting: Setting, comparable: Comparable | None = None) -> Measurement:
     """A tenth first, so that everything is loaded and compiled; then almost nothing; then all."""
-    results_of(build, replace(setting, records=max(setting.records // 10, FIXED_COST_RECORDS)))
+    run(replace(setting, records=max(setting.records // 10, FIXED_COST_RECORDS)))
     started = time.perf_counter()
-    results_of(build, replace(setting, records=FIXED_COST_RECORDS))
+    run(replace(setting, records=FIXED_COST_RECORDS))
     fixed_seconds = time.perf_counter() - started
 
     session = os.getsid(0)
     cpu_before, started = cpu_seconds(session), time.perf_counter()
-    results, shuffled_bytes = run(build, setting)
+    results, shuffled_bytes = run(setting)
     seconds, cpu_after = time.perf_counter() - started, cpu_seconds(session)
     return Measurement(
         setting.records,
@@ -108,7 +114,10 @@ def measure(build: Build, setting: Setting, comparable: Comparable | None = None
 
 def run_as_script(build: Build, comparable: Comparable | None = None) -> None:
     """Measure with the arguments of the command line and print the measurement as JSON."""
-    measurement = measure(build, parse_setting(), comparable)
+    report(measure(build, parse_setting(), comparable))
+
+
+def report(measurement: Measurement) -> None:
     print(RESULT_MARK + json.dumps(asdict(measurement)), flush=True)
 
 
