@@ -163,29 +163,53 @@ def key_group_range(subtask: int, max_parallelism: int, parallelism: int) -> ran
 class KeyOwners(dict[Any, int]):
     """Which subtask owns a key, by key: `owners[key]`.
 
-    Hot keys are hashed once; memory stays bounded.
+    Hot keys are hashed once; memory stays bounded. Once there have been many keys, they are hashed many at a time.
     """
 
-    def __init__(self, max_parallelism: int, parallelism: int, limit: int = 1 << 17) -> None:
+    def __init__(self, max_parallelism: int, parallelism: int, limit: int = 1 << 17, many: int = 1 << 13) -> None:
         self._max_parallelism = max_parallelism
         self._parallelism = parallelism
         self._limit = limit
+        self._many = many
+        """From as many keys on it pays to load NumPy."""
+        self._are_many = False
 
     def __missing__(self, key: Any) -> int:
         group = key_group_of(key, self._max_parallelism)
         owner = subtask_of_key_group(group, self._max_parallelism, self._parallelism)
-        if len(self) >= self._limit:
-            self.clear()
+        self._make_room(1)
         self[key] = owner
         return owner
 
     def of(self, keys: list[Any]) -> list[int]:
         """The owners of many keys."""
         try:
+            if self._are_many:
+                if set(map(type, keys)) == {int}:
+                    return self._hashed(keys)  # As quick as looking them up.
+                self._add_missing(keys)
             return list(map(self.__getitem__, keys))
         except TypeError:
             check_keys(keys)
             raise
+
+    def _add_missing(self, keys: list[Any]) -> None:
+        missing = [key for key in dict.fromkeys(keys) if key not in self]
+        if missing:
+            for kind in set(map(type, missing)):
+                check_kind(kind)
+            self._make_room(len(missing))
+            self.update(zip(missing, self._hashed(missing), strict=True))
+
+    def _hashed(self, keys: list[Any]) -> list[int]:
+        from penstock.runtime.bulk_hashing import owners_of
+
+        return owners_of(keys, self._max_parallelism, self._parallelism)
+
+    def _make_room(self, keys: int) -> None:
+        self._are_many = self._are_many or len(self) >= self._many
+        if len(self) + keys > self._limit:
+            self.clear()
 
 
 def check_keys(keys: Iterable[Any]) -> None:

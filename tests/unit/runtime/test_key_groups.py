@@ -267,3 +267,29 @@ def test_cache_answers_as_the_function_does_whatever_its_size(seen, limit):
 def test_cache_refuses_unhashable_keys_like_the_function():
     with pytest.raises(InvalidProgramError, match="not hashable"):
         KeyOwners(128, 5).of(["a", [1]])
+
+
+keys_of_one_kind = st.one_of(
+    st.lists(st.integers(), min_size=1),
+    st.lists(st.integers(-(2**31), 2**31), min_size=1),
+    st.lists(st.text(), min_size=1),
+    st.lists(st.one_of(st.integers(), st.text(), st.tuples(st.text(), st.integers()), st.floats(), st.none()), min_size=1),
+)
+
+
+@given(keys_of_one_kind, st.integers(1, 128))
+def test_keys_hashed_many_at_a_time_have_the_same_owners(keys, parallelism):
+    owners = KeyOwners(128, parallelism, limit=8, many=0)
+    expected = [subtask_of_key_group(key_group_of(key, 128), 128, parallelism) for key in keys]
+    owners.of(keys[:1])  # Now there are many.
+    assert owners.of(keys) == expected
+    assert owners.of(keys) == expected
+
+
+def test_a_key_that_cannot_be_one_is_refused_among_many():
+    owners = KeyOwners(128, 2, many=0)
+    owners.of(["a"])
+    with pytest.raises(InvalidProgramError, match="not hashable"):
+        owners.of(["b", [1]])
+    with pytest.raises(InvalidProgramError, match="compares by identity"):
+        owners.of(["b", object()])

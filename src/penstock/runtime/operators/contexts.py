@@ -29,18 +29,23 @@ def emit_results(output: Output, results: Any, timestamp: int | None) -> None:
     """Emit what a function yielded or returned: plain values, `(tag, value)` for a side output, None for nothing."""
     if results is None:
         return
+    check_results(results)
+    for result in results:
+        if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
+            output.collect_side(result[0].tag_id, result[1], timestamp)
+        else:
+            output.collect(result, timestamp)
+
+
+def check_results(results: Any) -> None:
+    """Raise for results that are none: a value that a function returned where it should have yielded it."""
     try:
-        iterator = iter(results)
+        iter(results)
     except TypeError:
         raise TypeError(
             f"a process function gave {results!r} of type {type(results).__name__}, but its results must be iterable; "
             f"write `yield` instead of `return`, or return a list"
         ) from None
-    for result in iterator:
-        if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
-            output.collect_side(result[0].tag_id, result[1], timestamp)
-        else:
-            output.collect(result, timestamp)
 
 
 # --- timers ----------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from itertools import repeat
 from typing import Any
 
 from penstock.datastream.functions import TimerService
+from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.time_domain import TimeDomain
 from penstock.graph.descriptions import CoProcessDescription, KeyedProcessDescription, ProcessDescription
 from penstock.runtime.batch import Batch
@@ -17,6 +18,7 @@ from penstock.runtime.operators.contexts import (
     KeyedTimerService,
     TimerContext,
     TimeWithoutTimers,
+    check_results,
     emit_results,
 )
 from penstock.runtime.operators.user_function import UserFunctionOperator
@@ -51,13 +53,27 @@ class ProcessOperator(UserFunctionOperator):
         return [KeyedElementContext(emit_side, timers, backend)] * 2, TimerContext(emit_side, timers, backend)
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
-        process = self.calls[input_index]
+        """One loop without a call of our own for each element: the function itself is to be what takes time."""
+        process, backend = self.calls[input_index], self.context.keyed_state
         context: EmittingContext = self.element_contexts[input_index]
-        output = self.output
+        emitted: list[Any] = []
+        times: list[int | None] = []
         timestamps: Iterable[int | None] = repeat(None) if batch.timestamps is None else batch.timestamps
-        for value, timestamp in zip(self.elements(batch, input_index), timestamps, strict=False):
+        for key, value, timestamp in zip(self.keys(batch, input_index), batch.values, timestamps, strict=False):
+            backend.current_key = key
             context.element_timestamp = timestamp
-            emit_results(output, process(value, context), timestamp)
+            results = process(value, context)
+            if results is None:
+                continue
+            if not hasattr(results, "__iter__"):
+                check_results(results)
+            for result in results:
+                if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
+                    self.output.collect_side(result[0].tag_id, result[1], timestamp)
+                else:
+                    emitted.append(result)
+                    times.append(timestamp)
+        self.output.collect_batch(emitted, None if batch.timestamps is None else times)
 
     def on_event_time(self, timestamp: int, key: Any, namespace: Hashable) -> None:
         self._fire(timestamp, TimeDomain.EVENT_TIME)

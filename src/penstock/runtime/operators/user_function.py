@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import Any
 
 from penstock.graph.descriptions import KeySelectorFunction
@@ -10,6 +11,7 @@ from penstock.runtime.batch import Batch
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.keyed import keys_of
 from penstock.runtime.runtime_context import StreamingRuntimeContext
+from penstock.runtime.state.direct_views import NO_KEY
 from penstock.runtime.user_function import UserFunction
 
 
@@ -35,6 +37,11 @@ class UserFunctionOperator(StreamOperator):
 
     def close(self) -> None:
         self.user_function.close()
+
+    def keys(self, batch: Batch, input_index: int) -> Iterable[Any]:
+        """What is to be the current key, element by element."""
+        selector = self.key_selectors[input_index]
+        return repeat(NO_KEY) if selector is None else keys_of(batch, selector)
 
     def elements(self, batch: Batch, input_index: int = 0) -> Iterable[Any]:
         """The batch's values; on a keyed stream the current key is that of the value handed out last."""

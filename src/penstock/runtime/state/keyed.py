@@ -14,11 +14,10 @@ from penstock.datastream.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.runtime.state import ttl, views
+from penstock.runtime.state import direct_views, ttl, views
 from penstock.runtime.state.contents import Contents, owned
+from penstock.runtime.state.direct_views import NO_KEY
 from penstock.runtime.state.table import VOID_NAMESPACE, Extent, StateTable
-
-_NO_KEY = object()
 
 
 class KeyedStateBackend:
@@ -35,7 +34,7 @@ class KeyedStateBackend:
         self._make_table = make_table
         self.tables: dict[str, StateTable] = {}
         self._descriptors: dict[str, StateDescriptor] = {}
-        self.current_key: Any = _NO_KEY
+        self.current_key: Any = NO_KEY
 
     def table(self, name: str) -> StateTable:
         table = self.tables.get(name)
@@ -51,14 +50,16 @@ class KeyedStateBackend:
                 f"operator '{self.operator_name}': state '{descriptor.name}' is a {type(known).__name__} already and "
                 f"cannot also be a {type(descriptor).__name__}; give each state a name of its own"
             )
-        make = (_TTL_VIEWS if _expires(descriptor) else _STATE_VIEWS).get(type(descriptor))
-        if make is None:
+        if type(descriptor) not in _STATE_VIEWS:
             raise StateAccessError(
                 f"operator '{self.operator_name}': {type(descriptor).__name__} is not a keyed state descriptor; use "
                 f"ValueStateDescriptor, ListStateDescriptor, MapStateDescriptor, ReducingStateDescriptor or "
                 f"AggregatingStateDescriptor"
             )
-        return make(self, self._table_for(descriptor), descriptor, namespace)
+        table = self._table_for(descriptor)
+        plain = _DIRECT_VIEWS if type(table) is StateTable else _STATE_VIEWS
+        make = (_TTL_VIEWS if _expires(descriptor) else plain)[type(descriptor)]
+        return make(self, table, descriptor, namespace)
 
     def _table_for(self, descriptor: StateDescriptor) -> StateTable:
         table = self.table(descriptor.name)
@@ -83,7 +84,7 @@ class KeyedStateBackend:
             view.merge_from(source)
 
     def key(self) -> Any:
-        if self.current_key is _NO_KEY:
+        if self.current_key is NO_KEY:
             raise StateAccessError(
                 f"operator '{self.operator_name}': keyed state was used where there is no current key; use it in "
                 f"process_element, on_timer and the like, not in open()"
@@ -91,7 +92,7 @@ class KeyedStateBackend:
         return self.current_key
 
     def clear_current_key(self) -> None:
-        self.current_key = _NO_KEY
+        self.current_key = NO_KEY
 
     def __len__(self) -> int:
         """How many entries are held, timers included."""
@@ -154,6 +155,13 @@ _STATE_VIEWS: dict[type, Callable[..., Any]] = {
     MapStateDescriptor: views.HeapMapState,
     ReducingStateDescriptor: views.HeapReducingState,
     AggregatingStateDescriptor: views.HeapAggregatingState,
+}
+_DIRECT_VIEWS: dict[type, Callable[..., Any]] = {
+    ValueStateDescriptor: direct_views.DirectValueState,
+    ListStateDescriptor: direct_views.DirectListState,
+    MapStateDescriptor: direct_views.DirectMapState,
+    ReducingStateDescriptor: direct_views.DirectReducingState,
+    AggregatingStateDescriptor: direct_views.DirectAggregatingState,
 }
 _TTL_VIEWS: dict[type, Callable[..., Any]] = {
     ValueStateDescriptor: ttl.TtlValueState,

@@ -1,8 +1,9 @@
 """The quick window operator for session windows that fire at their end.
 
-Nearly always a key has one open session, and an element begins it, falls into it or lengthens it. That takes a few
-steps per element; timers are moved once per key and batch, when it is known where the session ends. All else (a second
-session of the key, sessions that join, sessions that have fired and wait for late elements) takes the general way.
+Nearly always a key has one open session, and an element begins it, falls into it or lengthens it. So while a batch is
+processed, the session that a key is in is kept apart; it goes back to the key's panes, and its timer is moved, when the
+key begins another one or the batch ends. All else (sessions that join, sessions that have fired and wait for late
+elements) takes the general way.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ _window_of: Callable[[tuple[int, int]], TimeWindow] = partial(tuple.__new__, Tim
 """A TimeWindow of a (start, end) pair, without the detour by its constructor."""
 
 
+_Current = list[Any]
+"""A session that is kept apart: start, end, what it holds, and the session among the panes that it was before."""
+
+
 class SessionWindowOperator(QuickWindowOperator):
     """Runs session windows with their own trigger."""
 
@@ -33,43 +38,73 @@ class SessionWindowOperator(QuickWindowOperator):
 
     def process_quickly(self, batch: Batch) -> None:
         starts, ends = self._sessions_of(batch)
-        all_panes = self._panes_by_key()
-        changed, added = self._table.changed[VOID_NAMESPACE], self.accumulation.added
+        all_panes, added = self._panes_by_key(), self.accumulation.added
         # A session that ends later than this has not fired, and does not fire with its next element either.
         fired_until = self.timers.current_watermark + 1 if self.is_event_time else MIN_LONG_VALUE
-        # Keys whose sessions began or moved in this batch, and the sessions that their timers still stand for.
-        moved: dict[Any, list[TimeWindow]] = {}
+        current: dict[Any, _Current] = {}
         for key, value, start, end in zip(self.keys_of(batch), batch.values, starts, ends, strict=True):
-            panes = all_panes.get(key)
-            if panes is None:
-                if end > fired_until:
-                    all_panes[key] = {_window_of((start, end)): added(None, value, None)}
-                    changed.add(key)
-                    moved.setdefault(key, [])
-                    continue
-            else:
-                met = [session for session in panes if start <= session[1] and session[0] <= end]
-                if len(met) < 2:
-                    since, until = met[0] if met else (start, end)
-                    if until > fired_until or end > fired_until:
-                        changed.add(key)
-                        if met and since <= start and end <= until:
-                            panes[met[0]] = added(panes[met[0]], value, None)
-                            continue
-                        if key not in moved:
-                            moved[key] = list(panes)
-                        held = panes.pop(met[0]) if met else None
-                        panes[_window_of((min(since, start), max(until, end)))] = added(held, value, None)
+            session = current.get(key)
+            if session is not None:
+                panes = all_panes.get(key)
+                if not panes or not any(start <= other[1] and other[0] <= end for other in panes):
+                    if start <= session[1] and session[0] <= end:
+                        if start < session[0]:
+                            session[0] = start
+                        if end > session[1]:
+                            session[1] = end
+                        session[2] = added(session[2], value, None)
                         continue
-            if key in moved:
-                self._move_timers(key, moved.pop(key))
+                    if end > fired_until:
+                        self._put_back(key, session)
+                        current[key] = [start, end, added(None, value, None), None]
+                        continue
+                self._put_back(key, current.pop(key))
+            else:
+                found = self._find(all_panes.get(key), start, end, fired_until)
+                if found is not None:
+                    found[2] = added(found[2], value, None)
+                    current[key] = found
+                    continue
             self.backend.current_key = key
             self.process_element(value, start if self.is_event_time else None)
             all_panes = self._panes_by_key()
-        for key, before in moved.items():
-            self._move_timers(key, before)
+        for key, session in current.items():
+            self._put_back(key, session)
         if not all_panes:
             del self._table.entries[VOID_NAMESPACE]
+
+    def _find(self, panes: dict[TimeWindow, Any] | None, start: int, end: int, fired_until: int) -> _Current | None:
+        """Take the session that a new one from `start` to `end` belongs to out of a key's panes; None: it is not easy.
+
+        What is taken ends where both end, and may be new.
+        """
+        if panes is None:
+            return [start, end, None, None] if end > fired_until else None
+        met = [session for session in panes if start <= session[1] and session[0] <= end]
+        if not met:
+            return [start, end, None, None] if end > fired_until else None
+        since, until = met[0]
+        if len(met) > 1 or max(until, end) <= fired_until:
+            return None
+        return [min(since, start), max(until, end), panes.pop(met[0]), met[0]]
+
+    def _put_back(self, key: Any, current: _Current) -> None:
+        """Have a session that was kept apart among the key's panes again, with its timer where it ends now."""
+        start, end, held, before = current
+        session = _window_of((start, end))
+        all_panes = self._panes_by_key()
+        panes = all_panes.get(key)
+        if panes is None:
+            all_panes[key] = {session: held}
+        else:
+            panes[session] = held
+        self._table.changed[VOID_NAMESPACE].add(key)
+        if session != before:
+            if before is not None:
+                for time in self.timer_times(before):
+                    self.queue.remove(time, key, before)
+            for time in self.timer_times(session):
+                self.queue.add(time, key, session)
 
     def _sessions_of(self, batch: Batch) -> tuple[Sequence[int], Sequence[int]]:
         """Where the session of each element would begin and end if it were alone."""
@@ -87,18 +122,6 @@ class SessionWindowOperator(QuickWindowOperator):
     def _panes_by_key(self) -> dict[Any, dict[TimeWindow, Any]]:
         panes: dict[Any, dict[TimeWindow, Any]] = self._table.entries.setdefault(VOID_NAMESPACE, {})
         return panes
-
-    def _move_timers(self, key: Any, before: list[TimeWindow]) -> None:
-        """Set the timers of a key's sessions, in place of those of the sessions it had `before`."""
-        sessions = self._table.entries[VOID_NAMESPACE][key]
-        for session in before:
-            if session not in sessions:
-                for time in self.timer_times(session):
-                    self.queue.remove(time, key, session)
-        for session in sessions:
-            if session not in before:
-                for time in self.timer_times(session):
-                    self.queue.add(time, key, session)
 
     # --- time ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,147 @@
+"""State objects for tables in memory: they work on the table's dictionaries, without a call for every step.
+
+The same states as in `views`, which they extend: what is not quick here is done there. A user function may touch state
+several times for each element, so the calls in between were most of the time of a job that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from penstock.datastream.functions import ReduceFunction
+from penstock.datastream.state import (
+    AggregatingStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+)
+from penstock.runtime.state.table import StateTable
+from penstock.runtime.state.views import (
+    HeapAggregatingState,
+    HeapListState,
+    HeapMapState,
+    HeapReducingState,
+    HeapValueState,
+    StateView,
+)
+
+if TYPE_CHECKING:
+    from penstock.runtime.state.keyed import KeyedStateBackend
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+NO_KEY = object()
+"""The current key where there is none. No table has an entry for it."""
+
+
+class _DirectView(StateView):
+    """Reads and writes one dictionary of a `StateTable`. The table never gives up its outer dictionaries."""
+
+    _backend: KeyedStateBackend
+
+    def __init__(
+        self, backend: KeyedStateBackend, table: StateTable, descriptor: StateDescriptor, namespace: Hashable
+    ) -> None:
+        super().__init__(backend, table, descriptor, namespace)
+        self._entries: dict[Hashable, dict[Any, Any]] = table.entries
+        self._changed = table.changed
+
+    def _get(self) -> Any:
+        keys = self._entries.get(self._namespace)
+        found = None if keys is None else keys.get(self._backend.current_key)
+        if found is None:
+            self._backend.key()  # Raises if there is no current key.
+        return found
+
+    def _put(self, value: Any) -> None:
+        key, namespace = self._backend.current_key, self._namespace
+        if key is NO_KEY:
+            self._backend.key()
+        keys = self._entries.get(namespace)
+        if keys is None:
+            keys = self._entries[namespace] = {}
+        keys[key] = value
+        self._changed[namespace].add(key)
+
+
+class DirectValueState(_DirectView, HeapValueState):
+    def value(self) -> Any:
+        keys = self._entries.get(self._namespace)
+        if keys is not None:
+            found = keys.get(self._backend.current_key)
+            if found is not None:
+                return found
+        return super().value()
+
+    def update(self, value: Any) -> None:
+        key, namespace = self._backend.current_key, self._namespace
+        keys = self._entries.get(namespace)
+        if value is None or keys is None or key is NO_KEY:
+            super().update(value)
+        else:
+            keys[key] = value
+            self._changed[namespace].add(key)
+
+
+class DirectListState(_DirectView, HeapListState[V]):
+    def add(self, value: V) -> None:
+        found = self._get()
+        if found is None:
+            self._put([value])
+        else:
+            found.append(value)
+            self._changed[self._namespace].add(self._backend.current_key)
+
+
+class DirectReducingState(_DirectView, HeapReducingState[V]):
+    def __init__(
+        self, backend: KeyedStateBackend, table: StateTable, descriptor: StateDescriptor, namespace: Hashable
+    ) -> None:
+        super().__init__(backend, table, descriptor, namespace)
+        function = cast(ReducingStateDescriptor, descriptor).get_reduce_function()
+        self._reduce: Any = function.reduce if isinstance(function, ReduceFunction) else function
+
+    def add(self, value: V) -> None:
+        found = self._get()
+        self._put(value if found is None else self._reduce(found, value))
+
+
+class DirectAggregatingState(_DirectView, HeapAggregatingState):
+    def __init__(
+        self, backend: KeyedStateBackend, table: StateTable, descriptor: StateDescriptor, namespace: Hashable
+    ) -> None:
+        super().__init__(backend, table, descriptor, namespace)
+        function = cast(AggregatingStateDescriptor, descriptor).get_agg_function()
+        self._create, self._add, self._result = function.create_accumulator, function.add, function.get_result
+
+    def get(self) -> Any:
+        found = self._get()
+        return None if found is None else self._result(found)
+
+    def add(self, value: Any) -> None:
+        found = self._get()
+        self._put(self._add(value, self._create() if found is None else found))
+
+
+class DirectMapState(_DirectView, HeapMapState[K, V]):
+    def get(self, key: K) -> V | None:
+        found = self._get()
+        return None if found is None else found.get(key)
+
+    def contains(self, key: K) -> bool:
+        found = self._get()
+        return found is not None and key in found
+
+    def put(self, key: K, value: V) -> None:
+        found = self._get()
+        if found is None:
+            self._put({key: value})
+        else:
+            found[key] = value
+            self._changed[self._namespace].add(self._backend.current_key)
+
+    # `state[k]` and `k in state` are calls of their own otherwise.
+    __getitem__ = get
+    __setitem__ = put
+    __contains__ = contains
