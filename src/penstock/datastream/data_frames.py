@@ -1,14 +1,16 @@
-"""The elements of a bounded stream as a Spark DataFrame: written by the subtasks, read by Spark."""
+"""The elements of a stream as Spark DataFrames: written by the subtasks, read by Spark."""
 
 from __future__ import annotations
 
 import atexit
 import importlib
+import secrets
 import shutil
 import tempfile
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from penstock.common import config_keys as keys
+from penstock.common.configuration import Configuration
 from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
 from penstock.common.serialization import RowDataBulkWriterFactory
 from penstock.common.typeinfo import (
@@ -21,6 +23,7 @@ from penstock.common.typeinfo import (
 )
 from penstock.datastream.connectors.file_parts import BucketAssigner
 from penstock.datastream.connectors.file_sink import FileSink
+from penstock.datastream.connectors.spark_sink import SparkSink, SparkTarget
 from penstock.datastream.formats.arrow_rows import ArrowRowWriter
 from penstock.datastream.formats.json_values import element_type_of
 from penstock.graph.descriptions import SourceDescription
@@ -75,8 +78,8 @@ class _SparkRowFactory(RowDataBulkWriterFactory):
 
 def to_data_frame(stream: DataStream, type_info: TypeInformation | None, job_name: str | None) -> Any:
     """Run the job now; a DataFrame of the stream's rows, which are in files until the program ends."""
-    row_type = _row_type(stream, type_info)
-    schema = ", ".join(_columns(row_type))
+    row_type = _row_type("to_data_frame", stream, type_info)
+    schema = _schema(row_type)
     _check_bounded(stream.transformation)
     environment = stream.get_execution_environment()
     config = environment.get_configuration()
@@ -89,12 +92,40 @@ def to_data_frame(stream: DataStream, type_info: TypeInformation | None, job_nam
     return spark.read.schema(schema).parquet(folder)
 
 
-def _row_type(stream: DataStream, type_info: TypeInformation | None) -> RowTypeInfo:
+def spark_sink(
+    stream: DataStream, target: SparkTarget, type_info: TypeInformation | None, staging_dir: str | None
+) -> SparkSink:
+    """The sink of `stream.sink_to_spark(...)`."""
+    row_type = _row_type("sink_to_spark", stream, type_info)
+    missing = set(target.partition_by) - set(row_type.get_field_names())
+    if missing:
+        raise ValueError(f"sink_to_spark: partition_by names {sorted(missing)}, but the rows are {row_type}")
+    environment = stream.get_execution_environment()
+    staging = _staging_folder(environment.get_configuration(), staging_dir)
+    return SparkSink(target, _SparkRowFactory(row_type), _schema(row_type), staging, environment.get_spark_session())
+
+
+def _staging_folder(config: Configuration, given: str | None) -> str:
+    """Where staged rows are safe for as long as checkpoints refer to them."""
+    kept = given or config.get_optional(keys.CHECKPOINT_DIR) or config.get_optional(keys.WORKING_DIR)
+    if kept is not None:
+        return f"{kept.rstrip('/')}/spark-sink-{secrets.token_hex(8)}"
+    # Without a folder of its own the job's checkpoints end with the program, too.
+    folder = tempfile.mkdtemp(prefix="penstock-spark-sink-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _schema(row_type: RowTypeInfo) -> str:
+    return ", ".join(_columns(row_type))
+
+
+def _row_type(where: str, stream: DataStream, type_info: TypeInformation | None) -> RowTypeInfo:
     found = type_info or stream.transformation.output_type
     if not isinstance(found, RowTypeInfo):
         raise InvalidProgramError(
-            f"to_data_frame: the columns are not known, because the stream's type is {found}; give a row type, such as "
-            f"to_data_frame(Types.ROW_NAMED(['name', 'count'], [Types.STRING(), Types.LONG()]))"
+            f"{where}: the columns are not known, because the stream's type is {found}; give a row type, such as "
+            f"type_info=Types.ROW_NAMED(['name', 'count'], [Types.STRING(), Types.LONG()])"
         )
     return found
 
@@ -134,6 +165,6 @@ def _spark_type(type_info: TypeInformation) -> str:
         return f"ARRAY<{_spark_type(element)}>"
     if type_info not in _SPARK_TYPES:
         raise UnsupportedFeatureError(
-            f"to_data_frame: a {type_info} cannot be a column of a DataFrame; use basic types, arrays, maps and rows"
+            f"a {type_info} cannot be a column of a DataFrame; use basic types, arrays, maps and rows"
         )
     return _SPARK_TYPES[type_info]

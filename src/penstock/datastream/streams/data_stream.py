@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
@@ -247,9 +247,7 @@ class DataStream(_Named):
 
     # --- element by element ------------------------------------------------------------------------------------------
 
-    def map(
-        self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None
-    ) -> DataStream:
+    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """One element for each element."""
         function = check_function(func, MapFunction, "map")
         return self._then("Map", d.MapDescription(function, self._key_selector_for(function)), output_type)
@@ -311,9 +309,7 @@ class DataStream(_Named):
             self._environment, partition, selector, key_type if isinstance(key_type, TypeInformation) else None
         )
 
-    def partition_custom(
-        self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Any
-    ) -> DataStream:
+    def partition_custom(self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Any) -> DataStream:
         """`partitioner(key, number of subtasks)` says which subtask an element goes to."""
         function = check_function(partitioner, Partitioner, "partition_custom")
         choose = function.partition if isinstance(function, Partitioner) else function
@@ -494,6 +490,35 @@ class DataStream(_Named):
         from penstock.datastream.data_frames import to_data_frame
 
         return to_data_frame(self, type_info, job_execution_name)
+
+    def sink_to_spark(
+        self,
+        format: str | Callable[[Any, int], object],
+        options: Mapping[str, str] | None = None,
+        type_info: TypeInformation | None = None,
+        mode: str = "append",
+        partition_by: str | Sequence[str] | None = None,
+        staging_dir: str | None = None,
+    ) -> DataStreamSink:
+        """Write the rows of this stream with one of Spark's writers, when the checkpoint they belong to is complete.
+
+        Files (`parquet`, `orc`, `csv`, `json`, `text`, `avro`, `xml`, with `options={"path": ...}`) are written exactly
+        once, and so is everything in mode `overwrite`, where each checkpoint's rows replace those before. Other formats
+        are told to append at least once: rows come twice only if the process dies while Spark writes them. A function
+        instead of a format gets the rows of each checkpoint as a DataFrame, and a number that is the same when they
+        come again: `lambda data_frame, batch_id: ...`.
+
+        :param type_info: The columns; those of the stream's row type, unless given.
+        :param partition_by: Columns whose values become folders.
+        :param staging_dir: Where rows are kept until then, which the driver and all executors must reach; the folder
+            of the checkpoints or the working folder, unless given.
+        """
+        from penstock.datastream.connectors.spark_sink import SparkTarget
+        from penstock.datastream.data_frames import spark_sink
+
+        columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
+        target = SparkTarget(format, dict(options or {}), mode, columns)
+        return self.sink_to(spark_sink(self, target, type_info, staging_dir))
 
     def cache(self) -> CachedDataStream:
         raise UnsupportedFeatureError(
