@@ -273,7 +273,7 @@ keys_of_one_kind = st.one_of(
     st.lists(st.integers(), min_size=1),
     st.lists(st.integers(-(2**31), 2**31), min_size=1),
     st.lists(st.text(), min_size=1),
-    st.lists(st.one_of(st.integers(), st.text(), st.tuples(st.text(), st.integers()), st.floats(), st.none()), min_size=1),
+    st.lists(st.integers() | st.text() | st.tuples(st.text(), st.integers()) | st.floats() | st.none(), min_size=1),
 )
 
 
