@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 
 from benchmarks.rates import rate_beyond_fixed
-from benchmarks.table import Comparison, shape_text, read_results
+from benchmarks.table import Comparison, read_results, shape_text
 
 CHART = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.svg"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks.chart import CHART, draw
 from benchmarks.child import Outcome
 from benchmarks.rates import rate_beyond_fixed, ratio
-from benchmarks.table import COLUMNS, SHORT_RUN, Comparison, shape_text, read_results
+from benchmarks.table import COLUMNS, SHORT_RUN, Comparison, read_results, shape_text
 
 PAGE = CHART.with_name("benchmarks.md")
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"

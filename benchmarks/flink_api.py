@@ -10,33 +10,81 @@ PACKAGE = os.environ.get("BENCH_PACKAGE", "penstock")
 if TYPE_CHECKING or PACKAGE == "penstock":
     from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy
     from penstock.common.watermark_strategy import TimestampAssigner
-    from penstock.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+    from penstock.datastream import (
+        AggregateFunction,
+        DataStream,
+        KeyedBroadcastProcessFunction,
+        KeyedCoProcessFunction,
+        KeyedProcessFunction,
+        ProcessWindowFunction,
+        RuntimeContext,
+        StreamExecutionEnvironment,
+    )
     from penstock.datastream.connectors.number_seq import NumberSequenceSource
-    from penstock.datastream.state import ValueStateDescriptor
-    from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+    from penstock.datastream.functions import ProcessAllWindowFunction
+    from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+    from penstock.datastream.window import (
+        EventTimeSessionWindows,
+        SlidingEventTimeWindows,
+        TimeWindow,
+        Trigger,
+        TriggerResult,
+        TumblingEventTimeWindows,
+        TumblingProcessingTimeWindows,
+    )
 elif PACKAGE == "pyflink":
     from pyflink.common import Configuration, Duration, Time, Types, WatermarkStrategy
     from pyflink.common.watermark_strategy import TimestampAssigner
-    from pyflink.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+    from pyflink.datastream import (
+        AggregateFunction,
+        DataStream,
+        KeyedBroadcastProcessFunction,
+        KeyedCoProcessFunction,
+        KeyedProcessFunction,
+        ProcessWindowFunction,
+        RuntimeContext,
+        StreamExecutionEnvironment,
+    )
     from pyflink.datastream.connectors.number_seq import NumberSequenceSource
-    from pyflink.datastream.state import ValueStateDescriptor
-    from pyflink.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
+    from pyflink.datastream.functions import ProcessAllWindowFunction
+    from pyflink.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+    from pyflink.datastream.window import (
+        EventTimeSessionWindows,
+        SlidingEventTimeWindows,
+        TimeWindow,
+        Trigger,
+        TriggerResult,
+        TumblingEventTimeWindows,
+        TumblingProcessingTimeWindows,
+    )
 else:
     raise ImportError(f"BENCH_PACKAGE is {PACKAGE!r}; it must be penstock or pyflink")
 
 __all__ = [
+    "AggregateFunction",
     "Configuration",
     "DataStream",
     "Duration",
     "EventTimeSessionWindows",
+    "KeyedBroadcastProcessFunction",
+    "KeyedCoProcessFunction",
     "KeyedProcessFunction",
+    "ListStateDescriptor",
+    "MapStateDescriptor",
     "NumberSequenceSource",
     "PACKAGE",
+    "ProcessAllWindowFunction",
+    "ProcessWindowFunction",
     "RuntimeContext",
+    "SlidingEventTimeWindows",
     "StreamExecutionEnvironment",
     "Time",
+    "TimeWindow",
     "TimestampAssigner",
+    "Trigger",
+    "TriggerResult",
     "TumblingEventTimeWindows",
+    "TumblingProcessingTimeWindows",
     "Types",
     "ValueStateDescriptor",
     "WatermarkStrategy",

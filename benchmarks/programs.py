@@ -26,7 +26,12 @@ PROGRAMS = {
     "word_count": Program(keys=1_000, has_spread=True),
     "stateless_chain": Program(),
     "session_windows": Program(),
+    "sliding_windows": Program(keys=1_000, has_spread=True),
     "keyed_count": Program(keys=1_000_000),
+    "keyed_timers": Program(keys=1_000_000),
+    "connected_join": Program(),
+    "interval_join": Program(is_pyflink=False),
+    "broadcast_rules": Program(keys=1_000),
 }
 NAMES = list(PROGRAMS)
 
