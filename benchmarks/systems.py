@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from benchmarks.job import Setting, arguments_of
-from benchmarks.peers.installation import ROOT, PeerUnavailableError, java, maven_classes, pyflink_python
+from benchmarks.peers.installation import ROOT, PeerUnavailableError, java, maven_classes, pyflink_python, venv_python
 
 __all__ = ["PEERS", "PENSTOCK", "ROOT", "PeerUnavailableError", "System"]
 
@@ -32,6 +32,18 @@ def program(find_python: Callable[[], str]) -> Command:
     return lambda benchmark, setting: [find_python(), "-m", f"benchmarks.{benchmark}", *arguments_of(setting)]
 
 
+def peer_program(find_python: Callable[[], str], module: str, names: Iterable[str]) -> Command:
+    """A module in peers that has its own versions of some benchmarks."""
+
+    def command(benchmark: str, setting: Setting) -> list[str] | None:
+        if benchmark not in names:
+            return None
+        return [find_python(), "-m", f"benchmarks.peers.{module}", benchmark, *arguments_of(setting)]
+
+    return command
+
+
+BYTEWAX_BENCHMARKS = ("word_count", "keyed_count", "session_windows", "stateless_chain")
 FLINK_JAVA = ROOT / "benchmarks" / "peers" / "flink_java"
 FLINK_JAVA_BENCHMARKS = ("word_count", "keyed_count", "session_windows", "stateless_chain")
 # The collector of Flink's own scripts; a heap on which no benchmark has to wait for it.
@@ -51,6 +63,11 @@ def flink_java(benchmark: str, setting: Setting) -> list[str] | None:
     return [java(), *_JVM, "-cp", classes, "penstock.benchmarks.Main", benchmark, *arguments_of(setting)]
 
 
+def bytewax_python() -> str:
+    # The programs' own modules, from which the input comes, need cloudpickle.
+    return venv_python("bytewax", "bytewax==0.21.1", "cloudpickle")
+
+
 PENSTOCK = System("penstock", "penstock", program(lambda: sys.executable))
 
 PEERS = {
@@ -60,6 +77,7 @@ PEERS = {
         ),
         System("pyflink thread", "pyflink", program(pyflink_python), {"python.execution-mode": "thread"}, is_slow=True),
     ],
+    "bytewax": [System("bytewax", "bytewax", peer_program(bytewax_python, "bytewax_flows", BYTEWAX_BENCHMARKS))],
     "flink-java": [System("flink java", "flink-java", flink_java)],
 }
 """Rows by the name that --peers takes."""

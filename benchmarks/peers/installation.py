@@ -15,6 +15,8 @@ BENCH = ROOT / ".bench"
 PYFLINK_PYTHON = "PENSTOCK_PYFLINK_PYTHON"
 JDK = "openjdk-17-jdk-headless"
 _STAMP = ".installed"
+_PYTHONS = ("python3", "python3.12", "python3.11", "python3.10")
+_IS_OLD_ENOUGH = "import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 13))"
 
 
 class PeerUnavailableError(Exception):
@@ -38,11 +40,20 @@ def venv_python(name: str, *packages: str) -> str:
     python = venv / "bin" / "python"
 
     def install() -> None:
-        run(["python3", "-m", "venv", "--clear", str(venv)])
+        run([_old_enough_python(), "-m", "venv", "--clear", str(venv)])
         run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
 
     install_once(venv, " ".join(packages), install)
     return str(python)
+
+
+def _old_enough_python() -> str:
+    """Peers have no packages for the newest interpreters."""
+    for name in _PYTHONS:
+        found = shutil.which(name)
+        if found and subprocess.run([found, "-c", _IS_OLD_ENOUGH]).returncode == 0:
+            return found
+    raise PeerUnavailableError(f"needs one of {', '.join(_PYTHONS[1:])}; install one")
 
 
 def install_once(folder: Path, version: str, install: Callable[[], None]) -> None:
