@@ -32,6 +32,7 @@ PROGRAMS = {
     "connected_join": Program(),
     "interval_join": Program(is_pyflink=False),
     "broadcast_rules": Program(keys=1_000),
+    **{f"nexmark.{query}": Program() for query in ("q0", "q1", "q2", "q5", "q7", "q8", "q11", "q12")},
 }
 NAMES = list(PROGRAMS)
 
