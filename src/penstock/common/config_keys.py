@@ -114,6 +114,12 @@ COMBINE = (
     .default_value(True)
     .with_description("reduce the elements of a window before they are exchanged, where the result is the same")
 )
+LOWERING = (
+    _key("penstock.lowering.enabled")
+    .boolean_type()
+    .default_value(True)
+    .with_description("let Spark SQL carry out maps and filters behind a DataFrame, where the result is the same")
+)
 WORKING_DIR = (
     _key("penstock.working-dir")
     .string_type()

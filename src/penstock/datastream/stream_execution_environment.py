@@ -381,6 +381,10 @@ class StreamExecutionEnvironment:
             runtime_mode=cast(RuntimeMode, self.runtime_mode().name),
         )
         graph = generator.generate(self._transformations)
+        if self._configuration.get(keys.LOWERING):
+            from penstock.datastream.lowering.rules import lower
+
+            graph = lower(graph)
         if clear_transformations:
             self._transformations.clear()
         return graph

@@ -57,6 +57,19 @@ class FilterDescription(ElementDescription):
 
 
 @dataclass(frozen=True, eq=False)
+class LoweredDescription(OperatorDescription):
+    """A map or filter that Spark SQL carries out before its source is read.
+
+    `operator` does it for rows that are left to Python; `output_type` is the type it was declared with.
+    """
+
+    operator: ElementDescription
+    output_type: TypeInformation | None
+    is_last: bool
+    """True if no lowered operator follows."""
+
+
+@dataclass(frozen=True, eq=False)
 class WatermarksDescription(OperatorDescription):
     """Timestamps and watermarks assigned in the middle of a stream (or chained to a source)."""
 

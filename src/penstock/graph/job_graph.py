@@ -107,7 +107,7 @@ class JobGraph:
 
 def build_job_graph(graph: StreamGraph) -> JobGraph:
     """Chain what may be chained, and give every vertex its stage."""
-    chained = {edge for edge in graph.edges if _is_chainable(graph, edge)}
+    chained = {edge for edge in graph.edges if is_chainable(graph, edge)}
     heads = [node for node in graph.nodes.values() if not any(e in chained for e in graph.in_edges(node.id))]
     chains = {head.id: _chain_of(graph, head, chained) for head in heads}
     head_of = {node.id: head_id for head_id, (nodes, _) in chains.items() for node in nodes}
@@ -127,7 +127,7 @@ def build_job_graph(graph: StreamGraph) -> JobGraph:
     return JobGraph(graph.job_name, vertices, edges, graph.is_batch)
 
 
-def _is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:
+def is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:
     """Flink's rules."""
     upstream, downstream = graph.nodes[edge.source], graph.nodes[edge.target]
     return (

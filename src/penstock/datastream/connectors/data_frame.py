@@ -22,6 +22,9 @@ from penstock.datastream.connectors.source_v2 import (
 from penstock.datastream.connectors.split_dealing import DealtSplits, SplitsEnumerator
 from penstock.datastream.connectors.split_reading import OffsetSplit
 from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat
+from penstock.datastream.lowering.data_frames import LoweredRowFormat, columns_of, with_program
+from penstock.datastream.lowering.expressions import Column
+from penstock.datastream.lowering.program import LoweredProgram
 
 __all__ = ["DataFrameSource"]
 
@@ -59,7 +62,20 @@ class DataFrameSource(Source[Any, OffsetSplit, DealtSplits]):
                 "checkpoints; read its source with env.from_source(...), or write it to files and read those"
             )
         self._data_frame = data_frame
-        self.row_type = row_type_of(data_frame.schema.jsonValue())
+        schema = data_frame.schema.jsonValue()
+        self.row_type = row_type_of(schema)
+        self._columns = columns_of(schema)
+        self._program: LoweredProgram | None = None
+        self._keeps_all = True
+
+    def lowerable_columns(self) -> tuple[list[str], list[Column]]:
+        return self.row_type.get_field_names(), self._columns
+
+    def lowered(self, program: LoweredProgram, keeps_all: bool) -> DataFrameSource:
+        """The source of what `program` makes of the rows; `keeps_all` if a later job may read on in the files."""
+        source = DataFrameSource(self._data_frame)
+        source._program, source._keeps_all = program, keeps_all
+        return source
 
     def __getstate__(self) -> dict[str, Any]:
         # The rows are in files when readers begin: a DataFrame cannot leave the driver, and need not.
@@ -88,13 +104,18 @@ class DataFrameSource(Source[Any, OffsetSplit, DealtSplits]):
             raise InvalidProgramError(
                 "from_data_frame: the DataFrame cannot go to another process; run the job in the program that made it"
             )
-        self._data_frame.write.parquet(folder)
+        data_frame = self._data_frame
+        if self._program is not None:
+            data_frame = with_program(data_frame, self._program, self._keeps_all)
+        data_frame.write.parquet(folder)
         return self._files(folder)._find()
 
     def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, OffsetSplit]:
         return self._files("rows").create_reader(context)
 
     def _files(self, folder: str) -> FileSource:
+        if self._program is not None:
+            return FileSource.for_bulk_file_format(LoweredRowFormat(self.row_type, self._program), folder).build()
         return FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(self.row_type), folder).build()
 
 

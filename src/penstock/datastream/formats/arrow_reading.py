@@ -46,14 +46,19 @@ class ArrowRowReader:
         return [by_lower.get(name.lower()) for name in self._names]
 
     def rows(self, batch: Any, columns: list[str | None]) -> list[Row]:
-        fields = [
+        return [make_row(self._names, list(values)) for values in zip(*self.fields(batch, columns), strict=True)]
+
+    def fields(self, batch: Any, columns: list[str | None]) -> list[list[Any]]:
+        """The values of each field, one list for each."""
+        return [
             [None] * batch.num_rows if column is None else self._values(batch.column(column), at)
             for at, column in enumerate(columns)
         ]
-        return [make_row(self._names, list(values)) for values in zip(*fields, strict=True)]
 
     def _values(self, column: Any, at: int) -> list[Any]:
         convert = self._converters[at]
+        if convert is _same:
+            return _python_values(column)
         return [None if item is None else convert(item) for item in _python_values(column)]
 
 
@@ -93,7 +98,11 @@ def _converter(type_info: TypeInformation, is_utc_timestamp: bool) -> Converter:
         return lambda moment: _wall_time(moment, is_utc_timestamp)
     if type_info == Types.INSTANT():
         return _instant
-    return int if type_info == Types.BIG_INT() else lambda item: item
+    return int if type_info == Types.BIG_INT() else _same
+
+
+def _same(item: Any) -> Any:
+    return item
 
 
 def _optional_converters(types: list[TypeInformation], is_utc_timestamp: bool) -> list[Converter]:

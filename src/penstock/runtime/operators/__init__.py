@@ -11,6 +11,7 @@ from penstock.runtime.operators.async_wait import AsyncWaitOperator
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.broadcast import BroadcastProcessOperator
 from penstock.runtime.operators.interval_join import IntervalJoinOperator
+from penstock.runtime.operators.lowered import LoweredOperator
 from penstock.runtime.operators.process import build_co_process, build_keyed_process, build_process
 from penstock.runtime.operators.reduce import build_reduce
 from penstock.runtime.operators.sink_writer import SinkWriterOperator
@@ -36,6 +37,7 @@ _OPERATORS: dict[type[d.OperatorDescription], Callable[[Any], StreamOperator]] =
     d.MapDescription: MapOperator,
     d.FlatMapDescription: FlatMapOperator,
     d.FilterDescription: FilterOperator,
+    d.LoweredDescription: LoweredOperator,
     d.WatermarksDescription: TimestampsAndWatermarksOperator,
     d.ProcessDescription: build_process,
     d.KeyedProcessDescription: build_keyed_process,

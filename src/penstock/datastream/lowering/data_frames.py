@@ -1,0 +1,150 @@
+"""A lowered program on a DataFrame: the columns are added before it is written, and read instead of rows.
+
+Files keep the DataFrame's own columns, so a job that goes on from a checkpoint with other functions, or with lowering
+turned off, reads them as if they had never been lowered. Where nobody can (in batch mode there are no checkpoints),
+rows that were dropped and columns that nobody needs are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from penstock.datastream.connectors.file_formats import BulkFormat, FileBatch, FileToRead
+from penstock.datastream.formats.arrow_reading import ArrowRowReader, parquet_batches
+from penstock.datastream.formats.arrow_rows import ROWS_AT_ONCE
+from penstock.datastream.lowering.expressions import KIND_OF_TYPE, Column
+from penstock.datastream.lowering.left_to_python import LeftToPython
+from penstock.datastream.lowering.program import DROPPED, IN_PYTHON, LOWERED, ComputedColumn, LoweredProgram
+
+_TYPES_OF_KINDS = {"int": Types.LONG, "float": Types.DOUBLE, "string": Types.STRING, "boolean": Types.BOOLEAN}
+
+
+def columns_of(schema: dict[str, Any]) -> list[Column]:
+    """The columns of a DataFrame, from its schema as JSON."""
+    return [_column(at, field) for at, field in enumerate(schema["fields"])]
+
+
+def _column(at: int, field: dict[str, Any]) -> Column:
+    spark_type = field["type"] if isinstance(field["type"], str) else repr(field["type"])
+    # Spark notes what is special about a type there: a collation, by which text compares otherwise, or padding.
+    is_special = any(key.startswith("__") for key in field.get("metadata") or {})
+    kind = "other" if is_special else KIND_OF_TYPE.get(spark_type, "other")
+    return Column(at, spark_type, kind, bool(field["nullable"]))
+
+
+def with_program(data_frame: Any, program: LoweredProgram, keeps_all: bool) -> Any:
+    """The DataFrame with the program's columns; without `keeps_all`, only what is needed of it."""
+    names = data_frame.columns
+    added = data_frame.toDF(*(f"c{at}" for at in range(len(names)))).selectExpr(
+        "*",
+        f"CAST({program.verdict_sql} AS TINYINT) AS {program.verdict_name}",
+        *(f"{each.sql} AS {each.name}" for each in program.computed),
+    )
+    if not keeps_all:
+        added = added.where(f"{program.verdict_name} <> {DROPPED}")
+    own = [f"{_own(at, program, keeps_all)} AS {_quoted(name)}" for at, name in enumerate(names)]
+    return added.selectExpr(*own, program.verdict_name, *(each.name for each in program.computed))
+
+
+def _own(at: int, program: LoweredProgram, keeps_all: bool) -> str:
+    if keeps_all or at in program.passed_on:
+        return f"c{at}"
+    return f"CASE WHEN {program.verdict_name} = {IN_PYTHON} THEN c{at} END"
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+class LoweredRowFormat(BulkFormat):
+    """Reads what `with_program` has written: elements, and `LeftToPython`s for rows that were left to Python.
+
+    In files of another program every row is left to Python.
+    """
+
+    def __init__(self, row_type: RowTypeInfo, program: LoweredProgram) -> None:
+        self.row_type = row_type
+        self.program = program
+
+    def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:
+        with file.open_raw() as stream:
+            reader = _Reader(self.row_type, self.program, _verdicts(stream, self.program))
+            yield from parquet_batches(stream, offset or 0, ROWS_AT_ONCE, reader.columns_in, reader.records)
+
+    def get_produced_type(self) -> TypeInformation | None:
+        return None
+
+
+def _verdicts(stream: BinaryIO, program: LoweredProgram) -> set[int]:
+    """Which verdicts there are in a file; it is a small column."""
+    from pyarrow.parquet import ParquetFile
+
+    file = ParquetFile(stream)
+    if program.verdict_name not in file.schema_arrow.names:
+        return {IN_PYTHON}
+    return set(file.read(columns=[program.verdict_name]).column(0).unique().to_pylist())
+
+
+class _Reader:
+    """Turns batches of a file's columns into records."""
+
+    def __init__(self, row_type: RowTypeInfo, program: LoweredProgram, verdicts: set[int]) -> None:
+        self._program = program
+        self._verdicts = verdicts
+        self._fields = ArrowRowReader(_fields_type(row_type, program), is_utc_timestamp=False)
+        self._rows = ArrowRowReader(row_type, is_utc_timestamp=False)
+
+    def columns_in(self, file_columns: list[str]) -> list[str | None]:
+        wanted: list[str | None] = [self._program.verdict_name] if self._is_lowered(file_columns) else []
+        if LOWERED in self._verdicts:
+            wanted += self._fields.columns_in(file_columns)
+        if IN_PYTHON in self._verdicts:
+            wanted += self._rows.columns_in(file_columns)
+        return list(dict.fromkeys(wanted))
+
+    def records(self, batch: Any, columns: list[str | None]) -> list[Any]:
+        names = batch.schema.names
+        if not self._is_lowered(names):
+            return [LeftToPython(row) for row in self._rows.rows(batch, self._rows.columns_in(names))]
+        if self._verdicts == {LOWERED}:
+            return self._elements(batch)
+        elements = iter(self._elements(self._with_verdict(batch, LOWERED)))
+        if IN_PYTHON not in self._verdicts:
+            return list(elements)
+        left = self._with_verdict(batch, IN_PYTHON)
+        rows = iter(self._rows.rows(left, self._rows.columns_in(names)))
+        verdicts = batch.column(self._program.verdict_name).to_pylist()
+        return [
+            next(elements) if verdict == LOWERED else LeftToPython(next(rows))
+            for verdict in verdicts
+            if verdict != DROPPED
+        ]
+
+    def _is_lowered(self, file_columns: list[str]) -> bool:
+        return self._program.verdict_name in file_columns
+
+    def _with_verdict(self, batch: Any, verdict: int) -> Any:
+        import pyarrow.compute as pc
+
+        return batch.filter(pc.equal(batch.column(self._program.verdict_name), verdict))
+
+    def _elements(self, batch: Any) -> list[Any]:
+        if LOWERED not in self._verdicts:
+            return []
+        fields = self._fields.fields(batch, self._fields.columns_in(batch.schema.names))
+        return self._program.shape.elements(fields, batch.num_rows)
+
+
+def _fields_type(row_type: RowTypeInfo, program: LoweredProgram) -> RowTypeInfo:
+    """The columns that elements are made of: those passed on, then the computed ones."""
+    names, types = row_type.get_field_names(), row_type.get_field_types()
+    return Types.ROW_NAMED(
+        [*(names[at] for at in program.passed_on), *(each.name for each in program.computed)],
+        [*(types[at] for at in program.passed_on), *(_type_of(each, types) for each in program.computed)],
+    )
+
+
+def _type_of(computed: ComputedColumn, types: list[TypeInformation]) -> TypeInformation:
+    return types[computed.like] if computed.like is not None else _TYPES_OF_KINDS[computed.kind]()

@@ -1,0 +1,91 @@
+"""How elements are put together from the columns of a batch: column by column, not element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+from penstock.common.types import Row, RowKind
+from penstock.datastream.formats.csv_values import make_row
+from penstock.datastream.lowering.expressions import Expression, NotLowerable
+from penstock.datastream.lowering.values import expression_of
+
+Columns = Sequence[list[Any]]
+
+
+@dataclass(frozen=True)
+class FieldShape:
+    """A single value: that of a column."""
+
+    column: int
+
+    def elements(self, columns: Columns, count: int) -> list[Any]:
+        return columns[self.column]
+
+
+@dataclass(frozen=True)
+class ConstantShape:
+    value: bool | int | float | str | None
+    text: str
+
+    def elements(self, columns: Columns, count: int) -> list[Any]:
+        return list(repeat(self.value, count))
+
+
+@dataclass(frozen=True)
+class TupleShape:
+    parts: tuple[Shape, ...]
+
+    def elements(self, columns: Columns, count: int) -> list[Any]:
+        return _tuples(self.parts, columns, count)
+
+
+@dataclass(frozen=True)
+class ListShape:
+    parts: tuple[Shape, ...]
+
+    def elements(self, columns: Columns, count: int) -> list[Any]:
+        return list(map(list, _tuples(self.parts, columns, count)))
+
+
+@dataclass(frozen=True)
+class RowShape:
+    parts: tuple[Shape, ...]
+    names: tuple[str, ...] | None
+
+    def elements(self, columns: Columns, count: int) -> list[Any]:
+        values = _tuples(self.parts, columns, count)
+        if self.names is None:
+            return [Row(*each) for each in values]
+        names = list(self.names)
+        return [make_row(names, list(each)) for each in values]
+
+
+Shape = FieldShape | ConstantShape | TupleShape | ListShape | RowShape
+
+
+def _tuples(parts: tuple[Shape, ...], columns: Columns, count: int) -> list[tuple[Any, ...]]:
+    if not parts:
+        return [()] * count
+    return list(zip(*(part.elements(columns, count) for part in parts), strict=True))
+
+
+def taken_apart(value: Any) -> tuple[Shape, list[Expression]]:
+    """The shape of a traced element, whose fields are numbered in order, and the expressions of the fields."""
+    expressions: list[Expression] = []
+    return _shape(value, expressions), expressions
+
+
+def _shape(value: Any, expressions: list[Expression]) -> Shape:
+    if isinstance(value, Row):
+        if value.get_row_kind() is not RowKind.INSERT:
+            raise NotLowerable("a row that is no insert")
+        names = None if value._fields is None else tuple(value._fields)
+        return RowShape(tuple(_shape(each, expressions) for each in value._values), names)
+    if type(value) in (tuple, list):
+        parts = tuple(_shape(each, expressions) for each in value)
+        return TupleShape(parts) if type(value) is tuple else ListShape(parts)
+    expressions.append(expression_of(value))
+    return FieldShape(len(expressions) - 1)

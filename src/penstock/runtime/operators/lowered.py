@@ -1,0 +1,91 @@
+"""Operators whose work Spark SQL has done: elements pass, and their functions see only what was left to Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import groupby
+from typing import Any
+
+from penstock.datastream.declared_types import row_form_of
+from penstock.datastream.lowering.left_to_python import LeftToPython
+from penstock.graph.descriptions import (
+    FilterDescription,
+    LoweredDescription,
+    MapDescription,
+    OperatorDescription,
+)
+from penstock.runtime.batch import Batch, Output, Timestamps
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.stateless import FilterOperator, MapOperator
+
+_BUILT_BY: dict[type[OperatorDescription], Callable[[Any], StreamOperator]] = {
+    MapDescription: MapOperator,
+    FilterDescription: FilterOperator,
+}
+
+
+class LoweredOperator(StreamOperator):
+    """A map or filter that most elements are through with.
+
+    The function, with the form of its declared type, is applied to what is left to Python. The result is left to Python
+    by the next lowered operator, too; behind the last one it is an element like the others.
+    """
+
+    def __init__(self, description: LoweredDescription) -> None:
+        self._function = _BUILT_BY[type(description.operator)](description.operator)
+        self._as_declared = row_form_of(description.output_type)
+        self._is_last = description.is_last
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
+        self._function.setup(context, _Results(output, self._as_declared, self._is_last))
+
+    def open(self) -> None:
+        self._function.open()
+
+    def close(self) -> None:
+        self._function.close()
+
+    def process_batch(self, batch: Batch, input_index: int = 0) -> None:
+        values, timestamps = batch.values, batch.timestamps
+        if LeftToPython not in set(map(type, values)):
+            self.output.collect_batch(values, timestamps)
+            return
+        at = 0
+        for is_left, group in groupby(values, lambda value: type(value) is LeftToPython):
+            some = list(group)
+            times = None if timestamps is None else timestamps[at : at + len(some)]
+            at += len(some)
+            if is_left:
+                self._function.process_batch(Batch([each.element for each in some], times))
+            else:
+                self.output.collect_batch(some, times)
+
+
+class _Results:
+    """Where the function's results go: on to the operator's output, as the next operator wants them."""
+
+    def __init__(self, output: Output, as_declared: Callable[[Any], Any] | None, is_last: bool) -> None:
+        self._output = output
+        self._as_declared = as_declared
+        self._is_last = is_last
+
+    def collect_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
+        if self._as_declared is not None:
+            values = list(map(self._as_declared, values))
+        self._output.collect_batch(values if self._is_last else list(map(LeftToPython, values)), timestamps)
+
+    def collect(self, value: Any, timestamp: int | None) -> None:
+        self.collect_batch([value], [timestamp])
+
+    def collect_side(self, tag_id: str, value: Any, timestamp: int | None) -> None:
+        self._output.collect_side(tag_id, value, timestamp)
+
+    def emit_watermark(self, watermark: int) -> None:
+        self._output.emit_watermark(watermark)
+
+    def emit_status(self, idle: bool) -> None:
+        self._output.emit_status(idle)
+
+    def flush(self) -> None:
+        self._output.flush()
