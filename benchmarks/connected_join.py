@@ -95,7 +95,10 @@ def orders_and_payments(env: StreamExecutionEnvironment, setting: Setting) -> tu
 
 def build(env: StreamExecutionEnvironment, setting: Setting) -> DataStream:
     orders, payments = orders_and_payments(env, setting)
-    return orders.connect(payments).process(JoinPayments(), Types.TUPLE([Types.LONG(), Types.LONG()])).filter(is_kept)
+    joined: DataStream = (
+        orders.connect(payments).process(JoinPayments(), Types.TUPLE([Types.LONG(), Types.LONG()])).filter(is_kept)
+    )
+    return joined
 
 
 def expected(setting: Setting) -> list[Any]:

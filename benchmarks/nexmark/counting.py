@@ -22,10 +22,10 @@ class CountElements(AggregateFunction):  # type: ignore[misc, unused-ignore]
         return a + b
 
 
-class WithKeyAndWindow(ProcessWindowFunction):  # type: ignore[misc, unused-ignore]
+class WithKeyAndWindow(ProcessWindowFunction):  # type: ignore[misc, type-arg, unused-ignore]
     """Key, count, and the window's start and end in milliseconds."""
 
-    def process(self, key: int, context: ProcessWindowFunction.Context, elements: Iterable[int]) -> Iterator[Any]:
+    def process(self, key: int, context: Any, elements: Iterable[int]) -> Iterator[Any]:
         window = context.window()
         for count in elements:
             yield key, count, window.start, window.end

@@ -9,6 +9,7 @@ came last.
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from benchmarks.flink_api import (
     DataStream,
@@ -84,7 +85,7 @@ class TimeOfNumber(TimestampAssigner):  # type: ignore[misc, unused-ignore]
         return value
 
 
-def bid_type() -> Types:
+def bid_type() -> Any:
     return Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG(), Types.LONG()])
 
 

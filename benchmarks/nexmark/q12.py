@@ -25,7 +25,7 @@ WINDOW_SECONDS = 10
 END_OF_TIME = 2**63 - 1
 
 
-class AtTheEndToo(Trigger):  # type: ignore[misc, unused-ignore]
+class AtTheEndToo(Trigger):  # type: ignore[misc, type-arg, unused-ignore]
     """Fires when the window ends, and when the input does: then Flink forgets windows that the clock has not closed."""
 
     def on_element(
@@ -54,7 +54,7 @@ def one_bid(bid: Bid) -> tuple[int, int]:
 
 
 def build(env: StreamExecutionEnvironment, setting: Setting) -> DataStream:
-    return (
+    counts: DataStream = (
         bids(env, setting)
         .map(one_bid, Types.TUPLE([Types.LONG(), Types.LONG()]))
         .key_by(lambda pair: pair[0], Types.LONG())
@@ -62,6 +62,7 @@ def build(env: StreamExecutionEnvironment, setting: Setting) -> DataStream:
         .trigger(AtTheEndToo())
         .reduce(lambda a, b: (a[0], a[1] + b[1]))
     )
+    return counts
 
 
 def comparable(results: list[Any]) -> list[Any]:

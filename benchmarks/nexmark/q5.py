@@ -23,10 +23,10 @@ SIZE_MS = 10_000
 SLIDE_MS = 2_000
 
 
-class Hottest(ProcessAllWindowFunction):  # type: ignore[misc, unused-ignore]
+class Hottest(ProcessAllWindowFunction):  # type: ignore[misc, type-arg, unused-ignore]
     """All auctions that share the highest count. Elements: auction, count, window start and end."""
 
-    def process(self, context: ProcessAllWindowFunction.Context, elements: Iterable[Any]) -> Iterator[Any]:
+    def process(self, context: Any, elements: Iterable[Any]) -> Iterator[Any]:
         counts = list(elements)
         highest = max(counted[1] for counted in counts)
         for counted in counts:
@@ -58,13 +58,13 @@ def expected(setting: Setting) -> list[Any]:
     for bid in all_bids(setting):
         slides.setdefault(bid[TIME_MS] // SLIDE_MS, Counter())[bid[AUCTION]] += 1
     a_window = SIZE_MS // SLIDE_MS
-    return [
-        answer
-        for first in range(min(slides) - a_window + 1, max(slides) + 1)
-        for answer in _hottest(
-            first, sum((slides[at] for at in range(first, first + a_window) if at in slides), Counter())
-        )
-    ]
+    hottest: list[Any] = []
+    for first in range(-a_window + 1, max(slides) + 1):
+        counts: Counter[int] = Counter()
+        for slide in range(first, first + a_window):
+            counts.update(slides.get(slide, {}))
+        hottest += _hottest(first, counts)
+    return hottest
 
 
 def _hottest(slide: int, counts: Counter[int]) -> list[Any]:

@@ -29,10 +29,10 @@ def seller_of(number: int) -> tuple[int, str]:
     return auction_of(number)[1], NO_NAME
 
 
-class NewSellers(ProcessWindowFunction):  # type: ignore[misc, unused-ignore]
+class NewSellers(ProcessWindowFunction):  # type: ignore[misc, type-arg, unused-ignore]
     """Person, name and the window's start, where a window has the person and an auction of theirs."""
 
-    def process(self, key: int, context: ProcessWindowFunction.Context, elements: Iterable[Any]) -> Iterator[Any]:
+    def process(self, key: int, context: Any, elements: Iterable[Any]) -> Iterator[Any]:
         names = {element[1] for element in elements}
         if NO_NAME in names:
             for name in names - {NO_NAME}:
