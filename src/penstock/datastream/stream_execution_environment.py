@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from penstock.common import config_keys as keys
@@ -348,14 +348,20 @@ class StreamExecutionEnvironment:
         source = FileSource.for_record_stream_format(StreamFormat.text_line_format(charset_name), file_path).build()
         return self.from_source(source, WatermarkStrategy.no_watermarks(), f"Text File {file_path}")
 
-    def from_data_frame(self, data_frame: Any, source_name: str = "DataFrame") -> DataStream:
-        """The rows of a batch DataFrame of Spark's, then the stream ends. They have the DataFrame's column names.
+    def from_data_frame(
+        self, data_frame: Any, source_name: str = "DataFrame", trigger: Mapping[str, Any] | None = None
+    ) -> DataStream:
+        """The rows of a DataFrame of Spark's, with its column names. If it is a batch one the stream ends with them.
 
-        The rows are computed once, and written to where the job's checkpoints are.
+        Rows are computed once, and written to where the job's checkpoints are. A streaming DataFrame's query runs while
+        the job does.
+
+        :param trigger: When the query of a streaming DataFrame looks for new rows, as Spark's `trigger(...)` takes it:
+            `{"processingTime": "10 seconds"}`, or `{"availableNow": True}` for what is there, then the stream ends.
         """
-        from penstock.datastream.connectors.data_frame import DataFrameSource
+        from penstock.datastream.connectors.data_frame_stream import source_of
 
-        return self.from_source(DataFrameSource(data_frame), WatermarkStrategy.no_watermarks(), source_name)
+        return self.from_source(source_of(data_frame, trigger), WatermarkStrategy.no_watermarks(), source_name)
 
     def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> DataStream:
         """The elements of an input format such as AvroInputFormat; then the stream ends."""

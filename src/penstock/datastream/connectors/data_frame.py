@@ -57,10 +57,7 @@ class DataFrameSource(Source[Any, OffsetSplit, DealtSplits]):
         if not hasattr(data_frame, "schema") or not hasattr(data_frame, "write"):
             raise TypeError(f"from_data_frame needs a Spark DataFrame, got {data_frame!r}")
         if data_frame.isStreaming:
-            raise UnsupportedFeatureError(
-                "from_data_frame: a streaming DataFrame keeps offsets of its own, which do not go with the job's "
-                "checkpoints; read its source with env.from_source(...), or write it to files and read those"
-            )
+            raise InvalidProgramError("DataFrameSource reads batch DataFrames; give others to env.from_data_frame(...)")
         self._data_frame = data_frame
         schema = data_frame.schema.jsonValue()
         self.row_type = row_type_of(schema)

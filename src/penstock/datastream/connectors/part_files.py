@@ -6,6 +6,7 @@ import io
 import os
 import posixpath
 import re
+import shutil
 import urllib.parse
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -112,6 +113,10 @@ class PartFileSystem(ABC):
     def delete(self, path: str) -> None:
         """Remove a file."""
 
+    @abstractmethod
+    def delete_folder(self, path: str) -> None:
+        """Remove a folder with everything in it, if it is there."""
+
 
 class LocalPartFiles(PartFileSystem):
     """Files on this machine, or on a file system that is mounted here."""
@@ -161,6 +166,10 @@ class LocalPartFiles(PartFileSystem):
     def delete(self, path: str) -> None:
         os.remove(path)
 
+    def delete_folder(self, path: str) -> None:
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+
 
 class ArrowPartFiles(PartFileSystem):
     """Files in a store that pyarrow reaches, such as S3 or HDFS. A file is complete there when it is closed."""
@@ -197,6 +206,9 @@ class ArrowPartFiles(PartFileSystem):
 
     def delete(self, path: str) -> None:
         self._files.delete_file(path)
+
+    def delete_folder(self, path: str) -> None:
+        self._files.delete_dir_contents(path, missing_dir_ok=True)
 
 
 def absolute_path(base_path: str) -> str:

@@ -47,7 +47,9 @@ ReadSplit = Callable[[OffsetSplit, ReaderOutput], Iterator[ReadBatch]]
 """Reads a split from its offset on, to its end or until there is nothing for now."""
 
 
-class _OpenSplit:
+class OpenSplit:
+    """A split that is being read."""
+
     def __init__(self, split: OffsetSplit) -> None:
         self.split = split
         self.batches: Iterator[ReadBatch] | None = None
@@ -73,7 +75,7 @@ class SplitsReader(SourceReader[Any, OffsetSplit]):
         self._read = read
         self._takes_turns = takes_turns
         self._splits_end = splits_end
-        self._open: deque[_OpenSplit] = deque()
+        self._open: deque[OpenSplit] = deque()
         self._asked = 0
         self._has_all = False
         self._resting = 0
@@ -86,7 +88,7 @@ class SplitsReader(SourceReader[Any, OffsetSplit]):
     def add_splits(self, splits: list[OffsetSplit]) -> None:
         self._asked = 0
         self._resting = 0
-        self._open.extend(map(_OpenSplit, splits))
+        self._open.extend(map(OpenSplit, splits))
 
     def notify_no_more_splits(self) -> None:
         self._has_all = True
@@ -112,14 +114,14 @@ class SplitsReader(SourceReader[Any, OffsetSplit]):
             self._emit(current, batch, output)
         return self._status()
 
-    def _emit(self, current: _OpenSplit, batch: ReadBatch, output: ReaderOutput) -> None:
+    def _emit(self, current: OpenSplit, batch: ReadBatch, output: ReaderOutput) -> None:
         output.create_output_for_split(current.split.name).collect_batch(batch.records, batch.timestamps)
         current.split = replace(current.split, offset=batch.offset)
         self._resting = 0
         if self._takes_turns:
             self._open.rotate(-1)
 
-    def _end(self, current: _OpenSplit, output: ReaderOutput) -> None:
+    def _end(self, current: OpenSplit, output: ReaderOutput) -> None:
         current.close()
         if not self._splits_end:
             self._turn()
