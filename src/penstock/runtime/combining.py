@@ -1,20 +1,21 @@
 """Reduces the elements of a window before they are exchanged: one partial result per key and window, not all.
 
-For tumbling windows that reduce (`WindowDescription.combines`) a partial result is an element like any other, so the
-window operator does not know the difference. What is held back leaves before a watermark that could close its window,
-and at the end of the epoch; the elements of a window are reduced in the order they came. (Sliding windows do not
-combine: an element of two windows would overtake others in one of them.)
+What is held back leaves in time before a watermark, and at the end of the epoch; the elements of a key are reduced in
+the order they came. (Sliding windows do not combine: an element of two windows would overtake others in one of them.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from penstock.common.constants import MIN_LONG_VALUE
+from penstock.datastream.window import EventTimeSessionWindows
 from penstock.graph.descriptions import WindowDescription
-from penstock.graph.job_graph import JobEdge
-from penstock.runtime.batch import Timestamps
+from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
+from penstock.graph.partitioners import KeyGroupStreamPartitioner
+from penstock.runtime.batch import Timestamps, call_each
 from penstock.runtime.key_groups import check_keys
 from penstock.runtime.outputs import EdgeTarget
 from penstock.runtime.partitioning import ByKeyGroup
@@ -42,34 +43,113 @@ class CombiningEdgeTarget(EdgeTarget):
         description: WindowDescription,
     ) -> None:
         super().__init__(edge, subtask, parallelism, target_parallelism, target_max_parallelism, ready)
-        self._select = description.key_selector
-        self._size: int = description.assigner.size
-        self._offset: int = description.assigner.offset
-        self._reduce = Reducing(description.reduce_function).reduce
-        self._windows: dict[int, dict[Any, Any]] = {}
-        """By window start: partial results by key."""
-        self._held = 0
-        self._watermark = MIN_LONG_VALUE
+        self.select: Callable[[Any], Any] = description.key_selector
+        self.reduce = Reducing(description.reduce_function).reduce
+        self.watermark = MIN_LONG_VALUE
         self._is_suspended = False
         self._is_worthwhile = True
         self._tried, self._partials = 0, 0
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
         if not self._is_worthwhile or self._is_suspended or timestamps is None or timestamps[0] is None:
-            super().push_batch(values, timestamps)
+            self.push_as_they_are(values, timestamps)
             return
         times = cast("Sequence[int]", timestamps)
         try:
-            first, latest = self._start_of(min(times)), max(times)
+            earliest, latest = min(times), max(times)
         except TypeError:  # Some elements have no timestamp: for the window operator to refuse.
-            super().push_batch(values, timestamps)
+            self.push_as_they_are(values, timestamps)
             return
-        if first + self._size > self._watermark + 1 and latest < first + self._size:
+        self.combine(values, times, earliest, latest)
+        if self._tried > _TRIAL_RECORDS:
+            self._judge()
+
+    def _judge(self) -> None:
+        """Stop combining if it does not pay."""
+        self._is_worthwhile = self._tried >= self._partials * _LEAST_REDUCTION
+        self._tried = self._partials = 0
+        if not self._is_worthwhile:
+            self.send_all()  # Nothing may overtake what came before it.
+
+    def tried(self, records: int, partials: int) -> None:
+        """Count what was combined to what, to see whether it pays."""
+        self._tried += records
+        self._partials += partials
+
+    @abstractmethod
+    def combine(self, values: list[Any], times: Sequence[int], earliest: int, latest: int) -> None:
+        """Reduce elements to partial results, and hold them back."""
+
+    @abstractmethod
+    def push_as_they_are(self, values: list[Any], timestamps: Timestamps | None) -> None:
+        """Send elements one by one."""
+
+    @abstractmethod
+    def send_until(self, watermark: int) -> None:
+        """Send the partial results that must be there before `watermark`."""
+
+    @abstractmethod
+    def send_all(self) -> None:
+        """Send all partial results."""
+
+    def deliver(self, keys: list[Any], values: list[Any], timestamps: list[int]) -> None:
+        """Send what has its keys already."""
+        self.records_out += len(keys)
+        self.send(cast(ByKeyGroup, self.dealer).deal_keyed(keys, values, timestamps))
+
+    # --- what is held back leaves in time ----------------------------------------------------------------------------
+
+    def push_watermark(self, watermark: int) -> None:
+        self.watermark = watermark
+        self._is_suspended = False
+        self.send_until(watermark)
+        super().push_watermark(watermark)
+
+    def push_status(self, idle: bool) -> None:
+        self.send_all()
+        # While idle, others may move the watermark past what this channel knows: lateness is decided downstream then.
+        self._is_suspended = self._is_suspended or idle
+        super().push_status(idle)
+
+    def push_end_of_data(self) -> None:
+        self.send_all()
+        super().push_end_of_data()
+
+    def end_epoch(self) -> None:
+        self.send_all()
+        super().end_epoch()
+
+    def memory(self) -> Any:
+        return super().memory(), self.watermark, self._is_suspended, self._is_worthwhile
+
+    def restore(self, memory: Any) -> None:
+        dealer, self.watermark, self._is_suspended, self._is_worthwhile = memory
+        super().restore(dealer)
+
+
+class TumblingCombiner(CombiningEdgeTarget):
+    """For tumbling windows. A partial result is an element like any other: the window operator sees no difference."""
+
+    def __init__(self, *edge: Any) -> None:
+        super().__init__(*edge)
+        assigner = cast(WindowDescription, edge[-1]).assigner
+        self._size: int = assigner.size
+        self._offset: int = assigner.offset
+        self._windows: dict[int, dict[Any, Any]] = {}
+        """By window start: partial results by key."""
+        self._held = 0
+
+    def push_as_they_are(self, values: list[Any], timestamps: Timestamps | None) -> None:
+        EdgeTarget.push_batch(self, values, timestamps)
+
+    def combine(self, values: list[Any], times: Sequence[int], earliest: int, latest: int) -> None:
+        first = self._start_of(earliest)
+        if first + self._size > self.watermark + 1 and latest < first + self._size:
             self._combine(first, values)
         else:
             self._combine_by_window(values, times)
         if self._held > MOST_HELD:
-            self._send_all()
+            self.send_all()
 
     def _combine_by_window(self, values: list[Any], times: Sequence[int]) -> None:
         shares: dict[int, tuple[list[Any], list[int]]] = {}
@@ -82,9 +162,9 @@ class CombiningEdgeTarget(EdgeTarget):
             share[0].append(value)
             share[1].append(timestamp)
         for window_start, share in shares.items():
-            if window_start + self._size <= self._watermark + 1:
+            if window_start + self._size <= self.watermark + 1:
                 # Late elements are for the window operator to judge, one by one.
-                super().push_batch(*share)
+                self.push_as_they_are(*share)
             else:
                 self._combine(window_start, share[0])
 
@@ -92,7 +172,7 @@ class CombiningEdgeTarget(EdgeTarget):
         """Select the key, look up, reduce: one loop, because this is where a busy job spends its time."""
         partials = self._windows.setdefault(start, {})
         before = len(partials)
-        select, reduce, get = self._select, self._reduce, partials.get
+        select, reduce, get = self.select, self.reduce, partials.get
         for value in values:
             key = select(value)
             try:
@@ -103,54 +183,110 @@ class CombiningEdgeTarget(EdgeTarget):
             partials[key] = value if held is None else reduce(held, value)
         opened = len(partials) - before
         self._held += opened
-        self._partials += opened
-        self._tried += len(values)
+        self.tried(len(values), opened)
 
     def _start_of(self, timestamp: int) -> int:
         return timestamp - (timestamp - self._offset) % self._size
 
-    # --- what is held back leaves in time ----------------------------------------------------------------------------
-
-    def push_watermark(self, watermark: int) -> None:
-        self._watermark = watermark
-        self._is_suspended = False
+    def send_until(self, watermark: int) -> None:
         for start in [start for start in self._windows if start + self._size <= watermark + 1]:
             self._send_window(start)
-        super().push_watermark(watermark)
 
-    def push_status(self, idle: bool) -> None:
-        self._send_all()
-        # While idle, others may move the watermark past what this channel knows: lateness is decided downstream then.
-        self._is_suspended = self._is_suspended or idle
-        super().push_status(idle)
-
-    def push_end_of_data(self) -> None:
-        self._send_all()
-        super().push_end_of_data()
-
-    def end_epoch(self) -> None:
-        self._send_all()
-        super().end_epoch()
-        if self._tried > _TRIAL_RECORDS:
-            self._is_worthwhile = self._tried >= self._partials * _LEAST_REDUCTION
-            self._tried = self._partials = 0
-
-    def memory(self) -> Any:
-        return super().memory(), self._watermark, self._is_suspended, self._is_worthwhile
-
-    def restore(self, memory: Any) -> None:
-        dealer, self._watermark, self._is_suspended, self._is_worthwhile = memory
-        super().restore(dealer)
-
-    def _send_all(self) -> None:
+    def send_all(self) -> None:
         for start in list(self._windows):
             self._send_window(start)
 
     def _send_window(self, start: int) -> None:
         partials = self._windows.pop(start)
         self._held -= len(partials)
-        self._deliver(list(partials), list(partials.values()), [start] * len(partials))
+        self.deliver(list(partials), list(partials.values()), [start] * len(partials))
 
-    def _deliver(self, keys: list[Any], values: list[Any], timestamps: list[int]) -> None:
-        self.records_out += len(keys)
-        self.send(cast(ByKeyGroup, self.dealer).deal_keyed(keys, values, timestamps))
+
+class SessionCombiner(CombiningEdgeTarget):
+    """For session windows. What is sent are parts of sessions: `(end, value)` at the time the part begins.
+
+    A part is what the window operator would have made of its elements, had nothing come in between; so all parts leave
+    before any watermark, which could end a session that a part belongs to.
+    """
+
+    def __init__(self, *edge: Any) -> None:
+        super().__init__(*edge)
+        self._gap: int = cast(WindowDescription, edge[-1]).assigner.session_gap
+        self._parts: dict[Any, list[Any]] = {}
+        """By key: start, end, and partial result."""
+
+    def push_as_they_are(self, values: list[Any], timestamps: Timestamps | None) -> None:
+        self.send_all()
+        times = timestamps or [None] * len(values)
+        keys = call_each(self.select, values)
+        parts = [(None if time is None else time + self._gap, value) for time, value in zip(times, values, strict=True)]
+        self.deliver(keys, parts, cast("list[int]", times))
+
+    def combine(self, values: list[Any], times: Sequence[int], earliest: int, latest: int) -> None:
+        if earliest + self._gap <= self.watermark + 1:
+            # Late elements are for the window operator to judge, one by one.
+            self.push_as_they_are(values, times)
+            return
+        select, reduce, gap, parts = self.select, self.reduce, self._gap, self._parts
+        ended: list[tuple[Any, list[Any]]] = []
+        before = len(parts)
+        for value, start in zip(values, times, strict=True):
+            key, end = select(value), start + gap
+            try:
+                part = parts.get(key)
+            except TypeError:
+                check_keys([key])
+                raise
+            if part is None:
+                parts[key] = [start, end, value]
+            elif start <= part[1] and part[0] <= end:
+                part[2] = reduce(part[2], value)
+                if end > part[1]:
+                    part[1] = end
+                elif start < part[0]:
+                    part[0] = start
+            else:
+                ended.append((key, part))
+                parts[key] = [start, end, value]
+        self.tried(len(values), len(parts) - before + len(ended))
+        self._send_parts(ended)
+        if len(parts) > MOST_HELD:
+            self.send_all()
+
+    def send_until(self, watermark: int) -> None:
+        self.send_all()
+
+    def send_all(self) -> None:
+        parts, self._parts = self._parts, {}
+        self._send_parts(list(parts.items()))
+
+    def _send_parts(self, parts: list[tuple[Any, list[Any]]]) -> None:
+        if parts:
+            keys = [key for key, _ in parts]
+            self.deliver(keys, [(end, value) for _, (_, end, value) in parts], [part[0] for _, part in parts])
+
+
+def combines_on_the_way(job_graph: JobGraph, vertex: JobVertex) -> bool:
+    """True if a vertex begins with a window operator whose elements come combined, from all its inputs."""
+    window = vertex.head.operator
+    return (
+        isinstance(window, WindowDescription)
+        and window.combines
+        and not window.is_all
+        and all(isinstance(edge.partitioner, KeyGroupStreamPartitioner) for edge in job_graph.in_edges(vertex.id))
+    )
+
+
+def takes_session_parts(job_graph: JobGraph, vertex: JobVertex) -> bool:
+    """True if what reaches a vertex are parts of sessions, in place of elements."""
+    return combines_on_the_way(job_graph, vertex) and isinstance(_assigner_of(vertex), EventTimeSessionWindows)
+
+
+def combining_edge(receiver: JobVertex, *edge: Any) -> CombiningEdgeTarget:
+    """An edge to a vertex that `combines_on_the_way`; `edge` is what any `EdgeTarget` is made of."""
+    kind = SessionCombiner if isinstance(_assigner_of(receiver), EventTimeSessionWindows) else TumblingCombiner
+    return kind(*edge, receiver.head.operator)
+
+
+def _assigner_of(vertex: JobVertex) -> Any:
+    return cast(WindowDescription, vertex.head.operator).assigner

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.datastream.declared_types import row_form_of
-from penstock.graph.descriptions import FlatMapDescription, SourceDescription, WindowDescription
+from penstock.graph.descriptions import FlatMapDescription, SourceDescription
 from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.batch import Output
 from penstock.runtime.chain_compiler import MOST_NESTED, FusedOperator, is_fusable
-from penstock.runtime.combining import CombiningEdgeTarget
+from penstock.runtime.combining import combines_on_the_way, combining_edge, takes_session_parts
 from penstock.runtime.operators import build_operator
 from penstock.runtime.operators.base import DriverReport, OperatorContext, StreamOperator, TaskInfo
 from penstock.runtime.operators.watermarks import TimestampsAndWatermarksOperator
@@ -20,6 +20,9 @@ from penstock.runtime.rows import Row
 from penstock.runtime.sources import build_source_operator
 from penstock.runtime.state.backends import MakeTable
 from penstock.runtime.state.table import StateTable
+
+if TYPE_CHECKING:
+    from penstock.runtime.windowing.sessions import SessionWindowOperator
 
 
 class OperatorChain:
@@ -69,7 +72,10 @@ class OperatorChain:
                 watermarks = self._add(TimestampsAndWatermarksOperator(node.operator.watermarks), context, output)
                 output = OperatorOutput([ChainTarget(watermarks)], {})
             return self._add(build_source_operator(node.operator), context, output)
-        return self._add(build_operator(node.operator), context, output)
+        operator = build_operator(node.operator)
+        if node is self._vertex.head and takes_session_parts(self._job_graph, self._vertex):
+            cast("SessionWindowOperator", operator).takes_parts = True
+        return self._add(operator, context, output)
 
     def _add(self, operator: StreamOperator, context: OperatorContext, output: Output) -> StreamOperator:
         operator.setup(context, output)
@@ -129,9 +135,8 @@ class OperatorChain:
         receiver = self._job_graph.vertices[edge.target_vertex]
         parallelism = receiver.parallelism, receiver.max_parallelism
         sender = edge, self._task.subtask, self._task.parallelism
-        window = receiver.head.operator
-        if isinstance(window, WindowDescription) and window.combines and not window.is_all:
-            return CombiningEdgeTarget(*sender, *parallelism, self._ready, window)
+        if combines_on_the_way(self._job_graph, receiver):
+            return combining_edge(receiver, *sender, *parallelism, self._ready)
         return EdgeTarget(*sender, *parallelism, self._ready)
 
     def each(self, step: Callable[[StreamOperator], None]) -> None:

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from penstock.common import Configuration, Duration, Time, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows, WindowAssigner
+from penstock.datastream.window import (
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
 from penstock.graph.descriptions import WindowDescription
 
 Event = tuple[str, int, int]
@@ -59,6 +64,53 @@ def test_results_are_the_same_with_and_without_combining(
     given: list[Event], assigner: WindowAssigner[Any, Any], bound: int, max_records: int
 ) -> None:
     assert run(given, assigner, bound, True, max_records) == run(given, assigner, bound, False, max_records)
+
+
+def run_sessions(given: list[Event], gap: int, bound: int, combine: bool, max_records: int, sources: int) -> Any:
+    config = Configuration.from_dict(
+        {
+            "execution.target": "inline",
+            "penstock.combine.enabled": str(combine).lower(),
+            "penstock.epoch.max-records": str(max_records),
+            "pipeline.auto-watermark-interval": "0",
+        }
+    )
+    env = StreamExecutionEnvironment.get_execution_environment(config)
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound)).with_timestamp_assigner(
+        lambda event, _: event[2]
+    )
+    streams = [
+        env.from_collection(given[at::sources]).assign_timestamps_and_watermarks(strategy) for at in range(sources)
+    ]
+    first, *others = [stream.map(lambda event: (event[0], (event[1],), event[2], event[2])) for stream in streams]
+    # Sessions may be joined in any order, so what is reduced is a set; the first and last times show their extent.
+    sessions = (
+        first.union(*others)
+        .key_by(lambda visit: visit[0])
+        .window(EventTimeSessionWindows.with_gap(Time.milliseconds(gap)))
+        .reduce(lambda a, b: (a[0], tuple(sorted(a[1] + b[1])), min(a[2], b[2]), max(a[3], b[3])))
+        .set_parallelism(2)
+    )
+    assert isinstance(sessions.transformation.operator, WindowDescription)
+    assert sessions.transformation.operator.combines is combine
+    return sorted(sessions.execute_and_collect())
+
+
+@settings(max_examples=60, deadline=None)
+@given(events, st.integers(1, 60), st.integers(0, 80), st.integers(1, 60))
+def test_sessions_are_the_same_with_and_without_combining(
+    given: list[Event], gap: int, bound: int, max_records: int
+) -> None:
+    results = [run_sessions(given, gap, bound, combine, max_records, 1) for combine in (True, False)]
+    assert results[0] == results[1]
+
+
+@settings(max_examples=20, deadline=None)
+@given(events, st.integers(1, 60))
+def test_sessions_of_several_sources_are_the_same_with_and_without_combining(given: list[Event], gap: int) -> None:
+    # With a bound that nothing is later than, since what is late depends on which source is ahead.
+    results = [run_sessions(given, gap, 300, combine, 7, 2) for combine in (True, False)]
+    assert results[0] == results[1]
 
 
 def test_windows_with_lateness_late_output_or_other_triggers_do_not_combine() -> None:

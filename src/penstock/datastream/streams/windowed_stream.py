@@ -23,6 +23,7 @@ from penstock.datastream.streams.data_stream import DataStream, check_function
 from penstock.datastream.window import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
+    EventTimeSessionWindows,
     EventTimeTrigger,
     Evictor,
     SlidingEventTimeWindows,
@@ -183,12 +184,9 @@ class _Windowed:
 
         As in Flink, a reduce function is taken to be associative. One with a life of its own (`open`) is left alone.
         """
-        assigner = self._assigner
         return (
             self.get_execution_environment().get_configuration().get(keys.COMBINE)
-            and isinstance(assigner, TumblingEventTimeWindows)
-            and type(assigner) is TumblingEventTimeWindows
-            and assigner.window_stagger is WindowStagger.ALIGNED
+            and _combines(self._assigner)
             and type(trigger) is EventTimeTrigger
             and self._evictor is None
             and self._allowed_lateness_ms == 0
@@ -211,6 +209,12 @@ class _Windowed:
             parts.append(str(contents) if isinstance(contents, FieldAggregation) else _name_of(contents))
         parts.append("PassThroughWindowFunction" if function is None else _name_of(function))
         return f"Window({', '.join(parts)})"
+
+
+def _combines(assigner: WindowAssigner[Any, Any]) -> bool:
+    if isinstance(assigner, TumblingEventTimeWindows) and type(assigner) is TumblingEventTimeWindows:
+        return assigner.window_stagger is WindowStagger.ALIGNED
+    return type(assigner) is EventTimeSessionWindows
 
 
 def _name_of(function: Any) -> str:

@@ -106,8 +106,12 @@ class WindowOperator(KeyedOperator):
     def process_element(self, value: Any, timestamp: int | None) -> None:
         """Add an element of the current key to its windows, and let the trigger decide about each."""
         event_time = MIN_LONG_VALUE if timestamp is None else timestamp
+        windows = self.assigner.assign_windows(value, event_time, self.assigner_context)
+        self.add_to_windows(windows, value, timestamp, event_time)
+
+    def add_to_windows(self, windows: Iterable[Window], value: Any, timestamp: int | None, event_time: int) -> None:
         is_skipped = True
-        for assigned in self.assigner.assign_windows(value, event_time, self.assigner_context):
+        for assigned in windows:
             window = self.panes.add_window(assigned)
             if self.is_window_late(window):
                 self.panes.retire(window)

@@ -30,11 +30,21 @@ _Current = list[Any]
 class SessionWindowOperator(QuickWindowOperator):
     """Runs session windows with their own trigger."""
 
+    takes_parts = False
+    """True if parts of sessions come, `(end, value)`, made of elements by `penstock.runtime.combining`."""
+
     def open(self) -> None:
         super().open()
         self._table = cast(MergingPanes, self.panes).table
 
     # --- elements --------------------------------------------------------------------------------------------------
+
+    def process_elements(self, batch: Batch) -> None:
+        self._ends: list[int] | None = None
+        if self.takes_parts:
+            self._ends = [end for end, _ in batch.values]
+            batch = batch._replace(values=[value for _, value in batch.values])
+        super().process_elements(batch)
 
     def process_quickly(self, batch: Batch) -> None:
         starts, ends = self._sessions_of(batch)
@@ -55,10 +65,10 @@ class SessionWindowOperator(QuickWindowOperator):
                         session[2] = added(session[2], value, None)
                         continue
                     if end > fired_until:
-                        self._put_back(key, session)
+                        self._put_back(key, session, all_panes)
                         current[key] = [start, end, added(None, value, None), None]
                         continue
-                self._put_back(key, current.pop(key))
+                self._put_back(key, current.pop(key), all_panes)
             else:
                 found = self._find(all_panes.get(key), start, end, fired_until)
                 if found is not None:
@@ -66,10 +76,11 @@ class SessionWindowOperator(QuickWindowOperator):
                     current[key] = found
                     continue
             self.backend.current_key = key
-            self.process_element(value, start if self.is_event_time else None)
+            time = start if self.is_event_time else None
+            self.add_to_windows([_window_of((start, end))], value, time, MIN_LONG_VALUE if time is None else time)
             all_panes = self._panes_by_key()
         for key, session in current.items():
-            self._put_back(key, session)
+            self._put_back(key, session, all_panes)
         if not all_panes:
             del self._table.entries[VOID_NAMESPACE]
 
@@ -88,11 +99,10 @@ class SessionWindowOperator(QuickWindowOperator):
             return None
         return [min(since, start), max(until, end), panes.pop(met[0]), met[0]]
 
-    def _put_back(self, key: Any, current: _Current) -> None:
+    def _put_back(self, key: Any, current: _Current, all_panes: dict[Any, dict[TimeWindow, Any]]) -> None:
         """Have a session that was kept apart among the key's panes again, with its timer where it ends now."""
         start, end, held, before = current
         session = _window_of((start, end))
-        all_panes = self._panes_by_key()
         panes = all_panes.get(key)
         if panes is None:
             all_panes[key] = {session: held}
@@ -111,7 +121,7 @@ class SessionWindowOperator(QuickWindowOperator):
         gap = getattr(self.assigner, "session_gap", None)
         if self.is_event_time and gap is not None and MIN_LONG_VALUE not in cast(Any, batch.timestamps):
             starts = cast("Sequence[int]", batch.timestamps)
-            return starts, [start + gap for start in starts]
+            return starts, self._ends or [start + gap for start in starts]
         assign, context = self.assigner.assign_windows, self.assigner_context
         timestamps = cast("Sequence[int]", batch.timestamps) if self.is_event_time else [0] * len(batch.values)
         windows = []
@@ -120,13 +130,38 @@ class SessionWindowOperator(QuickWindowOperator):
         return [window.start for window in windows], [window.end for window in windows]
 
     def _panes_by_key(self) -> dict[Any, dict[TimeWindow, Any]]:
-        panes: dict[Any, dict[TimeWindow, Any]] = self._table.entries.setdefault(VOID_NAMESPACE, {})
-        return panes
+        panes: dict[Any, dict[TimeWindow, Any]] | None = self._table.entries.get(VOID_NAMESPACE)
+        return self._table.entries.setdefault(VOID_NAMESPACE, {}) if panes is None else panes
 
     # --- time ------------------------------------------------------------------------------------------------------
 
     def on_window_timers(self, time: int, window: Window, keys: list[Any]) -> None:
         all_panes, session = self._panes_by_key(), cast(TimeWindow, window)
+        if self.evaluation.function is None and not self.kept_ms:
+            self._emit_last(session, keys, all_panes)
+        else:
+            self._evaluate(time, session, keys, all_panes)
+        if not all_panes:
+            del self._table.entries[VOID_NAMESPACE]
+
+    def _emit_last(self, session: TimeWindow, keys: list[Any], all_panes: dict[Any, dict[TimeWindow, Any]]) -> None:
+        """The session ends for good, and what it amounts to is the result."""
+        emit, elements_of, end = self.output.collect, self.accumulation.last_elements, session[1] - 1
+        for key in keys:
+            panes = all_panes.get(key)
+            if panes is None or session not in panes:
+                continue
+            held = panes.pop(session)
+            if not panes:
+                del all_panes[key]
+            if held is not None:
+                for element in elements_of(held) or ():
+                    emit(element, end)
+        self._table.changed[VOID_NAMESPACE].update(keys)
+
+    def _evaluate(
+        self, time: int, session: TimeWindow, keys: list[Any], all_panes: dict[Any, dict[TimeWindow, Any]]
+    ) -> None:
         fires, is_last = time == session[1] - 1, time == session[1] - 1 + self.kept_ms
         for key in keys:
             panes = all_panes.get(key)
@@ -142,15 +177,8 @@ class SessionWindowOperator(QuickWindowOperator):
                     del all_panes[key]
                 self._table.changed[VOID_NAMESPACE].add(key)
                 self.evaluation.clear(session)
-        if not all_panes:
-            del self._table.entries[VOID_NAMESPACE]
 
     def _fire_session(self, session: TimeWindow, held: Any, is_last: bool) -> None:
         elements = self.accumulation.last_elements(held) if is_last else self.accumulation.elements(held)
-        if elements is None:
-            return
-        if self.evaluation.function is not None:
+        if elements is not None:
             self.emit(session, elements)
-        else:
-            for element in elements:
-                self.output.collect(element, session[1] - 1)
