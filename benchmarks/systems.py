@@ -45,7 +45,14 @@ def peer_program(find_python: Callable[[], str], module: str, names: Iterable[st
 
 BYTEWAX_BENCHMARKS = ("word_count", "keyed_count", "session_windows", "stateless_chain")
 FLINK_JAVA = ROOT / "benchmarks" / "peers" / "flink_java"
-FLINK_JAVA_BENCHMARKS = ("word_count", "keyed_count", "session_windows", "stateless_chain")
+FLINK_JAVA_BENCHMARKS = (
+    "word_count",
+    "keyed_count",
+    "keyed_timers",
+    "session_windows",
+    "sliding_windows",
+    "stateless_chain",
+)
 # The collector of Flink's own scripts; a heap on which no benchmark has to wait for it.
 _JVM = [
     "-XX:+UseG1GC",

@@ -18,7 +18,7 @@ from benchmarks.job import Run, Setting
 from benchmarks.peers.script import run_as_script
 
 BATCH_SIZE = 10_000
-"""With smaller batches Bytewax is slower."""
+"""Smaller batches are slower, larger ones hardly faster."""
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # A clock goes on by itself while no records come: with no time to wait, a pause would make records late.
 CLOCK = win.EventClock(

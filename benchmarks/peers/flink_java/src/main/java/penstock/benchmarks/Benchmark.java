@@ -21,6 +21,8 @@ interface Benchmark {
             case "word_count" -> new WordCount();
             case "keyed_count" -> new KeyedCount();
             case "session_windows" -> new SessionWindows();
+            case "sliding_windows" -> new SlidingWindows();
+            case "keyed_timers" -> new KeyedTimers();
             case "stateless_chain" -> new StatelessChain();
             default -> throw new IllegalArgumentException("there is no benchmark " + name);
         };

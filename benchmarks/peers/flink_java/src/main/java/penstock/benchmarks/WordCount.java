@@ -19,18 +19,21 @@ final class WordCount implements Benchmark {
     public DataStream<?> build(StreamExecutionEnvironment env, Setting setting) {
         String[] text = text(setting.keys(), setting.hasSkew());
         return Benchmark.numbers(env, setting)
-                .assignTimestampsAndWatermarks(
-                        WatermarkStrategy.<Long>forMonotonousTimestamps()
-                                .withTimestampAssigner((number, before) -> number / WORDS_A_MS))
-                .map(number -> Tuple2.of(text[(int) (number % TEXT_WORDS)], 1L))
+                .assignTimestampsAndWatermarks(times())
+                .map(number -> Tuple2.of(text[(int) (number % text.length)], 1L))
                 .returns(Types.TUPLE(Types.STRING, Types.LONG))
                 .keyBy(pair -> pair.f0)
                 .window(TumblingEventTimeWindows.of(WINDOW))
                 .reduce((a, b) -> Tuple2.of(a.f0, a.f1 + b.f1));
     }
 
+    static WatermarkStrategy<Long> times() {
+        return WatermarkStrategy.<Long>forMonotonousTimestamps()
+                .withTimestampAssigner((number, before) -> number / WORDS_A_MS);
+    }
+
     /** A text that repeats; skewed: 80 % of it are the first fifth of the words. */
-    private static String[] text(long keys, boolean hasSkew) {
+    static String[] text(long keys, boolean hasSkew) {
         long few = Math.max(keys / 5, 1);
         long many = Math.max(keys - few, 1);
         String[] text = new String[TEXT_WORDS];
