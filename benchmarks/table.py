@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.child import Outcome
 from benchmarks.job import Measurement, Setting
-from benchmarks.programs import PROGRAMS, Program
+from benchmarks.programs import NAMES, PROGRAMS, Program
 from benchmarks.rates import rate_beyond_fixed, ratio
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -92,13 +92,18 @@ def _aligned(cell: str, width: int, column: int) -> str:
 def write_results(
     benchmark: str, setting: Setting, outcomes: list[Outcome], notes: list[str], folder: Path = RESULTS
 ) -> Path:
-    """One file per benchmark, parallelism, number and kind of keys; and the summary of all that are there."""
-    kind = "skewed" if setting.has_skew else "even"
-    path = folder / f"{benchmark}-p{setting.parallelism}-{setting.keys}-{kind}.json"
+    """Write what was found to a file of its own, and the summary of all that are there anew."""
+    path = folder / _file_name(benchmark, setting)
     folder.mkdir(exist_ok=True)
     path.write_text(json.dumps(_document(benchmark, setting, outcomes, notes), indent=2) + "\n")
     (folder / SUMMARY).write_text(json.dumps(summary(read_results(folder)), indent=2) + "\n")
     return path
+
+
+def _file_name(benchmark: str, setting: Setting) -> str:
+    """The same for the same benchmark, parallelism, number and kind of keys: the newest run replaces earlier ones."""
+    kind = "skewed" if setting.has_skew else "even"
+    return f"{benchmark}-p{setting.parallelism}-{setting.keys}-{kind}.json"
 
 
 def _document(benchmark: str, setting: Setting, outcomes: list[Outcome], notes: list[str]) -> dict[str, Any]:
@@ -137,9 +142,14 @@ def _rounded(value: float | None) -> int | None:
 
 
 def read_results(folder: Path = RESULTS) -> list[Comparison]:
-    """What `write_results` wrote, by file name; other files of the folder are others' business."""
-    documents = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json")) if path.name != SUMMARY]
-    return [_comparison(each) for each in documents if isinstance(each, dict) and "outcomes" in each]
+    """What `write_results` wrote, in the order of the programs; other files of the folder are others' business."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        document = json.loads(path.read_text())
+        comparison = _comparison(document) if isinstance(document, dict) and "outcomes" in document else None
+        if comparison is not None and path.name == _file_name(comparison.benchmark, comparison.setting):
+            found.append(comparison)
+    return sorted(found, key=lambda each: NAMES.index(each.benchmark) if each.benchmark in NAMES else len(NAMES))
 
 
 def _comparison(document: dict[str, Any]) -> Comparison:

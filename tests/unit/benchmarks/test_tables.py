@@ -1,0 +1,120 @@
+"""What a run of the benchmarks leaves to be read: the table, the files, the chart and the section of the docs."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from benchmarks import docs_section
+from benchmarks.__main__ import parse, setting_for
+from benchmarks.chart import LogScale, draw
+from benchmarks.child import Outcome
+from benchmarks.docs_section import BEGIN, END, PAGE, filled
+from benchmarks.job import Measurement, Setting
+from benchmarks.programs import NAMES, chosen
+from benchmarks.rates import rate_beyond_fixed, ratio
+from benchmarks.table import COLUMNS, SHORT_RUN, SUMMARY, Comparison, read_results, render, write_results
+
+SETTING = Setting(1_000_000, 2, keys=1_000)
+
+
+def outcome(system: str, records: int, seconds: float, fixed: float = 0.5, shuffled: int | None = None) -> Outcome:
+    return Outcome(system, Measurement(records, seconds, fixed, 3.0, 10, "d1", shuffled), 300 * 2**20)
+
+
+PENSTOCK = outcome("penstock", 1_000_000, 1.5, shuffled=4_000_000)
+PEER = outcome("a peer", 10_000, 10.5)
+SHORT = outcome("a <short> one", 10_000, 0.6)
+
+
+def test_a_ratio_leaves_the_fixed_cost_out():
+    found = ratio(PENSTOCK.measurement, PEER.measurement)
+    assert (found.times, str(found)) == (1_000, "1,000")
+
+
+def test_a_ratio_to_a_run_that_was_too_short_says_so_and_has_the_fixed_cost_on_both_sides():
+    found = ratio(PENSTOCK.measurement, SHORT.measurement)
+    assert rate_beyond_fixed(SHORT.measurement) is None
+    assert found.times == pytest.approx((1_000_000 / 1.5) / (10_000 / 0.6))
+    assert str(found) == "40*"
+
+
+def test_the_table_has_a_row_for_each_system():
+    title, _, head, *rows = render("word_count", SETTING, [PENSTOCK, PEER], ["so it is"]).splitlines()
+    assert title == "word_count: parallelism 2, 1,000 keys, 80/20"
+    assert [each.strip() for each in re.split("  +", head)] == ["system", *COLUMNS]
+    ours = ["penstock", "666,667", "1,000,000", "300", "4.0", "3.00", "1,000,000", "1.5", "0.5"]
+    theirs = ["a peer", "952", "1,000", "penstock x 1,000", "300", "?", "300.00", "10,000", "10.5", "0.5"]
+    assert [re.split("  +", row) for row in rows[:2]] == [ours, theirs]
+    assert rows[2] == "note: so it is"
+
+
+def test_the_table_explains_its_mark():
+    assert SHORT_RUN in render("word_count", SETTING, [PENSTOCK, SHORT], [])
+    assert SHORT_RUN not in render("word_count", SETTING, [PENSTOCK, PEER], [])
+
+
+def test_only_settings_that_matter_to_a_program_are_told():
+    assert render("nexmark.q1", SETTING, [PENSTOCK], []).startswith("nexmark.q1: parallelism 2\n")
+
+
+def test_results_are_read_as_they_were_written_and_summed_up(tmp_path):
+    (tmp_path / "latency.json").write_text('{"median": 1}')
+    older = write_results("word_count", SETTING, [PENSTOCK], [], tmp_path)
+    older.rename(tmp_path / "word_count-p2.json")
+    path = write_results("word_count", SETTING, [PENSTOCK, PEER], ["so it is"], tmp_path)
+    assert path.name == "word_count-p2-1000-skewed.json"
+    assert read_results(tmp_path) == [Comparison("word_count", SETTING, [PENSTOCK, PEER])]
+    first, second = json.loads((tmp_path / SUMMARY).read_text())
+    assert (first["system"], first["records_per_second_without_fixed_cost"]) == ("penstock", 1_000_000)
+    assert (second["first_is_times_as_fast"], second["ratio_has_fixed_cost"]) == (1_000, False)
+
+
+def test_the_scale_begins_and_ends_at_powers_of_ten_and_leaves_the_slowest_a_bar():
+    scale = LogScale([1_000.0, 2_500_000.0])
+    assert scale.ticks() == [100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000]
+    assert scale.x(100) < scale.x(1_000) < scale.x(2_500_000) < scale.x(10_000_000)
+
+
+def test_the_chart_has_a_bar_for_each_system_and_speaks_of_marks():
+    picture = draw([Comparison("word_count", SETTING, [PENSTOCK, PEER, SHORT]), Comparison("q", SETTING, [PENSTOCK])])
+    tree = ElementTree.fromstring(picture)
+    kinds = [each.get("class") for each in tree.iter("{http://www.w3.org/2000/svg}rect")]
+    assert kinds == ["paper", "first", "peer", "peer", "first"]
+    texts = ["".join(each.itertext()) for each in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert "a <short> one" in texts and "16,667*" in texts
+    assert "with its fixed cost" in texts[0]
+    assert "prefers-color-scheme: dark" in picture
+
+
+def test_a_chart_without_results_says_so():
+    assert "No results yet" in draw([])
+
+
+def test_the_section_of_the_docs_is_replaced_and_the_rest_stays():
+    page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    text = filled(page, [Comparison("word_count", SETTING, [PENSTOCK, PEER, SHORT])])
+    assert text.startswith(f"before\n{BEGIN}\n| benchmark |") and text.endswith(f"{END}\nafter\n") and "old" not in text
+    assert "| `word_count`: parallelism 2, 1,000 keys, 80/20 | 1,000,000 | 1,000 | 40\\* |" in text
+    assert filled(text, []) == f"before\n{BEGIN}\nNo results yet.\n{END}\nafter\n"
+
+
+def test_a_page_without_marks_is_refused():
+    with pytest.raises(ValueError, match="one is missing; add it"):
+        filled("a page", [], "page.md")
+
+
+def test_the_docs_have_a_place_for_the_results():
+    assert docs_section.END in PAGE.read_text().partition(BEGIN)[2]
+
+
+def test_a_package_stands_for_all_its_programs_and_nothing_for_all():
+    assert chosen(["nexmark", "word_count"])[-1] == "word_count" and "nexmark.q12" in chosen(["nexmark"])
+    assert chosen([]) == NAMES
+
+
+def test_programs_have_their_own_number_of_keys_unless_told_otherwise():
+    keys = [setting_for("keyed_count", parse(given)).keys for given in ([], ["--keys", "7"])]
+    assert keys == [1_000_000, 7]
