@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +10,11 @@ from typing import Any, TypeVar
 
 import click
 
-from penstock.cli.errors import NoSuchFile
+from penstock.cli.errors import NoSuchFile, report
 from penstock.cli.program import Program
 from penstock.common import config_keys as keys
 from penstock.common.config_file import load_conf_dir, load_config_file
-from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.common.exceptions import PenstockError, UnsupportedFeatureError
 from penstock.rest.client import Address
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -110,9 +111,7 @@ def program_options(command: F) -> F:
         ),
         click.option("-m", "--jobmanager", metavar="HOST:PORT[,...]", help="Have this job manager run the job."),
         click.option("-d", "--detached", is_flag=True, help="With -m: return as soon as the job was submitted."),
-        click.option(
-            "-sae", "--shutdownOnAttachedExit", is_flag=True, help="With -m: the job ends with this process."
-        ),
+        click.option("-sae", "--shutdownOnAttachedExit", is_flag=True, help="With -m: the job ends with this process."),
         click.option("-D", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated."),
         click.option("--conf", type=click.Path(path_type=Path), help="A config.yaml or its folder (weaker than -D)."),
         click.option("-t", "--target", help="local, spark: on Spark (default); inline: without; remote: as -m."),
@@ -127,6 +126,15 @@ def program_options(command: F) -> F:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def checked_request(given: dict[str, Any]) -> Request:
+    """What the flags ask for; ends this process with a clear message if they are wrong."""
+    try:
+        return read_request(given)
+    except PenstockError as error:
+        report(error, given["debug"])
+        sys.exit(1)
 
 
 def read_request(given: dict[str, Any]) -> Request:

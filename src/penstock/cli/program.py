@@ -28,6 +28,10 @@ class Program:
             else:
                 runpy.run_path(self.target, run_name="__main__")
 
+    def environment(self) -> dict[str, str]:
+        """What the program finds in its environment besides what is there now."""
+        return {"PYTHONPATH": _python_path(self._search_path(), os.environ.get("PYTHONPATH"))}
+
     def _search_path(self) -> list[str]:
         folder = Path.cwd() if self.is_module else Path(self.target).resolve().parent
         return [str(folder), *(str(Path(file).resolve()) for file in self.python_files)]
@@ -39,7 +43,7 @@ def _as_main_program(argv: list[str], search_path: list[str]) -> Iterator[None]:
     sys.argv = argv
     sys.path[:0] = search_path
     # Spark's Python workers are other processes: they find the user's modules only through the environment.
-    os.environ["PYTHONPATH"] = os.pathsep.join([*search_path, *([before[2]] if before[2] else [])])
+    os.environ["PYTHONPATH"] = _python_path(search_path, before[2])
     try:
         yield
     finally:
@@ -48,3 +52,7 @@ def _as_main_program(argv: list[str], search_path: list[str]) -> Iterator[None]:
             os.environ.pop("PYTHONPATH", None)
         else:
             os.environ["PYTHONPATH"] = before[2]
+
+
+def _python_path(search_path: list[str], before: str | None) -> str:
+    return os.pathsep.join([*search_path, *([before] if before else [])])

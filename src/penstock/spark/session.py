@@ -1,95 +1,82 @@
-"""The SparkSession that jobs run on."""
+"""The SparkContext that jobs run on, and the SparkSession for those who read and write DataFrames."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError
 from penstock.spark.deferred_interrupt import deferred_interrupt
-from penstock.spark.java import find_java
-from penstock.spark.quiet_java import quiet_java
+from penstock.spark.java_process import JavaProcess, end_ahead, java_process
+from penstock.spark.spark_settings import GATEWAY_PORT, choose_worker_python, settings_of
 
-_LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
-
-STAGE_ATTEMPTS = "spark.stage.maxConsecutiveAttempts"
-
-# Settings that make small jobs fast and terminals quiet. A `spark.` key of the configuration wins over each.
-_DEFAULTS = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    # Over TCP every Python task waits about 40 ms for a delayed acknowledgement.
-    "spark.python.unix.domain.socket.enabled": "true",
-    # A failed task fails its epoch, and the job's restart strategy decides: state has epochs, not task attempts.
-    "spark.task.maxFailures": "1",
-    # Nor may Spark repeat a stage whose results went with an executor: some have read them, others might read new ones.
-    STAGE_ATTEMPTS: "1",
-    # Chunks are compressed nowhere else; for small ones the codec's set-up costs more than it saves.
-    "spark.shuffle.compress": "false",
-    "spark.shuffle.spill.compress": "false",
-}
+_GATEWAY_SECRET = "PYSPARK_GATEWAY_SECRET"
+# PySpark loads it, and with it pandas, at its first call into Java.
+_LOADED_FOR_CALLS = "pyspark.testing.utils"
 
 
-# Java does little here but pass bytes on: its quick compiler and its simplest collector leave the cores to Python while
-# a job is young. On two cores the first 70 epochs took 0.82 times as long; throughput does not clearly change.
-_JAVA_OPTIONS = f"-Dlog4j2.configurationFile={_LOG_CONFIG.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+def get_context(config: Configuration, jars: Sequence[str] = ()) -> SparkContext:
+    """The running context if there is one, else a new one with these jars and the configuration's `spark.` settings.
 
-# For a Java process that is started here. One that spark-submit has started has its master and options already.
-_OWN_JAVA_DEFAULTS = {
-    "spark.master": "local[*]",
-    "spark.app.name": "penstock",
-    "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
-}
-_GATEWAY = "PYSPARK_GATEWAY_PORT"
+    A context is all that jobs need. A session on top of it would load Spark SQL, which takes longer than the context.
+    Workers run the Python of the driver unless PYSPARK_PYTHON or `python.executable` says otherwise.
+    """
+    active = SparkContext._active_spark_context
+    if active is not None:
+        end_ahead()
+        return active
+    choose_worker_python(config)
+    settings = settings_of(config, jars)
+    with deferred_interrupt():
+        if SparkContext._gateway is None and GATEWAY_PORT not in os.environ:
+            _connect(settings)
+        conf = SparkConf()
+        for key, value in settings.items():
+            conf.set(key, value)
+        return SparkContext.getOrCreate(conf)
 
 
 def get_session(config: Configuration, jars: Sequence[str] = ()) -> SparkSession:
-    """The running session if there is one, else a new one with these jars and the configuration's `spark.` settings.
+    """The running session if there is one, else one on the context of `get_context`."""
+    get_context(config, jars)
+    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
 
-    Workers run the Python of the driver unless PYSPARK_PYTHON or `python.executable` says otherwise.
-    """
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    _choose_worker_python(config)
-    if _GATEWAY not in os.environ:
-        find_java()
-    builder = SparkSession.builder
-    for key, value in _settings(config, jars).items():
-        builder = builder.config(key, value)
+
+def _connect(settings: dict[str, str]) -> None:
     if sys.stderr.isatty():
         print("Starting Spark ...", file=sys.stderr)
-    with deferred_interrupt(), quiet_java():
-        return builder.getOrCreate()
+    java = java_process(settings, os.environ)
+    if importlib.util.find_spec(_LOADED_FOR_CALLS) is not None:
+        importlib.import_module(_LOADED_FOR_CALLS)  # While Java starts.
+    with _gateway_of(java):
+        SparkContext._ensure_initialized()
+    cast(Any, SparkContext._gateway).proc = java.process
 
 
-def _settings(config: Configuration, jars: Sequence[str]) -> dict[str, str]:
-    settings = dict(_DEFAULTS)
-    if _GATEWAY not in os.environ:
-        settings.update(_OWN_JAVA_DEFAULTS)
-    settings.update({key: value for key, value in config.to_dict().items() if key.startswith("spark.")})
-    if jars:
-        settings["spark.jars"] = ",".join([*filter(None, [settings.get("spark.jars")]), *jars])
-    return settings
+@contextmanager
+def _gateway_of(java: JavaProcess) -> Iterator[None]:
+    """Within, PySpark finds this Java process; afterwards programs that are started from here do not."""
+    port, secret = java.address()
+    os.environ[GATEWAY_PORT], os.environ[_GATEWAY_SECRET] = str(port), secret
+    try:
+        yield
+    finally:
+        del os.environ[GATEWAY_PORT], os.environ[_GATEWAY_SECRET]
 
 
-def _choose_worker_python(config: Configuration) -> None:
-    chosen = config.get_optional(keys.PYTHON_EXECUTABLE)
-    if chosen is not None:
-        os.environ["PYSPARK_PYTHON"] = chosen
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-
-
-def check_working_folder_is_shared(spark: SparkSession, config: Configuration) -> None:
+def check_working_folder_is_shared(context: SparkContext, config: Configuration) -> None:
     """On a cluster the executors must reach the folder where state is kept."""
-    master = str(spark.sparkContext.master)
+    master = str(context.master)
     is_one_machine = master.startswith(("local[", "local-cluster")) or master == "local"
     if not is_one_machine and config.get_optional(keys.WORKING_DIR) is None:
         raise ConfigurationError(

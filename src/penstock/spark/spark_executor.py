@@ -28,8 +28,9 @@ from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import EpochCommand
 from penstock.spark.dependencies import runs_on_this_machine, ship
-from penstock.spark.session import STAGE_ATTEMPTS, check_working_folder_is_shared, get_session
+from penstock.spark.session import check_working_folder_is_shared, get_context
 from penstock.spark.slot_process import SlotRequest
+from penstock.spark.spark_settings import STAGE_ATTEMPTS
 from penstock.spark.stage_function import SourceRows, StageFunction, by_slot, by_subtask, same, without_key
 
 _log = logging.getLogger(__name__)
@@ -46,9 +47,8 @@ class SparkExecutor:
     ) -> None:
         self._job_id = job_id
         self._job_name = job_name
-        self._spark = spark if spark is not None else get_session(config, dependencies.jars)
-        check_working_folder_is_shared(self._spark, config)
-        self._context = self._spark.sparkContext
+        self._context = get_context(config, dependencies.jars) if spark is None else spark.sparkContext
+        check_working_folder_is_shared(self._context, config)
         _check_no_speculation(self._context)
         _warn_of_repeated_stages(self._context)
         # On one machine a slot has one process. Elsewhere Spark may run a partition on any executor, each epoch anew.

@@ -66,3 +66,18 @@ def test_java_that_does_not_answer_with_a_version_is_quoted(no_java, tmp_path):
     no_java.setenv("JAVA_HOME", str(tmp_path / "broken"))
     with pytest.raises(EnvironmentSetupError, match=r"ended with code 3 and said 'libjvm.so is missing'"):
         find_java()
+
+
+def test_the_version_is_read_from_the_installation_without_running_java(no_java, tmp_path):
+    java = fake_java(tmp_path / "jdk", "is not to be asked", code=1)
+    (tmp_path / "jdk" / "release").write_text('IMPLEMENTOR="x"\nJAVA_VERSION="21.0.2"\n')
+    no_java.setenv("PATH", str(java.parent))
+    assert find_java() == java
+
+
+def test_an_old_installation_is_refused_by_its_file(no_java, tmp_path):
+    java = fake_java(tmp_path / "jdk", "is not to be asked", code=1)
+    (tmp_path / "jdk" / "release").write_text('JAVA_VERSION="1.8.0_402"\n')
+    no_java.setenv("PATH", str(java.parent))
+    with pytest.raises(EnvironmentSetupError, match="is Java 8, but Spark needs 17"):
+        find_java()

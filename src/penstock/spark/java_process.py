@@ -1,0 +1,125 @@
+"""Spark's Java process. PySpark would start it itself, but only when it is loaded and a job is there.
+
+`penstock run` starts it first of all: it gets ready while Python loads modules and the program builds its job. If it
+fits is known when the job is there: a program may have changed settings or the environment meanwhile. Then it is ended
+and another one started.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shlex
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from penstock.common.exceptions import EnvironmentSetupError
+from penstock.spark.java import find_java
+from penstock.spark.quiet_java import filtered_stderr
+from penstock.spark.spark_home import spark_home
+
+_POLL_S = 0.01
+_INT = struct.Struct(">i")
+
+
+class JavaProcess:
+    """A Java process that waits for a SparkContext; it ends with this process."""
+
+    def __init__(self, settings: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        find_java()
+        self._settings = dict(settings)
+        self._environment = dict(environment)
+        self._folder = Path(tempfile.mkdtemp(prefix="penstock-java-"))
+        self._address_file = self._folder / "address"
+        self.process = self._started()
+        atexit.register(self._clean_up)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        stderr = filtered_stderr()
+        try:
+            return subprocess.Popen(
+                self._command(),
+                stdin=subprocess.PIPE,  # Java ends when it closes, with us.
+                stderr=stderr,
+                env={
+                    **self._environment,
+                    "SPARK_HOME": str(spark_home()),
+                    "SPARK_CONNECT_MODE": "0",
+                    "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._address_file),
+                },
+                preexec_fn=_ignore_interrupts,
+            )
+        finally:
+            os.close(stderr)
+
+    def _command(self) -> list[str]:
+        words = [str(spark_home() / "bin" / "spark-submit")]
+        for key, value in self._settings.items():
+            words += ["--conf", f"{key}={value}"]
+        return words + shlex.split(self._environment.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+
+    def fits(self, settings: Mapping[str, str], environment: Mapping[str, str]) -> bool:
+        """True if it is what one started now would be."""
+        is_same = self._settings == dict(settings) and self._environment == dict(environment)
+        return is_same and self.process.poll() is None
+
+    def address(self) -> tuple[int, str]:
+        """Wait until Java is ready; its port and the secret for it."""
+        while not self._address_file.exists():
+            if self.process.poll() is not None:
+                raise EnvironmentSetupError(
+                    f"Java ended with code {self.process.returncode} before Spark had started; what it said is above. "
+                    f"Correct the `spark.` settings of the job, or JAVA_HOME"
+                )
+            time.sleep(_POLL_S)
+        content = self._address_file.read_bytes()
+        (port,), (length,) = _INT.unpack_from(content, 0), _INT.unpack_from(content, 4)
+        return port, content[8 : 8 + length].decode()
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        atexit.unregister(self._clean_up)
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C is for Python, which cancels the job and then ends Java."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+_ahead: JavaProcess | None = None
+
+
+def start_ahead(settings: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    """Start Java now for a job that comes later in this process."""
+    global _ahead
+    _ahead = JavaProcess(settings, environment)
+
+
+def java_process(settings: Mapping[str, str], environment: Mapping[str, str]) -> JavaProcess:
+    """The one that was started ahead if it fits, else a new one."""
+    global _ahead
+    ahead, _ahead = _ahead, None
+    if ahead is not None:
+        if ahead.fits(settings, environment):
+            return ahead
+        ahead.end()
+    return JavaProcess(settings, environment)
+
+
+def end_ahead() -> None:
+    """The job has another Spark: nobody needs the process that was started ahead."""
+    global _ahead
+    ahead, _ahead = _ahead, None
+    if ahead is not None:
+        ahead.end()

@@ -1,0 +1,21 @@
+"""Spark's Python daemon, from which workers are forked: with all of Penstock that they need, loaded once.
+
+`python -m penstock.spark.worker_daemon` takes the place of `pyspark.daemon` (`spark.python.daemon.module`).
+"""
+
+from __future__ import annotations
+
+import gc
+
+from pyspark.daemon import manager
+
+# What it loads starts no thread: a process with threads cannot be forked safely.
+import penstock.spark.stage_function
+
+__all__ = ["penstock"]
+
+if __name__ == "__main__":
+    # A worker collects garbage after each task: without this it would look through all that was loaded here.
+    gc.collect()
+    gc.freeze()
+    manager()

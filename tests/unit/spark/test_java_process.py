@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+import pytest
+
+from penstock.common.exceptions import EnvironmentSetupError
+from penstock.spark import java_process
+from penstock.spark.java_process import JavaProcess
+
+ADDRESS = struct.pack(">ii", 4711, 6) + b"secret"
+
+
+@pytest.fixture
+def spark_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A Spark that can do no more than to say where it listens; a Java that nobody asks."""
+    java = tmp_path / "java"
+    (java / "bin").mkdir(parents=True)
+    (java / "bin" / "java").touch(mode=0o755)
+    (java / "release").write_text('JAVA_VERSION="17.0.15"\n')
+    monkeypatch.setenv("JAVA_HOME", str(java))
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    (tmp_path / "address").write_bytes(ADDRESS)
+    submits(tmp_path, 'cp "$SPARK_HOME/address" "$_PYSPARK_DRIVER_CONN_INFO_PATH"; echo "$@" > "$SPARK_HOME/said"; cat')
+    return tmp_path
+
+
+def submits(home: Path, script: str) -> None:
+    program = home / "bin" / "spark-submit"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+
+
+@pytest.fixture
+def started(spark_home: Path):
+    processes: list[JavaProcess] = []
+
+    def start(settings: dict[str, str]) -> JavaProcess:
+        processes.append(JavaProcess(settings, os.environ))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.end()
+
+
+def test_java_says_where_it_listens_and_gets_the_settings(started, spark_home):
+    assert started({"spark.master": "local[1]"}).address() == (4711, "secret")
+    assert (spark_home / "said").read_text() == "--conf spark.master=local[1] pyspark-shell\n"
+
+
+def test_java_that_ends_early_is_told_with_its_code(spark_home, started):
+    submits(spark_home, "exit 3")
+    with pytest.raises(EnvironmentSetupError, match="Java ended with code 3 before Spark had started"):
+        started({}).address()
+
+
+def test_java_started_ahead_is_used_if_settings_and_environment_are_the_same(spark_home):
+    settings = {"spark.master": "local[1]"}
+    java_process.start_ahead(settings, os.environ)
+    java = java_process.java_process(settings, os.environ)
+    other = java_process.java_process(settings, os.environ)
+    try:
+        assert java.address() == (4711, "secret")
+        assert other is not java  # It is given out once.
+    finally:
+        java.end()
+        other.end()
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment"), [({"spark.master": "local[2]"}, {}), ({"spark.master": "local[1]"}, {"NEW": "1"})]
+)
+def test_java_started_ahead_is_ended_if_the_program_changed_what_it_depends_on(spark_home, settings, environment):
+    java_process.start_ahead({"spark.master": "local[1]"}, os.environ)
+    ahead = java_process._ahead
+    java = java_process.java_process(settings, {**os.environ, **environment})
+    java.end()
+    assert ahead is not None and ahead is not java
+    assert ahead.process.returncode is not None
+
+
+def test_nobody_else_s_spark_leaves_java_running(spark_home):
+    java_process.start_ahead({}, os.environ)
+    ahead = java_process._ahead
+    java_process.end_ahead()
+    assert ahead is not None and ahead.process.returncode is not None
+
+
+def test_nothing_is_left_behind(spark_home, started, monkeypatch, tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    java = started({})
+    assert list(scratch.iterdir()) != []
+    java.end()
+    assert list(scratch.iterdir()) == []

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from penstock.common import Configuration
+from penstock.spark import class_archive
+from penstock.spark.class_archive import archive_option, archive_path, make_in_background
+from penstock.spark.spark_settings import choose_worker_python, settings_of
+
+DAEMON = "spark.python.daemon.module"
+OPTIONS = "spark.driver.extraJavaOptions"
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path):
+    """No Java of somebody else, no archive, workers with this Python."""
+    for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", class_archive.OFF):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+    return monkeypatch
+
+
+def test_settings_of_the_job_win_over_the_defaults(alone):
+    settings = settings_of(Configuration.from_dict({"spark.ui.enabled": "true", "parallelism.default": "2"}))
+    assert settings["spark.ui.enabled"] == "true"
+    assert not any(key.startswith("parallelism") for key in settings)
+
+
+@pytest.mark.parametrize(("master", "has_daemon"), [("local", True), ("local[2]", True), ("spark://host:7077", False)])
+def test_workers_of_this_machine_are_forked_from_a_process_that_has_penstock_loaded(alone, master, has_daemon):
+    assert (DAEMON in settings_of(Configuration.from_dict({"spark.master": master}))) is has_daemon
+
+
+def test_workers_with_another_python_are_spark_s_own(alone):
+    config = Configuration.from_dict({"python.executable": "/some/other/python"})
+    choose_worker_python(config)
+    assert DAEMON not in settings_of(config)
+
+
+def test_jars_of_the_job_are_added_to_those_of_the_settings(alone):
+    settings = settings_of(Configuration.from_dict({"spark.jars": "a.jar"}), ["b.jar"])
+    assert settings["spark.jars"] == "a.jar,b.jar"
+
+
+def test_java_uses_an_archive_of_classes_once_there_is_one(alone):
+    assert archive_option("-Xint") == ""
+    path = archive_path("-Xint")
+    assert path is not None and path != archive_path("-Xcomp")
+    path.parent.mkdir()
+    path.touch()
+    assert archive_option("-Xint").startswith(f'"-XX:SharedArchiveFile={path}"')
+
+
+def test_java_of_the_settings_has_no_archive_that_others_made(alone):
+    assert settings_of(Configuration.from_dict({OPTIONS: "-Xint"}))[OPTIONS] == "-Xint"
+
+
+def test_an_archive_can_be_switched_off(alone):
+    alone.setenv(class_archive.OFF, "1")
+    assert archive_path("-Xint") is None
+    assert make_in_background("-Xint") is False
+
+
+def test_an_archive_that_somebody_is_making_or_failed_to_make_is_left_alone(alone):
+    path = archive_path("-Xint")
+    path.parent.mkdir()
+    path.with_suffix(".making").touch()
+    assert make_in_background("-Xint") is False
+
+
+def test_what_workers_are_forked_from_has_no_threads():
+    program = "import threading, penstock.spark.worker_daemon; print(threading.active_count(), sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", f"import sys; {program}"], stdout=subprocess.PIPE, text=True)
+    assert loaded.stdout.startswith("1 ")
+    assert not any(f"'{heavy}'" in loaded.stdout for heavy in ("pyarrow", "pandas", "starlette"))
