@@ -10,6 +10,7 @@ wherever an operand is null, and that do not raise, whatever `spark.sql.ansi.ena
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -94,10 +95,19 @@ class Call:
     operation: str
     arguments: tuple[Expression, ...]
     size: int
+    """How many operations its text has; a template may have an argument twice."""
 
     @property
     def kind(self) -> Kind:
         return TEMPLATES[self.operation][1]
+
+    def parts(self) -> Iterator[Call]:
+        """It and all operations in it that are null only if it is."""
+        yield self
+        if self.operation not in NEVER_NULL:
+            for each in self.arguments:
+                if isinstance(each, Call):
+                    yield from each.parts()
 
     def sql(self) -> str:
         arguments = [each.sql_as_kind() if isinstance(each, Column) else each.sql() for each in self.arguments]
@@ -133,7 +143,8 @@ def constant(value: object) -> Constant:
 
 
 def call(operation: str, *arguments: Expression) -> Call:
-    size = 1 + sum(each.size for each in arguments)
+    template = TEMPLATES[operation][0]
+    size = 1 + sum(each.size * template.count(f"{{{at}}}") for at, each in enumerate(arguments))
     if size > MOST_NODES:
         raise NotLowerable("the expression gets too large")
     return Call(operation, arguments, size)
@@ -180,6 +191,7 @@ TEMPLATES: dict[str, tuple[str, Kind]] = {
     "or_false": ("coalesce({0}, FALSE)", "boolean"),
     "or_true": ("coalesce({0}, TRUE)", "boolean"),
 }
+NEVER_NULL = frozenset(["is_none", "or_false", "or_true"])
 for _name, _sign in _COMPARISONS.items():
     TEMPLATES[f"int_{_name}"] = TEMPLATES[f"string_{_name}"] = (f"({{0}} {_sign} {{1}})", "boolean")
     TEMPLATES[f"float_{_name}"] = (

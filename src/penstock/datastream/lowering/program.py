@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from penstock.datastream.lowering.expressions import (
+    Call,
     Column,
     Constant,
     Expression,
@@ -95,20 +96,23 @@ def _leaves(tree: Tree) -> Iterator[Dropped | InPython | Element]:
 
 def _verdict(tree: Tree) -> str:
     match tree:
-        case Dropped():
-            return str(DROPPED)
+        case Dropped(computed):
+            return _unless_null(computed, DROPPED)
         case InPython():
             return str(IN_PYTHON)
         case Branch(condition, if_true, if_false):
             asked = condition_sql(condition)
             yes, no = _verdict(if_true), _verdict(if_false)
             return f"CASE WHEN {asked} THEN {yes} WHEN NOT {asked} THEN {no} ELSE {IN_PYTHON} END"
-        case Element(value):
-            unsure = [e.sql() for e in taken_apart(value)[1] if not isinstance(e, (Column, Constant))]
-            if not unsure:
-                return str(LOWERED)
-            tests = " OR ".join(f"{sql} IS NULL" for sql in dict.fromkeys(unsure))
-            return f"CASE WHEN {tests} THEN {IN_PYTHON} ELSE {LOWERED} END"
+        case Element(_, computed):
+            return _unless_null(computed, LOWERED)
+
+
+def _unless_null(computed: Sequence[Call], verdict: int) -> str:
+    if not computed:
+        return str(verdict)
+    tests = " OR ".join(f"{each.sql()} IS NULL" for each in computed)
+    return f"CASE WHEN {tests} THEN {IN_PYTHON} ELSE {verdict} END"
 
 
 def condition_sql(condition: Expression) -> str:
@@ -178,7 +182,7 @@ def _field_sql(tree: Tree, field: int, kind: Kind) -> str:
             asked = condition_sql(condition)
             yes, no = _field_sql(if_true, field, kind), _field_sql(if_false, field, kind)
             return f"CASE WHEN {asked} THEN {yes} WHEN NOT {asked} THEN {no} END"
-        case Element(value):
+        case Element(value, _):
             expression = taken_apart(value)[1][field]
             if isinstance(expression, Column):
                 return expression.sql_as_kind()

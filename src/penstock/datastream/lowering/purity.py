@@ -92,7 +92,7 @@ def _check_instructions(code: CodeType) -> bool:
             raise NotLowerable(f"the instruction {name}")
         if "JUMP" in name and isinstance(instruction.argval, int) and instruction.argval <= instruction.offset:
             raise NotLowerable("a loop")
-        if name == "IS_OP" and (before is None or before.opname != "LOAD_CONST" or before.argval is not None):
+        if name == "IS_OP" and (before is None or not _is_none(before) or instruction.is_jump_target):
             raise NotLowerable("`is` with other than None")
         tests_none = tests_none or name == "IS_OP" or name in _NONE_TESTS
         if name not in ("CACHE", "EXTENDED_ARG"):
@@ -101,6 +101,10 @@ def _check_instructions(code: CodeType) -> bool:
         if name.startswith("_") or name in _ROW_METHODS:
             raise NotLowerable(f"the name {name}")
     return tests_none
+
+
+def _is_none(instruction: dis.Instruction) -> bool:
+    return instruction.opname == "LOAD_CONST" and instruction.argval is None
 
 
 # --- built-ins -------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from penstock.common.types import Row
 from penstock.datastream.declared_types import as_declared
-from penstock.datastream.lowering.expressions import Column, Expression, NotLowerable, call
+from penstock.datastream.lowering.expressions import NEVER_NULL, Call, Column, Expression, NotLowerable, call
 from penstock.datastream.lowering.purity import PureFunction, pure_function
 from penstock.datastream.lowering.values import Value, expression_of
 
@@ -23,6 +23,8 @@ MOST_PATHS = 32
 @dataclass(frozen=True)
 class Dropped:
     """A filter says no."""
+
+    computed: tuple[Call, ...]
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Element:
     """What leaves the last function: tuples, lists and rows with expressions in them."""
 
     value: Any
+    computed: tuple[Call, ...]
+    """What was computed on the way, for this result or not: if one of these is null, Python must do it."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ class _Path:
     def __init__(self, answers: list[tuple[Expression, bool]]) -> None:
         self._answers = answers
         self._known = dict(answers)
-        self._asked = 0
+        self._computed: dict[Call, None] = {}
         self.open_condition: Expression | None = None
         self.has_none = False
         """True if a field is taken to be None on this way."""
@@ -85,6 +89,20 @@ class _Path:
             return self._known[condition]
         self.open_condition = condition
         raise _Undecided
+
+    def computed(self, expression: Call) -> None:
+        self._computed[expression] = None
+
+    def doubtful(self) -> tuple[Call, ...]:
+        """What was computed and may still be null: nothing that a condition with an answer, or another, contains."""
+        decided = {part for condition in self._known if isinstance(condition, Call) for part in condition.parts()}
+        largest: list[Call] = []
+        inside: set[Call] = set()
+        for each in sorted(self._computed, key=lambda expression: -expression.size):
+            if each not in decided and each not in inside and each.operation not in NEVER_NULL:
+                largest.append(each)
+            inside.update(each.parts())
+        return tuple(largest)
 
     def is_none(self, column: Column) -> bool:
         found = self.decide(call("is_none", column))
@@ -126,15 +144,15 @@ class _Exploration:
 
 
 def _run(path: _Path, columns: Sequence[Column], names: list[str], steps: Sequence[Step]) -> Tree:
-    element: Any = _row([Value(column, path.decide) for column in columns], names)
+    element: Any = _row([Value(column, path) for column in columns], names)
     for step in steps:
         result = step.function.call(_with_nones(element, step.function, path))
         if step.is_filter:
             if not result:
-                return Dropped()
+                return Dropped(path.doubtful())
         else:
             element = as_declared(result, step.output_type) if isinstance(step.output_type, RowTypeInfo) else result
-    return Element(element)
+    return Element(element, path.doubtful())
 
 
 def _row(values: list[Any], names: list[str]) -> Row:
@@ -190,4 +208,4 @@ def _opened(value: Any, path: _Path) -> Any:
         return value
     if path.is_none(expression):
         return None
-    return Value(replace(expression, is_nullable=False), path.decide)
+    return Value(replace(expression, is_nullable=False), path)

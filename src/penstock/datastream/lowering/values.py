@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from penstock.datastream.lowering.expressions import (
     LARGEST_EXACT,
@@ -17,8 +16,15 @@ from penstock.datastream.lowering.expressions import (
     constant,
 )
 
-Decide = Callable[[Expression], bool]
-"""Asked where a function looks whether an expression is true: on this path, it is or is not."""
+
+class Path(Protocol):
+    """The way through a function on which a value is looked at."""
+
+    def decide(self, condition: Expression) -> bool:
+        """Asked where a function looks whether an expression is true: on this path, it is or is not."""
+
+    def computed(self, expression: Call) -> None:
+        """Told of every operation: Python would have done it here, whatever becomes of the result."""
 
 
 class Value:
@@ -28,11 +34,11 @@ class Value:
     function see that this is no real value (its text, its hash, its length) must raise, too.
     """
 
-    __slots__ = ("_decide", "_expression")
+    __slots__ = ("_expression", "_path")
 
-    def __init__(self, expression: Expression, decide: Decide) -> None:
+    def __init__(self, expression: Expression, path: Path) -> None:
         self._expression = expression
-        self._decide = decide
+        self._path = path
 
     # --- arithmetic --------------------------------------------------------------------------------------------------
 
@@ -108,7 +114,7 @@ class Value:
         expression = self._expression
         if expression.kind not in ("int", "float", "string", "boolean"):
             raise NotLowerable(f"the truth of a {expression.kind}")
-        return self._decide(_or_if_none(False, call(f"{expression.kind}_truth", expression), expression))
+        return self._path.decide(_or_if_none(False, call(f"{expression.kind}_truth", expression), expression))
 
     # --- text --------------------------------------------------------------------------------------------------------
 
@@ -131,8 +137,9 @@ class Value:
 
     # --- building ----------------------------------------------------------------------------------------------------
 
-    def _with(self, expression: Expression) -> Value:
-        return Value(expression, self._decide)
+    def _with(self, expression: Call) -> Value:
+        self._path.computed(expression)
+        return Value(expression, self._path)
 
     def _of_kind(self, *kinds: Kind) -> Value:
         if self._expression.kind not in kinds:
@@ -181,7 +188,7 @@ class Value:
         if expression_of(other).kind != "boolean":
             raise NotLowerable("& and | of other than truth values")
         own = self._of_kind("boolean")._expression
-        asked = [self._decide(own), other if isinstance(other, bool) else self._decide(expression_of(other))]
+        asked = [self._path.decide(own), other if isinstance(other, bool) else self._path.decide(expression_of(other))]
         return asked[0], asked[1]
 
     def _searched(self, operation: str, text: Any) -> Value:
@@ -195,7 +202,7 @@ def expression_of(value: Any) -> Expression:
     return value._expression if isinstance(value, Value) else constant(value)
 
 
-def _or_if_none(answer: bool, truth: Expression, *operands: Expression) -> Expression:
+def _or_if_none(answer: bool, truth: Call, *operands: Expression) -> Call:
     """`truth`, or `answer` where a column is None, which Python can answer for, too.
 
     Only where null cannot mean anything but None: not where numbers are converted, or compared with a NaN.
@@ -207,7 +214,7 @@ def _or_if_none(answer: bool, truth: Expression, *operands: Expression) -> Expre
     return truth
 
 
-def _equal_to_none(operation: str, compared: Expression, first: Expression, second: Expression) -> Expression:
+def _equal_to_none(operation: str, compared: Call, first: Expression, second: Expression) -> Call:
     """A column and a constant: None equals no constant. Everything else about None is left to Python."""
     if operation not in ("eq", "ne") or not (isinstance(first, Constant) or isinstance(second, Constant)):
         return compared

@@ -1,0 +1,6 @@
+"""Makes `random_functions` and `spark_semantics` importable for the tests beside them."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
