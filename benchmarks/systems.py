@@ -32,18 +32,24 @@ def program(find_python: Callable[[], str]) -> Command:
     return lambda benchmark, setting: [find_python(), "-m", f"benchmarks.{benchmark}", *arguments_of(setting)]
 
 
-def peer_program(find_python: Callable[[], str], module: str, names: Iterable[str]) -> Command:
-    """A module in peers that has its own versions of some benchmarks."""
+def peer_program(find_python: Callable[[], str], module: str, names: Iterable[str], prefix: str = "") -> Command:
+    """A module in peers that has its own versions of some benchmarks, maybe under names with a prefix."""
 
     def command(benchmark: str, setting: Setting) -> list[str] | None:
         if benchmark not in names:
             return None
-        return [find_python(), "-m", f"benchmarks.peers.{module}", benchmark, *arguments_of(setting)]
+        return [find_python(), "-m", f"benchmarks.peers.{module}", prefix + benchmark, *arguments_of(setting)]
 
     return command
 
 
+def own_python() -> str:
+    return sys.executable
+
+
 BYTEWAX_BENCHMARKS = ("word_count", "keyed_count", "session_windows", "stateless_chain")
+PYSPARK_BENCHMARKS = ("word_count", "session_windows", "stateless_chain")
+PYTHON_LOOP_BENCHMARKS = ("word_count", "stateless_chain")
 FLINK_JAVA = ROOT / "benchmarks" / "peers" / "flink_java"
 FLINK_JAVA_BENCHMARKS = (
     "word_count",
@@ -75,7 +81,7 @@ def bytewax_python() -> str:
     return venv_python("bytewax", "bytewax==0.21.1", "cloudpickle")
 
 
-PENSTOCK = System("penstock", "penstock", program(lambda: sys.executable))
+PENSTOCK = System("penstock", "penstock", program(own_python))
 
 PEERS = {
     "pyflink": [
@@ -85,6 +91,15 @@ PEERS = {
         System("pyflink thread", "pyflink", program(pyflink_python), {"python.execution-mode": "thread"}, is_slow=True),
     ],
     "bytewax": [System("bytewax", "bytewax", peer_program(bytewax_python, "bytewax_flows", BYTEWAX_BENCHMARKS))],
+    "pyspark": [System("pyspark", "pyspark", peer_program(own_python, "pyspark_queries", PYSPARK_BENCHMARKS))],
     "flink-java": [System("flink java", "flink-java", flink_java)],
+    "python-loop": [
+        System("python loop", "python-loop", peer_program(own_python, "python_loops", PYTHON_LOOP_BENCHMARKS)),
+        System(
+            "python loop with calls",
+            "python-loop",
+            peer_program(own_python, "python_loops", ("stateless_chain",), prefix="calling."),
+        ),
+    ],
 }
 """Rows by the name that --peers takes."""
