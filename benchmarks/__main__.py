@@ -20,8 +20,7 @@ from benchmarks.table import RESULTS, read_results, render, write_results
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"which ones: {', '.join(NAMES)} (all)")
-    add_arguments(parser)
-    parser.set_defaults(keys=None)
+    add_arguments(parser, keys=None)
     parser.add_argument(
         "--peers", default=",".join(PEERS), help="systems to compare with, comma separated; empty: none (%(default)s)"
     )
