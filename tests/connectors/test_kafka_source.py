@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 
 import pytest
@@ -9,10 +10,13 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient
 from server_source_job import ServerSourceJob
 
+from penstock.common import Configuration, Row
 from penstock.common.exceptions import JobExecutionError
 from penstock.common.serialization import SimpleStringSchema
 from penstock.common.time import Duration
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream import OutputTag, StreamExecutionEnvironment
+from penstock.datastream.connectors import BadRecords
 from penstock.datastream.connectors.dynamic_kafka import DynamicKafkaSource, SingleClusterTopicMetadataService
 from penstock.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,
@@ -21,6 +25,7 @@ from penstock.datastream.connectors.kafka import (
     KafkaSource,
     KafkaTopicPartition,
 )
+from penstock.datastream.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
 
 SMALL_EPOCHS = {"penstock.epoch.max-records": "3"}
 LATEST = KafkaOffsetsInitializer.latest()
@@ -92,6 +97,27 @@ def test_record_that_cannot_be_read_is_named(kafka):
     source = reading(kafka, topic).set_value_only_deserializer(OnlyNumbers()).build()
     with pytest.raises(Exception, match=rf"cannot read the record at offset 1 of {topic}-0: ValueError: invalid"):
         ServerSourceJob(source).until(2)
+
+
+PERSON = json.dumps({"type": "record", "name": "Person", "fields": [{"name": "name", "type": "string"}]})
+
+
+@pytest.mark.parametrize("keeps", [False, True], ids=["skipped", "side output"])
+def test_records_that_cannot_be_read_are_left_out_or_kept_apart(kafka, keeps):
+    topic, tag = kafka.topics.new(), OutputTag("unreadable")
+    avro = AvroRowSerializationSchema(avro_schema_string=PERSON)
+    kafka.topics.fill(topic, [avro.serialize(Row("Ada")), b"\x20short", avro.serialize(Row("Bob"))])
+    bad_records = BadRecords.to_side_output(tag) if keeps else BadRecords.skip()
+    reads = reading(kafka, topic).set_value_only_deserializer(AvroRowDeserializationSchema(avro_schema_string=PERSON))
+    source = reads.set_bad_records(bad_records).set_bounded(LATEST).build()
+    config = Configuration.from_dict({"execution.target": "inline"})
+    env = StreamExecutionEnvironment.get_execution_environment(config)
+    people = env.from_source(source, WatermarkStrategy.no_watermarks(), "people")
+    bad = people.get_side_output(tag).map(lambda record: (record.raw, record.origin))
+    with people.map(lambda person: person.name).union(bad).execute_and_collect() as results:
+        found = sorted(results, key=str)
+    kept = [(b"\x20short", f"the record at offset 1 of {topic}-0")] if keeps else []
+    assert found == [*kept, "Ada", "Bob"]
 
 
 # --- where it begins and ends ----------------------------------------------------------------------------------------

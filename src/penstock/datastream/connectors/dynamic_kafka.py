@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.serialization import DeserializationSchema
+from penstock.datastream.connectors.bad_records import BadRecords
 from penstock.datastream.connectors.kafka_deserialization import KafkaRecordDeserializationSchema
 from penstock.datastream.connectors.kafka_offsets import KafkaOffsetsInitializer
 from penstock.datastream.connectors.kafka_source import KafkaSource, KafkaSourceBuilder
@@ -124,6 +125,11 @@ class DynamicKafkaSourceBuilder:
         self._builder.set_value_only_deserializer(deserialization_schema)
         return self
 
+    def set_bad_records(self, bad_records: BadRecords) -> DynamicKafkaSourceBuilder:
+        """What to do with records that the deserializer cannot read; they fail the job, unless set."""
+        self._builder.set_bad_records(bad_records)
+        return self
+
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> DynamicKafkaSourceBuilder:
         self._builder.set_starting_offsets(starting_offsets_initializer)
         return self
@@ -159,4 +165,5 @@ class DynamicKafkaSourceBuilder:
             built.stopping_offsets,
             built.has_end,
             built.properties,
+            built.bad_records,
         )

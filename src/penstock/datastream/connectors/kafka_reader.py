@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.common.exceptions import ConnectorError
+from penstock.datastream.connectors.bad_records import BadRecord, BadRecordHandler
 from penstock.datastream.connectors.kafka_deserialization import KafkaConsumerRecord, KafkaRecordDeserializationSchema
 from penstock.datastream.connectors.kafka_enumerator import KafkaSplit
 from penstock.datastream.connectors.kafka_offsets import KafkaOffsetResetStrategy, KafkaTopicPartition
@@ -58,6 +59,9 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
     def __init__(self, source: KafkaSource, context: SourceReaderContext) -> None:
         self._library = kafka_client(_USER)
         self._schema = source.record_schema
+        self._deserialize = _from_value if self._schema.is_value_only else _from_record
+        self._fails_on_bad = source.bad_records.kind == "fail"
+        self._bad_records = BadRecordHandler(source.bad_records, context)
         self._consumer = made_client(self._library.Consumer, self._settings(source, context), _USER)
         self._partitions: dict[KafkaTopicPartition, _Partition] = {}
         self._ended: list[_Partition] = []
@@ -156,9 +160,33 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
         if stop is not None and partition.offset > stop:
             partition.offset = stop
             messages = [message for message in messages if message.offset() < stop]
-        elements, timestamps = _elements(self._schema, messages)
+        elements, timestamps = self._elements(messages, output)
         if elements:
             output.create_output_for_split(partition.split.split_id()).collect_batch(elements, timestamps)
+
+    def _elements(self, messages: list[Any], output: ReaderOutput) -> tuple[list[Any], list[int | None]]:
+        """The elements in the messages and their timestamps; messages that the schema skips are left out."""
+        elements, timestamps = [], []
+        for message in messages:
+            try:
+                element = self._deserialize(self._schema, message)
+            except Exception as failure:  # Whatever a schema raises makes the record a bad one.
+                self._take_bad(message, failure, output)
+                continue
+            if element is not None:
+                elements.append(element)
+                timestamps.append(_timestamp(message))
+        return elements, timestamps
+
+    def _take_bad(self, message: Any, failure: Exception, output: ReaderOutput) -> None:
+        place = f"the record at offset {message.offset()} of {message.topic()}-{message.partition()}"
+        told = f"{type(failure).__name__}: {failure}"
+        if self._fails_on_bad:
+            raise ConnectorError(
+                f"{_USER}: {type(self._schema).__name__} cannot read {place}: {told}; set_bad_records("
+                f"BadRecords.skip()) leaves such records out, BadRecords.to_side_output(tag) keeps them apart"
+            ) from failure
+        self._bad_records.take(BadRecord(message.value() or b"", told, place), output)
 
     def _take_end(self, message: Any) -> None:
         """The end of a partition as of now, behind marks of transactions too; anything else is an error."""
@@ -253,25 +281,6 @@ class CommittingKafkaReader(KafkaReader):
         else:
             self._failed.inc()
             _log.warning("%s", client_error(_USER, "the group's offsets were not committed", error))
-
-
-def _elements(schema: KafkaRecordDeserializationSchema, messages: list[Any]) -> tuple[list[Any], list[int | None]]:
-    """The elements in the messages and their timestamps; messages that the schema skips are left out."""
-    deserialize = _from_value if schema.is_value_only else _from_record
-    elements, timestamps = [], []
-    message: Any = None
-    try:
-        for message in messages:
-            element = deserialize(schema, message)
-            if element is not None:
-                elements.append(element)
-                timestamps.append(_timestamp(message))
-    except Exception as failure:
-        raise ConnectorError(
-            f"{_USER}: {type(schema).__name__} cannot read the record at offset {message.offset()} of "
-            f"{message.topic()}-{message.partition()}: {type(failure).__name__}: {failure}"
-        ) from failure
-    return elements, timestamps
 
 
 def _from_value(schema: KafkaRecordDeserializationSchema, message: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.serialization import DeserializationSchema
 from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.connectors.bad_records import BadRecords
 from penstock.datastream.connectors.base import DescribedSourceFunction
 from penstock.datastream.connectors.kafka_deserialization import KafkaRecordDeserializationSchema
 from penstock.datastream.connectors.kafka_offsets import (
@@ -51,6 +52,7 @@ class KafkaSourceBuilder:
         self._stopping_offsets: KafkaOffsetsInitializer | None = None
         self._is_bounded = False
         self._deserializer: DeserializationSchema | None = None
+        self._bad_records = BadRecords.fail()
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
         return self.set_property(BOOTSTRAP_SERVERS, bootstrap_servers)
@@ -107,6 +109,11 @@ class KafkaSourceBuilder:
         self._deserializer = record_deserializer
         return self
 
+    def set_bad_records(self, bad_records: BadRecords) -> KafkaSourceBuilder:
+        """What to do with records that the deserializer cannot read; they fail the job, unless set."""
+        self._bad_records = bad_records
+        return self
+
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
         return self.set_property(CLIENT_ID_PREFIX, prefix)
 
@@ -133,7 +140,13 @@ class KafkaSourceBuilder:
         self._check_group()
         _, what = self._subscription
         return KafkaSource(
-            what, self._deserializer, self._starting_offsets, self._stopping_offsets, self._is_bounded, self._properties
+            what,
+            self._deserializer,
+            self._starting_offsets,
+            self._stopping_offsets,
+            self._is_bounded,
+            self._properties,
+            self._bad_records,
         )
 
     def _check_group(self) -> None:
@@ -165,6 +178,7 @@ class KafkaSource(Source[Any, Any, Any]):
     stopping_offsets: KafkaOffsetsInitializer | None
     has_end: bool
     properties: Mapping[str, str] = field(hash=False)
+    bad_records: BadRecords = field(default_factory=BadRecords.fail)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "properties", dict(self.properties))
