@@ -56,16 +56,19 @@ class TimerQueue:
         Returns how many fired.
         """
         fired = 0
+        entries = self._table.entries
         while self._heap and self._heap[0][0] <= time:
             timestamp, _, namespace = heapq.heappop(self._heap)
             bucket = (timestamp, namespace)
-            for key in self._table.keys(bucket):
-                if self._table.contains(bucket, key):
+            for key in list(entries.get(bucket, ())):
+                # Asked anew each time: a timer that fires may delete or set others of this bucket.
+                waiting = entries.get(bucket)
+                if waiting is not None and key in waiting:
                     self._table.remove(bucket, key)
                     backend.current_key = key
                     on_timer(timestamp, key, namespace)
                     fired += 1
-            if bucket in self._table.entries:
+            if bucket in entries:
                 # A key of this bucket set the same timer again while it fired.
                 self._push(bucket)
         return fired
