@@ -32,7 +32,7 @@ from benchmarks.table import RESULTS
 
 KEYS = 10
 # What the jobs print, and a row of Spark's console.
-_RESULT = re.compile(r"RESULT (\S+) (\d+)|^\|(\S+)\s*\|(\d+)\s*\|$")
+_RESULT = re.compile(r"RESULT (\S+) (\d+)|^\|\s*(\S+)\s*\|\s*(\d+)\s*\|$")
 
 
 @dataclass(frozen=True)

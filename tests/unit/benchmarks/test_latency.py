@@ -24,7 +24,7 @@ def test_only_records_sent_in_the_measured_time_count():
     assert ledger.between(2.0, 3.0) == [2.0]
 
 
-@pytest.mark.parametrize("line", ["RESULT key-1 12", "2> RESULT key-1 12", "|key-1|12   |"])
+@pytest.mark.parametrize("line", ["RESULT key-1 12", "2> RESULT key-1 12", "|key-1|   12|"])
 def test_results_are_found_in_what_each_system_prints(line):
     assert result_in(line) == ("key-1", 12)
 
