@@ -11,7 +11,9 @@ from penstock.cli.program import Program
 from penstock.datastream.launch import Launch, launching
 
 PAGES = Path(__file__).parents[2] / "docs" / "connectors"
-SERVERS = {"kafka": "kafka", "jdbc": "postgres", "redis": "redis_server", "http": None}
+SERVERS = {
+    "kafka": "kafka", "jdbc": "postgres", "redis": "redis_server", "http": None, "formats": None, "spark": "spark"
+}  # fmt: skip
 
 
 def programs(page):
