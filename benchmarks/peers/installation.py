@@ -62,7 +62,7 @@ def install_once(folder: Path, version: str, install: Callable[[], None]) -> Non
     if stamp.exists() and stamp.read_text() in ("", version):
         return
     print(f"Installing into .bench/{folder.name} (once; some minutes)", file=sys.stderr)
-    BENCH.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (BENCH / ".gitignore").write_text("*\n")
     stamp.unlink(missing_ok=True)
     install()
@@ -75,7 +75,7 @@ def maven_classes(project: Path) -> str:
 
     def build() -> None:
         _require_jdk()
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder)
         goals = ["compile", "dependency:copy-dependencies", f"-DoutputDirectory={folder / 'lib'}"]
         run(["mvn", "-q", "-B", "-f", str(project / "pom.xml"), f"-DbuildDirectory={folder / 'target'}", *goals])
 
