@@ -94,8 +94,8 @@ def as_key_selector(key_selector: Any, *more_fields: Field) -> Callable[[Any], A
     if isinstance(key_selector, (int, str)) and not isinstance(key_selector, bool):
         fields = (key_selector, *more_fields)
         if len(fields) == 1:
-            return itemgetter(key_selector) if isinstance(key_selector, int) else _FieldKey(fields)
-        return _FieldKey(fields)
+            return itemgetter(key_selector) if isinstance(key_selector, int) else FieldKey(fields)
+        return FieldKey(fields)
     if callable(key_selector) and not more_fields:
         return key_selector  # type: ignore[no-any-return]
     raise TypeError(
@@ -105,7 +105,9 @@ def as_key_selector(key_selector: Any, *more_fields: Field) -> Callable[[Any], A
 
 
 @dataclass(frozen=True)
-class _FieldKey:
+class FieldKey:
+    """A key selector: one field, or a tuple of several."""
+
     fields: tuple[Field, ...]
 
     def __call__(self, element: Any) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +15,9 @@ from random_functions import NAMES, SCHEMA, columns, function, named_row, predic
 from penstock.common import Configuration, Row, Types
 from penstock.common.exceptions import UserFunctionError
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.file_formats import FileToRead
 from penstock.datastream.lowering.expressions import NotLowerable
+from penstock.datastream.lowering.left_to_python import LeftToPython
 from penstock.datastream.lowering.program import DROPPED, IN_PYTHON, LOWERED, LoweredProgram, program_of
 from penstock.datastream.lowering.tracing import step_of, trace
 
@@ -165,6 +169,38 @@ def test_a_random_column_is_computed_once(spark, inline):
     stream = env.from_data_frame(data_frame).filter(lambda r: r.x < 0.5).map(lambda r: (r.x, r.x * 2, r.x < 0.5))
     with stream.execute_and_collect() as collected:
         assert all(x * 2 == doubled and is_small for x, doubled, is_small in collected)
+
+
+# --- files of another program -----------------------------------------------------------------------------------------
+
+
+def source_behind(env, data_frame, build) -> Any:
+    build(env.from_data_frame(data_frame)).print()
+    return next(iter(env.get_stream_graph().nodes.values())).operator.source
+
+
+def read(source, splits) -> list:
+    """The records of files, read by a source that need not have written them."""
+    file_format = source._files("rows").format
+    files = [FileToRead(split.content.path, partial(open, split.content.path, "rb")) for split in splits]
+    return [record for file in files for batch in file_format.read_file(file, None) for record in batch.records]
+
+
+def test_a_job_that_was_changed_reads_on_in_rows_that_were_lowered(spark, inline, tmp_path):
+    data_frame = spark.range(20).selectExpr("id as n", "cast(id as string) as name")
+    writer = source_behind(inline(), data_frame, lambda s: s.filter(lambda r: r.n > 10).map(lambda r: r.name))
+    splits = writer._written(str(tmp_path / "rows"))
+    assert sorted(read(writer, splits)) == sorted(str(n) for n in range(11, 20))
+
+    changed = source_behind(inline(), data_frame, lambda s: s.filter(lambda r: r.n > 9).map(lambda r: r.name))
+    left = read(changed, splits)
+    assert {type(each) for each in left} == {LeftToPython}
+    assert sorted(each.element.n for each in left) == list(range(20))
+
+    not_lowered = source_behind(inline(1, {"penstock.lowering.enabled": "false"}), data_frame, lambda s: s.map(repr))
+    assert sorted((row.n, row.name) for row in read(not_lowered, splits)) == [(n, str(n)) for n in range(20)]
+    lowered_later = read(writer, not_lowered._written(str(tmp_path / "plain")))
+    assert {type(each) for each in lowered_later} == {LeftToPython} and len(lowered_later) == 20
 
 
 # --- the plan --------------------------------------------------------------------------------------------------------

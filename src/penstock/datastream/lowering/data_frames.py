@@ -14,6 +14,7 @@ from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from penstock.datastream.connectors.file_formats import BulkFormat, FileBatch, FileToRead
 from penstock.datastream.formats.arrow_reading import ArrowRowReader, parquet_batches
 from penstock.datastream.formats.arrow_rows import ROWS_AT_ONCE
+from penstock.datastream.lowering.aggregation import Aggregation
 from penstock.datastream.lowering.expressions import KIND_OF_TYPE, Column
 from penstock.datastream.lowering.left_to_python import LeftToPython
 from penstock.datastream.lowering.program import DROPPED, IN_PYTHON, LOWERED, ComputedColumn, LoweredProgram
@@ -36,6 +37,8 @@ def _column(at: int, field: dict[str, Any]) -> Column:
 
 def with_program(data_frame: Any, program: LoweredProgram, keeps_all: bool) -> Any:
     """The DataFrame with the program's columns; without `keeps_all`, only what is needed of it."""
+    if program.aggregation is not None:
+        return _with_aggregation(data_frame, program, program.aggregation)
     names = data_frame.columns
     added = data_frame.toDF(*(f"c{at}" for at in range(len(names)))).selectExpr(
         "*",
@@ -46,6 +49,37 @@ def with_program(data_frame: Any, program: LoweredProgram, keeps_all: bool) -> A
         added = added.where(f"{program.verdict_name} <> {DROPPED}")
     own = [f"{_own(at, program, keeps_all)} AS {_quoted(name)}" for at, name in enumerate(names)]
     return added.selectExpr(*own, program.verdict_name, *(each.name for each in program.computed))
+
+
+def _with_aggregation(data_frame: Any, program: LoweredProgram, aggregation: Aggregation) -> Any:
+    """One row for each key, and the rows that are left to Python, each for itself."""
+    before, verdict, names = aggregation.before, program.verdict_name, data_frame.columns
+    added = data_frame.toDF(*(f"c{at}" for at in range(len(names)))).selectExpr(
+        "*",
+        f"CAST({before.verdict_sql} AS TINYINT) AS {before.verdict_name}",
+        *(f"{each.sql} AS {each.name}" for each in before.computed),
+    )
+    is_left = f"{before.verdict_name} = {IN_PYTHON}"
+    if aggregation.needed is not None:
+        is_left = f"({is_left} OR {aggregation.needed} IS NULL)"
+    rows = added.where(f"{before.verdict_name} <> {DROPPED}").selectExpr(
+        "*",
+        f"CAST(CASE WHEN {is_left} THEN {IN_PYTHON} ELSE {LOWERED} END AS TINYINT) AS {verdict}",
+        f"CASE WHEN {is_left} THEN monotonically_increasing_id() END AS {verdict}_row",
+    )
+    total = program.computed[-1]
+    own = [_own_or_first(at, program, name) for at, name in enumerate(names)]
+    chosen = ", ".join([*own, verdict, *(each.name for each in program.computed[:-1]), f"{total.sql} AS {total.name}"])
+    groups = ", ".join([verdict, f"{verdict}_row", *aggregation.keys])
+    # Braces are the query's own, but for the one that stands for the rows.
+    chosen = chosen.replace("{", "{{").replace("}", "}}")
+    return data_frame.sparkSession.sql(f"SELECT {chosen} FROM {{rows}} GROUP BY {groups}", rows=rows)
+
+
+def _own_or_first(at: int, program: LoweredProgram, name: str) -> str:
+    if at in program.passed_on:
+        return f"c{at} AS {_quoted(name)}"
+    return f"first(CASE WHEN {program.verdict_name} = {IN_PYTHON} THEN c{at} END) AS {_quoted(name)}"
 
 
 def _own(at: int, program: LoweredProgram, keeps_all: bool) -> str:
@@ -107,20 +141,15 @@ class _Reader:
     def records(self, batch: Any, columns: list[str | None]) -> list[Any]:
         names = batch.schema.names
         if not self._is_lowered(names):
-            return [LeftToPython(row) for row in self._rows.rows(batch, self._rows.columns_in(names))]
+            return self._left(batch)
         if self._verdicts == {LOWERED}:
             return self._elements(batch)
         elements = iter(self._elements(self._with_verdict(batch, LOWERED)))
         if IN_PYTHON not in self._verdicts:
             return list(elements)
-        left = self._with_verdict(batch, IN_PYTHON)
-        rows = iter(self._rows.rows(left, self._rows.columns_in(names)))
+        rows = iter(self._left(self._with_verdict(batch, IN_PYTHON)))
         verdicts = batch.column(self._program.verdict_name).to_pylist()
-        return [
-            next(elements) if verdict == LOWERED else LeftToPython(next(rows))
-            for verdict in verdicts
-            if verdict != DROPPED
-        ]
+        return [next(elements) if verdict == LOWERED else next(rows) for verdict in verdicts if verdict != DROPPED]
 
     def _is_lowered(self, file_columns: list[str]) -> bool:
         return self._program.verdict_name in file_columns
@@ -129,6 +158,10 @@ class _Reader:
         import pyarrow.compute as pc
 
         return batch.filter(pc.equal(batch.column(self._program.verdict_name), verdict))
+
+    def _left(self, batch: Any) -> list[Any]:
+        rows = self._rows.rows(batch, self._rows.columns_in(batch.schema.names))
+        return list(map(LeftToPython, rows)) if self._program.has_functions else list(rows)
 
     def _elements(self, batch: Any) -> list[Any]:
         if LOWERED not in self._verdicts:
@@ -147,4 +180,6 @@ def _fields_type(row_type: RowTypeInfo, program: LoweredProgram) -> RowTypeInfo:
 
 
 def _type_of(computed: ComputedColumn, types: list[TypeInformation]) -> TypeInformation:
+    if computed.is_decimal:
+        return Types.BIG_INT()
     return types[computed.like] if computed.like is not None else _TYPES_OF_KINDS[computed.kind]()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from penstock.datastream.lowering.expressions import (
     Call,
@@ -27,6 +28,9 @@ from penstock.datastream.lowering.shapes import (
 )
 from penstock.datastream.lowering.tracing import Branch, Dropped, Element, InPython, Tree
 
+if TYPE_CHECKING:
+    from penstock.datastream.lowering.aggregation import Aggregation
+
 DROPPED, LOWERED, IN_PYTHON = 0, 1, 2
 """What the verdict column says of a row."""
 LONGEST_SQL = 50_000
@@ -39,6 +43,8 @@ class ComputedColumn:
     kind: Kind
     like: int | None
     """The column whose type it has, if its kind does not say it."""
+    is_decimal: bool = False
+    """True for whole numbers that may be larger than 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +58,10 @@ class LoweredProgram:
     """Columns of the DataFrame that elements have as they are."""
     shape: Shape
     """Its fields are `passed_on`, then `computed`."""
-
-    @property
-    def may_need_python(self) -> bool:
-        return self.verdict_sql != str(LOWERED)
+    aggregation: Aggregation | None = None
+    """How rows are reduced by key, if they are."""
+    has_functions: bool = True
+    """False if rows that are left to Python are elements as they are."""
 
 
 def program_of(tree: Tree) -> LoweredProgram:
@@ -73,16 +79,16 @@ def program_of(tree: Tree) -> LoweredProgram:
     computed = tuple(fields.computed)
     if len(verdict) + sum(len(each.sql) for each in computed) > LONGEST_SQL:
         raise NotLowerable("the SQL gets too long")
-    return _named(verdict, computed, tuple(fields.passed_on), final)
+    return named_program(verdict, computed, tuple(fields.passed_on), final)
 
 
-def _named(
-    verdict: str, computed: tuple[ComputedColumn, ...], passed_on: tuple[int, ...], shape: Shape
+def named_program(
+    verdict: str, computed: tuple[ComputedColumn, ...], passed_on: tuple[int, ...], shape: Shape, more: str = ""
 ) -> LoweredProgram:
     """The names of the added columns hold all they depend on: files of another program are not taken for this one's."""
-    text = repr((verdict, [each.sql for each in computed], passed_on, shape))
+    text = repr((verdict, [each.sql for each in computed], passed_on, shape, more))
     prefix = f"_penstock_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    named = tuple(ComputedColumn(f"{prefix}_{at}", each.sql, each.kind, each.like) for at, each in enumerate(computed))
+    named = tuple(replace(each, name=f"{prefix}_{at}") for at, each in enumerate(computed))
     return LoweredProgram(prefix, verdict, named, passed_on, shape)
 
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.fields import FieldAggregation
+from penstock.datastream.lowering.aggregation import aggregated
 from penstock.datastream.lowering.expressions import Column, NotLowerable
 from penstock.datastream.lowering.program import LoweredProgram, program_of
 from penstock.datastream.lowering.tracing import Step, step_of, trace
@@ -15,9 +17,11 @@ from penstock.graph.descriptions import (
     FilterDescription,
     LoweredDescription,
     MapDescription,
+    ReduceDescription,
     SplitSourceDescription,
 )
 from penstock.graph.job_graph import is_chainable
+from penstock.graph.partitioners import KeyGroupStreamPartitioner
 from penstock.graph.stream_graph import StreamGraph, StreamNode
 
 LOWERED_NOTE = " (in Spark SQL)"
@@ -53,23 +57,29 @@ def _lowered_behind(graph: StreamGraph, source: StreamNode) -> StreamGraph:
     if operator.watermarks is not None or source.output_type != operator.source.get_produced_type():
         return graph
     names, columns = operator.source.lowerable_columns()
-    nodes, program = _longest(names, columns, _candidates(graph, source))
+    candidates = _candidates(graph, source)
+    nodes, program = _longest(names, columns, candidates)
+    changed: dict[int, StreamNode] = {}
+    if graph.is_batch and len(nodes) == len(candidates):
+        reduce, reduced = _reduce_behind(graph, names, columns, [source, *nodes], program)
+        if reduce is not None:
+            program, changed[reduce.id] = reduced, _noted(reduce)
     if program is None:
         return graph
     lowered = replace(operator, source=operator.source.lowered(program, keeps_all=not graph.is_batch))
-    changed = {source.id: replace(source, operator=lowered, output_type=None)}
+    changed[source.id] = replace(source, operator=lowered, output_type=None)
     changed.update((node.id, _marked(node, is_last=node is nodes[-1])) for node in nodes)
     return replace(graph, nodes={at: changed.get(at, node) for at, node in graph.nodes.items()})
 
 
 def _marked(node: StreamNode, is_last: bool) -> StreamNode:
     assert isinstance(node.operator, (MapDescription, FilterDescription))
-    return replace(
-        node,
-        operator=LoweredDescription(node.operator, node.output_type, is_last),
-        output_type=None,
-        description=node.description + LOWERED_NOTE,
-    )
+    operator = LoweredDescription(node.operator, node.output_type, is_last)
+    return replace(_noted(node), operator=operator, output_type=None)
+
+
+def _noted(node: StreamNode) -> StreamNode:
+    return replace(node, description=node.description + LOWERED_NOTE)
 
 
 def _candidates(graph: StreamGraph, source: StreamNode) -> list[StreamNode]:
@@ -100,6 +110,31 @@ def _longest(
             _log.debug("operator '%s' runs in Python: %s", node.name, reason)
             return candidates[:at], program
     return candidates, program
+
+
+def _reduce_behind(
+    graph: StreamGraph,
+    names: list[str],
+    columns: list[Column],
+    chain: Sequence[StreamNode],
+    program: LoweredProgram | None,
+) -> tuple[StreamNode | None, LoweredProgram | None]:
+    """The sum, min or max by key that alone reads what `program` makes, if Spark can reduce for it, and how."""
+    edges = graph.out_edges(chain[-1].id)
+    if len(edges) != 1 or edges[0].side_tag is not None or len(graph.in_edges(edges[0].target)) != 1:
+        return None, None
+    node, partitioner = graph.nodes[edges[0].target], edges[0].partitioner
+    operator = node.operator
+    if not isinstance(operator, ReduceDescription) or not isinstance(partitioner, KeyGroupStreamPartitioner):
+        return None, None
+    if not isinstance(operator.function, FieldAggregation):
+        return None, None
+    try:
+        before = program or replace(program_of(trace(columns, names, [])), has_functions=False)
+        return node, aggregated(before, columns, partitioner.key_selector, operator.function)
+    except NotLowerable as reason:
+        _log.debug("operator '%s' runs in Python: %s", node.name, reason)
+        return None, None
 
 
 def _step(node: StreamNode) -> Step:
