@@ -280,6 +280,18 @@ def test_rows_of_a_data_frame_are_read_once_although_the_job_fails(spark, run_ta
 
 
 @pytest.mark.spark
+def test_rows_of_a_streaming_data_frame_are_read_once_although_the_job_fails(spark, run_target, tmp_path):
+    for start in (0, 25):
+        spark.range(start, start + 25).write.parquet(str(tmp_path / "rows" / f"from={start}"))
+    files = spark.readStream.schema("id long").option("recursiveFileLookup", "true")
+    stream = run_target(2, RESTARTS).from_data_frame(
+        files.parquet(str(tmp_path / "rows")), trigger={"availableNow": True}
+    )
+    fails = FailsAt(tmp_path, 11, 42)
+    assert sorted(collected(stream.map(lambda row: fails(row.id)))) == list(range(50))
+
+
+@pytest.mark.spark
 def test_columns_of_a_data_frame_keep_their_types(spark, run_target):
     data_frame = spark.sql(
         "select 1 as i, cast(2 as bigint) as l, 1.5d as d, cast(2.50 as decimal(5,2)) as n, 'x' as s, array(1, 2) as a"

@@ -10,12 +10,13 @@ from datetime import datetime, timezone
 import pytest
 from sink_job import SinkJob, hidden_files, visible_files
 
-from penstock.common import Types
+from penstock.common import Row, Types
 from penstock.common.exceptions import JobExecutionError
-from penstock.common.serialization import Encoder
+from penstock.common.serialization import Encoder, SimpleStringSchema
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors import BucketAssigner, FileSink, OutputFileConfig, RollingPolicy
+from penstock.datastream.connectors import BucketAssigner, FileSink, LineEncoder, OutputFileConfig, RollingPolicy
 from penstock.datastream.connectors.part_files import ArrowPartFiles, LocalPartFiles, part_files_at
+from penstock.datastream.formats.json import JsonRowSerializationSchema
 
 UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
@@ -257,3 +258,15 @@ def test_where_files_cannot_be_cut_every_checkpoint_finishes_them(tmp_path, monk
     assert contents(tmp_path) == [b"0\n1\n"]
     job.write(3).fail().write(1).checkpoint("metadata").fail().write(1).end()
     assert contents(tmp_path) == [b"0\n1\n", b"2\n", b"3\n"] and hidden_files(tmp_path) == []
+
+
+def test_messages_of_a_schema_are_lines_that_can_be_read_again(tmp_path):
+    row_type = Types.ROW_NAMED(["name"], [Types.STRING()])
+    writes = LineEncoder(JsonRowSerializationSchema.builder().with_type_info(row_type).build())
+    sink = FileSink.for_row_format(str(tmp_path), writes).build()
+    SinkJob(sink, tmp_path, element_of=lambda number: Row(f"p{number}")).write(2).end()
+    assert list(visible_files(tmp_path).values()) == [b'{"name":"p0"}\n{"name":"p1"}\n']
+    with pytest.raises(ValueError, match="has a line break, so it would be read as several messages"):
+        LineEncoder(SimpleStringSchema()).encode("a\nb", io.BytesIO())
+    with pytest.raises(TypeError, match="LineEncoder needs a SerializationSchema, got 'x'"):
+        LineEncoder("x")

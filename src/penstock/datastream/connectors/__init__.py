@@ -54,6 +54,7 @@ from penstock.datastream.connectors.kafka import (
     KafkaSource,
     Semantic,
 )
+from penstock.datastream.connectors.line_encoder import LineEncoder
 from penstock.datastream.connectors.number_seq import (
     NumberSequenceSource,
 )
@@ -131,6 +132,7 @@ __all__ = [
     "KafkaSource",
     "KafkaStreamSetSubscriber",
     "KafkaStreamSubscriber",
+    "LineEncoder",
     "NumberSequenceSource",
     "OnRefused",
     "OutputFileConfig",

@@ -208,7 +208,10 @@ class ArrowPartFiles(PartFileSystem):
         self._files.delete_file(path)
 
     def delete_folder(self, path: str) -> None:
-        self._files.delete_dir_contents(path, missing_dir_ok=True)
+        from pyarrow.fs import FileType
+
+        if self._files.get_file_info(path).type == FileType.Directory:
+            self._files.delete_dir(path)
 
 
 def absolute_path(base_path: str) -> str:

@@ -278,5 +278,5 @@ def _for_spark(staging: str, path: str) -> str:
             return f"file://{path}"
         case "s3":
             return f"s3a://{path}"
-        case _:
-            return f"{scheme}://{netloc}{path}"
+        case _:  # Arrow's paths in a store begin with the bucket, others with a slash.
+            return f"{scheme}://{netloc}{path}" if path.startswith("/") else f"{scheme}://{path}"

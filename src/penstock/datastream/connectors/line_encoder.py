@@ -1,0 +1,34 @@
+"""Files with a message on each line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from penstock.common.serialization import Encoder, SerializationSchema
+
+__all__ = ["LineEncoder"]
+
+
+@dataclass(frozen=True)
+class LineEncoder(Encoder):
+    """Writes what a schema makes of each element as a line, for instance JSON objects.
+
+    `StreamFormat.line_format(schema)` reads such files. Elements for which the schema gives None are left out; a
+    message that already ends with a line break gets no other one.
+    """
+
+    schema: SerializationSchema
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.schema, SerializationSchema):
+            raise TypeError(f"LineEncoder needs a SerializationSchema, got {self.schema!r}")
+
+    def encode(self, element: Any, stream: BinaryIO) -> None:
+        message = self.schema.serialize(element)
+        if message is None:
+            return
+        line = message.removesuffix(b"\n")
+        if b"\n" in line:
+            raise ValueError(f"LineEncoder: {message!r} has a line break, so it would be read as several messages")
+        stream.write(line + b"\n")
