@@ -57,6 +57,17 @@ def setting_for(benchmark: str, parsed: argparse.Namespace) -> Setting:
     return setting_of(argparse.Namespace(**{**vars(parsed), "keys": Setting().keys if keys is None else keys}))
 
 
+def runs_of(parsed: argparse.Namespace) -> list[tuple[str, Setting]]:
+    """What is asked for, in order."""
+    runs = []
+    for benchmark in chosen(parsed.names):
+        setting = setting_for(benchmark, parsed)
+        runs.append((benchmark, setting))
+        if PROGRAMS[benchmark].has_even_run and setting.has_skew and not parsed.names:
+            runs.append((benchmark, replace(setting, has_skew=False)))
+    return runs
+
+
 def compare(benchmark: str, setting: Setting, parsed: argparse.Namespace) -> tuple[list[Outcome], list[str]]:
     """Penstock first, then each peer; who cannot run is left out with a note."""
     outcomes: list[Outcome] = []
@@ -104,8 +115,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # As an exception it ends the running child, too.
     is_wrong = False
     busy = busy_note()  # Asked once: later it would see our own runs.
-    for benchmark in chosen(parsed.names):
-        setting = setting_for(benchmark, parsed)
+    for benchmark, setting in runs_of(parsed):
         outcomes, notes = compare(benchmark, setting, parsed)
         notes += busy
         is_wrong = is_wrong or any("WRONG" in note for note in notes)

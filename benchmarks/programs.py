@@ -18,12 +18,14 @@ class Program:
     """How many different keys it has, unless the command line says otherwise. None: that is no setting of it."""
     has_spread: bool = False
     """True if its keys may be even or 80/20."""
+    has_even_run: bool = False
+    """True if a run of everything measures it with even keys, too."""
     is_pyflink: bool = True
     """False if it uses what PyFlink's API lacks, so that PyFlink cannot run it."""
 
 
 PROGRAMS = {
-    "word_count": Program(keys=1_000, has_spread=True),
+    "word_count": Program(keys=1_000, has_spread=True, has_even_run=True),
     "stateless_chain": Program(),
     "session_windows": Program(),
     "sliding_windows": Program(keys=1_000, has_spread=True),

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from benchmarks import docs_section
-from benchmarks.__main__ import parse, setting_for
+from benchmarks.__main__ import parse, runs_of
 from benchmarks.chart import LogScale, draw
 from benchmarks.child import Outcome
 from benchmarks.docs_section import BEGIN, END, PAGE, filled
@@ -116,5 +116,11 @@ def test_a_package_stands_for_all_its_programs_and_nothing_for_all():
 
 
 def test_programs_have_their_own_number_of_keys_unless_told_otherwise():
-    keys = [setting_for("keyed_count", parse(given)).keys for given in ([], ["--keys", "7"])]
-    assert keys == [1_000_000, 7]
+    [(_, own)], [(_, told)] = (runs_of(parse(["keyed_count", *given])) for given in ([], ["--keys", "7"]))
+    assert (own.keys, told.keys) == (1_000_000, 7)
+
+
+def test_a_run_of_everything_counts_words_with_even_keys_too():
+    word_counts = [setting.has_skew for name, setting in runs_of(parse([])) if name == "word_count"]
+    assert word_counts == [True, False]
+    assert len(runs_of(parse([]))) == len(NAMES) + 1 and len(runs_of(parse(["--even"]))) == len(NAMES)
