@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,12 @@ def test_wrong_arguments_are_told_at_once(tmp_path):
     env = StreamExecutionEnvironment.get_execution_environment(Configuration())
     with pytest.raises(InvalidProgramError, match="sink_to_spark: the columns are not known"):
         env.from_collection([1]).sink_to_spark("csv", path)
+
+
+@pytest.mark.spark
+def test_a_database_gets_every_row_once_if_no_process_dies_while_spark_writes(spark, tmp_path):
+    table = {"url": f"jdbc:derby:memory:{uuid.uuid4().hex};create=true", "dbtable": "numbers"}
+    job = job_of(spark, tmp_path, "jdbc", table)
+    job.write(3).checkpoint().write(2).checkpoint("metadata").crash().write(1).checkpoint("commit").crash().end()
+    rows = spark.read.format("jdbc").options(**table).load().collect()
+    assert sorted((each.id, each.rest) for each in rows) == [(number, f"r{number % 3}") for number in range(6)]
