@@ -5,7 +5,7 @@ PyFlink's API has no joins; `interval_join` is the same with the join that Flink
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from benchmarks.flink_api import (
@@ -73,9 +73,10 @@ class JoinPayments(KeyedCoProcessFunction):  # type: ignore[misc, unused-ignore]
         elif 0 <= value[1] - ordered <= WITHIN_MS:
             yield value[0], value[1] - ordered
 
-    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> None:
+    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext) -> Iterable[Any]:
         self.ordered.clear()
         self.paid.clear()
+        return ()  # PyFlink's process mode does not take None here.
 
 
 def orders_and_payments(env: StreamExecutionEnvironment, setting: Setting) -> tuple[Any, Any]:
