@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ class StageFunction:
                 yield row
         if not has_failed:
             yield from self._run(slot, mine)
+        settle()
 
     def _run(self, slot: int, rows: list[Row]) -> Iterator[Row]:
         try:
@@ -40,6 +42,21 @@ class StageFunction:
             raise JobExecutionError(
                 f"the process of slot {slot} ended in the middle of an epoch: it was killed, or user code ended it"
             ) from error
+
+
+_is_settled = False
+
+
+def settle() -> None:
+    """Leave all that is loaded by now out of garbage collections, once in each worker.
+
+    PySpark's worker collects garbage after every task. To look through all modules takes longer than a small task.
+    """
+    global _is_settled
+    if not _is_settled:
+        gc.collect()
+        gc.freeze()
+        _is_settled = True
 
 
 @dataclass(frozen=True)

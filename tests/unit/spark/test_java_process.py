@@ -10,6 +10,13 @@ from penstock.common.exceptions import EnvironmentSetupError
 from penstock.spark import java_process
 from penstock.spark.java_process import JavaProcess
 
+# The address is there all at once, as with Spark.
+LISTENS = """
+echo "$@" > "$SPARK_HOME/said"
+cp "$SPARK_HOME/address" "$_PYSPARK_DRIVER_CONN_INFO_PATH.new"
+mv "$_PYSPARK_DRIVER_CONN_INFO_PATH.new" "$_PYSPARK_DRIVER_CONN_INFO_PATH"
+exec cat
+"""
 ADDRESS = struct.pack(">ii", 4711, 6) + b"secret"
 
 
@@ -23,7 +30,7 @@ def spark_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("JAVA_HOME", str(java))
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     (tmp_path / "address").write_bytes(ADDRESS)
-    submits(tmp_path, 'cp "$SPARK_HOME/address" "$_PYSPARK_DRIVER_CONN_INFO_PATH"; echo "$@" > "$SPARK_HOME/said"; cat')
+    submits(tmp_path, LISTENS)
     return tmp_path
 
 

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from penstock.runtime.rows import FAILURE, Row
+from penstock.spark import stage_function
+from penstock.spark.stage_function import StageFunction
+
+
+@pytest.fixture
+def fresh_worker(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(stage_function, "_is_settled", False)
+    yield
+    gc.unfreeze()
+
+
+def test_a_worker_leaves_what_it_has_loaded_out_of_collections_after_its_first_task(fresh_worker):
+    before = gc.get_freeze_count()
+    failed = Row(FAILURE, 0, 0, 0, 0, b"")
+    assert list(StageFunction(None, None, frozenset())(0, [failed])) == [failed]
+    frozen = gc.get_freeze_count()
+    assert frozen > before
+    stage_function.settle()
+    assert gc.get_freeze_count() == frozen
