@@ -31,7 +31,9 @@ KIND_OF_TYPE: dict[str, Kind] = {
     "string": "string",
     "boolean": "boolean",
 }
-_SQL_TYPES: dict[str, str] = {"int": "BIGINT", "float": "DOUBLE", "string": "STRING", "boolean": "BOOLEAN"}
+# A session may have another collation for text than that of bytes.
+_TEXT = "STRING COLLATE UTF8_BINARY"
+_SQL_TYPES: dict[str, str] = {"int": "BIGINT", "float": "DOUBLE", "string": _TEXT, "boolean": "BOOLEAN"}
 
 
 class NotLowerable(Exception):
@@ -85,7 +87,7 @@ class Constant:
             case float():
                 return f"CAST('{self.value!r}' AS DOUBLE)"
         # As bytes: how text literals are read depends on the session's settings.
-        return f"CAST(X'{self.value.encode().hex()}' AS STRING)"
+        return f"CAST(X'{self.value.encode().hex()}' AS {_TEXT})"
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,7 @@ TEMPLATES: dict[str, tuple[str, Kind]] = {
     # Python rounds down, Spark towards zero. The divisor is a positive constant.
     "int_floordiv": ("(({0} div {1}) - CASE WHEN {0} % {1} < 0 THEN 1L ELSE 0L END)", "int"),
     "int_mod": ("pmod({0}, {1})", "int"),
-    "int_text": ("CAST({0} AS STRING)", "string"),
+    "int_text": (f"CAST({{0}} AS {_TEXT})", "string"),
     "int_truth": ("({0} <> 0L)", "boolean"),
     # In arithmetic Python rounds a whole number to the nearest float, as this cast does ...
     "int_rounded": ("CAST({0} AS DOUBLE)", "float"),
