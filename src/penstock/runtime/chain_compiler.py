@@ -1,24 +1,26 @@
 """Fuses runs of map, flat_map and filter into one generated Python loop.
 
-The loop has local variables only and no dispatch per record. The source is kept (`FusedOperator.source`) so that it can
-be read, and shows in tracebacks. A line of it belongs to one operator: that is how a failure finds the operator and the
-record without any bookkeeping while all goes well.
+The loop has local variables only and no dispatch per record; small functions are not even called
+(`penstock.runtime.inlining`). The source is kept (`FusedOperator.sources`) so that it can be read, and shows in
+tracebacks. A line of it belongs to one operator: that is how a failure finds the operator and the record without any
+bookkeeping while all goes well. If a loop with inlined functions fails, the batch runs once more with calls, so that
+the user's own frames are in the traceback.
 """
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.graph.descriptions import FilterDescription, FlatMapDescription, MapDescription, OperatorDescription
 from penstock.runtime.batch import Batch
+from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from penstock.runtime.operators.user_function import UserFunctionOperator
 
-FUSED_FILE_PREFIX = "<penstock chain "
+FUSED_FILE_PREFIX = GENERATED_FILE_PREFIX + "chain "
 
 _OPERATORS: dict[type[OperatorDescription], Callable[[Any], UserFunctionOperator]] = {
     MapDescription: MapOperator,
@@ -46,17 +48,25 @@ class CallSite:
 
 
 @dataclass(frozen=True)
-class FusedSource:
-    text: str
-    filename: str
+class FusedSource(Source):
     call_sites: dict[int, CallSite]
     """By line number."""
 
 
-def generate(kinds: Sequence[type[OperatorDescription]], with_timestamps: bool, name: str) -> FusedSource:
-    """The source of `fused(values, timestamps)`, which returns the output's values and timestamps."""
+Step = tuple[type[OperatorDescription], Callable[[Any], Any]]
+"""A kind of operator, and its function."""
+
+
+def generate(steps: Sequence[Step], with_timestamps: bool, name: str, scope: LoopScope) -> FusedSource:
+    """The source of `fused(values, timestamps)`, which returns the output's values and timestamps.
+
+    `scope` takes the names that the source refers to.
+    """
+    only_maps = all(kind is MapDescription for kind, _ in steps)
+    each_has_timestamp = with_timestamps and not only_maps
     lines = ["def fused(values, timestamps):", "    out = []", "    append = out.append"]
-    if with_timestamps:
+    if each_has_timestamp:
+        scope.locals["zip"] = zip
         lines += ["    out_timestamps = []", "    append_timestamp = out_timestamps.append"]
         lines += ["    for v0, timestamp in zip(values, timestamps):"]
     else:
@@ -68,25 +78,29 @@ def generate(kinds: Sequence[type[OperatorDescription]], with_timestamps: bool, 
         lines.append(indent + text)
         sites[len(lines)] = CallSite(operator, current)
 
-    for at, kind in enumerate(kinds):
+    for at, (kind, function) in enumerate(steps):
         if kind is MapDescription:
-            call(f"v{at + 1} = f{at}({current})", at)
+            call(f"v{at + 1} = {scope.call(f'f{at}', function, current)}", at)
             current = f"v{at + 1}"
         elif kind is FilterDescription:
-            call(f"if not f{at}({current}):", at)
+            call(f"if not ({scope.call(f'f{at}', function, current)}):", at)
             lines.append(f"{indent}    continue")
         else:
-            call(f"r{at} = f{at}({current})", at)
-            lines.append(f"{indent}if r{at} is None:")
-            lines.append(f"{indent}    continue")
-            call(f"for v{at + 1} in r{at}:", at)
+            yielded = scope.yielded(f"f{at}", function, current)
+            if yielded is not None:
+                call(f"for v{at + 1} in ({', '.join(yielded)},):", at)
+            else:
+                call(f"r{at} = {scope.call(f'f{at}', function, current)}", at)
+                lines.append(f"{indent}if r{at} is None:")
+                lines.append(f"{indent}    continue")
+                call(f"for v{at + 1} in r{at}:", at)
             indent += "    "
             current = f"v{at + 1}"
     lines.append(f"{indent}append({current})")
-    if with_timestamps:
+    if each_has_timestamp:
         lines.append(f"{indent}append_timestamp(timestamp)")
-    lines.append(f"    return out, {'out_timestamps' if with_timestamps else 'None'}")
-    suffix = " with timestamps" if with_timestamps else ""
+    lines.append(f"    return out, {'out_timestamps' if each_has_timestamp else 'timestamps'}")
+    suffix = (" with timestamps" if with_timestamps else "") + ("" if scope.inlines else ", calling")
     return FusedSource("\n".join(lines) + "\n", f"{FUSED_FILE_PREFIX}{name}{suffix}>", sites)
 
 
@@ -96,8 +110,10 @@ class FusedOperator(StreamOperator):
     def __init__(self, descriptions: Sequence[OperatorDescription], contexts: Sequence[OperatorContext]) -> None:
         self.parts = [_OPERATORS[type(each)](each) for each in descriptions]
         self.contexts = list(contexts)
-        self._kinds = [type(each) for each in descriptions]
-        self._compiled: dict[bool, Callable[..., Any]] = {}
+        self._steps: list[Step] = [
+            (type(each), part.user_function.call) for each, part in zip(descriptions, self.parts, strict=True)
+        ]
+        self._compiled: dict[bool, GeneratedLoop] = {}
         self.sources: dict[str, FusedSource] = {}
 
     def setup(self, context: OperatorContext, output: Any) -> None:
@@ -130,27 +146,27 @@ class FusedOperator(StreamOperator):
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
         with_timestamps = batch.timestamps is not None
-        fused = self._compiled.get(with_timestamps) or self._compile(with_timestamps)
-        values, timestamps = fused(batch.values, batch.timestamps)
+        fused = self._compiled.get(with_timestamps)
+        if fused is None:
+            fused = self._compiled[with_timestamps] = self._compile(with_timestamps, inlines=True)
+        try:
+            values, timestamps = fused.run(batch.values, batch.timestamps)
+        except Exception:
+            if fused.has_inlined:
+                self._compile(with_timestamps, inlines=False).run(batch.values, batch.timestamps)
+            raise  # If it did not happen again, it is told from where it was seen.
         self.output.collect_batch(values, timestamps)
 
     def generated_sources(self) -> list[FusedSource]:
-        """The loop in both forms: which one runs is known when the first records come."""
-        return [self._generate(with_timestamps) for with_timestamps in (False, True)]
+        """The loop in both forms, if there are two: which one runs is known when the first records come."""
+        both = [self._generate(with_timestamps, LoopScope()) for with_timestamps in (False, True)]
+        return both[:1] if both[0].text == both[1].text else both
 
-    def _generate(self, with_timestamps: bool) -> FusedSource:
-        return generate(self._kinds, with_timestamps, " -> ".join(c.operator_name for c in self.contexts))
+    def _generate(self, with_timestamps: bool, scope: LoopScope) -> FusedSource:
+        return generate(self._steps, with_timestamps, " -> ".join(c.operator_name for c in self.contexts), scope)
 
-    def _compile(self, with_timestamps: bool) -> Callable[..., Any]:
-        source = self._generate(with_timestamps)
+    def _compile(self, with_timestamps: bool, inlines: bool) -> GeneratedLoop:
+        scope = LoopScope(inlines)
+        source = self._generate(with_timestamps, scope)
         self.sources[source.filename] = source
-        linecache.cache[source.filename] = (len(source.text), None, source.text.splitlines(True), source.filename)
-        scope: dict[str, Any] = {f"f{at}": part.user_function.call for at, part in enumerate(self.parts)}
-        # As default arguments the functions are locals of the loop, not globals.
-        text = source.text.replace(
-            "(values, timestamps):", "(values, timestamps, " + ", ".join(f"{f}={f}" for f in scope) + "):", 1
-        )
-        exec(compile(text, source.filename, "exec"), scope)
-        compiled: Callable[..., Any] = scope["fused"]
-        self._compiled[with_timestamps] = compiled
-        return compiled
+        return scope.compile(source)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 from penstock.common.constants import MIN_LONG_VALUE
@@ -16,6 +17,7 @@ from penstock.graph.descriptions import WindowDescription
 from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
 from penstock.graph.partitioners import KeyGroupStreamPartitioner
 from penstock.runtime.batch import Timestamps, call_each
+from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source
 from penstock.runtime.key_groups import check_keys
 from penstock.runtime.outputs import EdgeTarget
 from penstock.runtime.partitioning import ByKeyGroup
@@ -32,6 +34,9 @@ _LEAST_REDUCTION = 1.5
 class CombiningEdgeTarget(EdgeTarget):
     """An edge into a window operator that sends partial results."""
 
+    loop_text: str
+    """The source of the loop that combines, with `select` and `reduce` to be filled in."""
+
     def __init__(
         self,
         edge: JobEdge,
@@ -43,12 +48,38 @@ class CombiningEdgeTarget(EdgeTarget):
         description: WindowDescription,
     ) -> None:
         super().__init__(edge, subtask, parallelism, target_parallelism, target_max_parallelism, ready)
+        self.scope = LoopScope(locals={"zip": zip})
         self.select: Callable[[Any], Any] = description.key_selector
         self.reduce = Reducing(description.reduce_function).reduce
         self.watermark = MIN_LONG_VALUE
         self._is_suspended = False
         self._is_worthwhile = True
         self._tried, self._partials = 0, 0
+
+    @cached_property
+    def loop(self) -> GeneratedLoop:
+        """Selects the key, looks up, reduces: one loop, because this is where a busy job spends its time."""
+        return self.scope.compile(self._source())
+
+    def generated_sources(self) -> list[Source]:
+        return [self._source()]
+
+    def _source(self) -> Source:
+        text = self.loop_text.format(
+            select=self.scope.call("select", self.select, "value"),
+            reduce=self.scope.call("reduce", self.reduce, "held", "value"),
+        )
+        return Source(text, f"{GENERATED_FILE_PREFIX}combining of records before the exchange>")
+
+    def tell(self, failure: Exception, held_for: Callable[[Any], Any]) -> None:
+        """Have a failure of the loop happen again outside of it, where the record and the user's frames are seen."""
+        loop_frame = cast(Any, failure.__traceback__).tb_next.tb_frame
+        value = loop_frame.f_locals.get("value")
+        key = self.select(value)
+        check_keys([key])
+        held = held_for(key)
+        if held is not None:
+            self.reduce(held, value)
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
         if not self._is_worthwhile or self._is_suspended or timestamps is None or timestamps[0] is None:
@@ -130,6 +161,15 @@ class CombiningEdgeTarget(EdgeTarget):
 class TumblingCombiner(CombiningEdgeTarget):
     """For tumbling windows. A partial result is an element like any other: the window operator sees no difference."""
 
+    loop_text = """\
+def combine(values, partials):
+    get = partials.get
+    for value in values:
+        key = {select}
+        held = get(key)
+        partials[key] = value if held is None else {reduce}
+"""
+
     def __init__(self, *edge: Any) -> None:
         super().__init__(*edge)
         assigner = cast(WindowDescription, edge[-1]).assigner
@@ -169,18 +209,13 @@ class TumblingCombiner(CombiningEdgeTarget):
                 self._combine(window_start, share[0])
 
     def _combine(self, start: int, values: list[Any]) -> None:
-        """Select the key, look up, reduce: one loop, because this is where a busy job spends its time."""
         partials = self._windows.setdefault(start, {})
         before = len(partials)
-        select, reduce, get = self.select, self.reduce, partials.get
-        for value in values:
-            key = select(value)
-            try:
-                held = get(key)
-            except TypeError:
-                check_keys([key])
-                raise
-            partials[key] = value if held is None else reduce(held, value)
+        try:
+            self.loop.run(values, partials)
+        except Exception as failure:
+            self.tell(failure, partials.get)
+            raise
         opened = len(partials) - before
         self._held += opened
         self.tried(len(values), opened)
@@ -209,9 +244,31 @@ class SessionCombiner(CombiningEdgeTarget):
     before any watermark, which could end a session that a part belongs to.
     """
 
+    loop_text = """\
+def combine(values, times, parts, ended):
+    get = parts.get
+    for value, start in zip(values, times):
+        key = {select}
+        end = start + gap
+        part = get(key)
+        if part is None:
+            parts[key] = [start, end, value]
+        elif start <= part[1] and part[0] <= end:
+            held = part[2]
+            part[2] = {reduce}
+            if end > part[1]:
+                part[1] = end
+            elif start < part[0]:
+                part[0] = start
+        else:
+            ended.append((key, part))
+            parts[key] = [start, end, value]
+"""
+
     def __init__(self, *edge: Any) -> None:
         super().__init__(*edge)
         self._gap: int = cast(WindowDescription, edge[-1]).assigner.session_gap
+        self.scope.locals["gap"] = self._gap
         self._parts: dict[Any, list[Any]] = {}
         """By key: start, end, and partial result."""
 
@@ -227,27 +284,13 @@ class SessionCombiner(CombiningEdgeTarget):
             # Late elements are for the window operator to judge, one by one.
             self.push_as_they_are(values, times)
             return
-        select, reduce, gap, parts = self.select, self.reduce, self._gap, self._parts
         ended: list[tuple[Any, list[Any]]] = []
-        before = len(parts)
-        for value, start in zip(values, times, strict=True):
-            key, end = select(value), start + gap
-            try:
-                part = parts.get(key)
-            except TypeError:
-                check_keys([key])
-                raise
-            if part is None:
-                parts[key] = [start, end, value]
-            elif start <= part[1] and part[0] <= end:
-                part[2] = reduce(part[2], value)
-                if end > part[1]:
-                    part[1] = end
-                elif start < part[0]:
-                    part[0] = start
-            else:
-                ended.append((key, part))
-                parts[key] = [start, end, value]
+        parts, before = self._parts, len(self._parts)
+        try:
+            self.loop.run(values, times, parts, ended)
+        except Exception as failure:
+            self.tell(failure, lambda key: parts[key][2] if key in parts else None)
+            raise
         self.tried(len(values), len(parts) - before + len(ended))
         self._send_parts(ended)
         if len(parts) > MOST_HELD:

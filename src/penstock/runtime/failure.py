@@ -15,6 +15,7 @@ import cloudpickle  # type: ignore[import-untyped]
 import penstock
 from penstock.common.exceptions import CheckpointError, PenstockError, StateAccessError
 from penstock.runtime.chain_compiler import FUSED_FILE_PREFIX, FusedOperator
+from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
 _PACKAGE = os.path.dirname(os.path.abspath(penstock.__file__)) + os.sep
@@ -134,7 +135,7 @@ def short_repr(value: Any) -> str:
 
 
 def _is_users(filename: str) -> bool:
-    inner = (_PACKAGE, FUSED_FILE_PREFIX, "<frozen ")
+    inner = (_PACKAGE, GENERATED_FILE_PREFIX, "<frozen ")
     return not filename.startswith(inner) and not any(
         f"{os.sep}{package}{os.sep}" in filename for package in ("pyspark", "py4j", "cloudpickle")
     )

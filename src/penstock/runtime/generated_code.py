@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from penstock.graph.job_graph import JobGraph, JobVertex
-from penstock.runtime.chain_compiler import FusedSource
+from penstock.runtime.generated_loop import Source
 from penstock.runtime.operator_chain import OperatorChain
 from penstock.runtime.operators.base import TaskInfo
 
@@ -32,7 +32,7 @@ class GeneratedCode:
 class HasGeneratedCode(Protocol):
     """An operator, or the sending end of an edge, whose work is done by generated functions."""
 
-    def generated_sources(self) -> list[FusedSource]: ...
+    def generated_sources(self) -> Sequence[Source]: ...
 
 
 def sources_of(job_graph: JobGraph) -> list[GeneratedCode]:

@@ -60,7 +60,7 @@ class OperatorChain:
     def _build(self, node: StreamNode) -> StreamOperator:
         run = self._fusable_run(node)
         output = self._output_of(run[-1])
-        if len(run) > 1:
+        if is_fusable(node.operator):
             return self._add(
                 FusedOperator([each.operator for each in run], [self._context(each) for each in run]),
                 self.contexts[run[0].operator_id],

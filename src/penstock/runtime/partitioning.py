@@ -9,6 +9,7 @@ from typing import Any
 from penstock.common.exceptions import InvalidProgramError
 from penstock.graph import partitioners as p
 from penstock.runtime.batch import Batch, Timestamps, call_each
+from penstock.runtime.generated_loop import EachLoop
 from penstock.runtime.key_groups import KeyOwners, check_keys, check_kind
 
 Dealt = list[tuple[int, Batch]]
@@ -83,11 +84,11 @@ class ByKeyGroup(Dealer):
 
     def __init__(self, targets: int, max_parallelism: int, key_selector: Callable[[Any], Any]) -> None:
         self._targets = targets
-        self._key_selector = key_selector
+        self._keys_of = EachLoop(key_selector, "key selection")
         self._owners = KeyOwners(max_parallelism, targets)
 
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
-        return self.deal_keyed(call_each(self._key_selector, values), values, timestamps)
+        return self.deal_keyed(self._keys_of(values), values, timestamps)
 
     def deal_keyed(self, keys: list[Any], values: list[Any], timestamps: Timestamps | None) -> Dealt:
         """Deal values whose keys are known."""

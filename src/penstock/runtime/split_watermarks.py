@@ -13,10 +13,10 @@ from penstock.common.watermark_generator import (
     WatermarkOutput,
     WatermarksWithIdleness,
 )
-from penstock.common.watermark_strategy import RecordTimestampAssigner, WatermarkStrategy
+from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.graph.descriptions import WatermarksDescription
 from penstock.runtime.batch import Batch, Timestamps
-from penstock.runtime.operators.watermarks import BY_LARGEST_TIMESTAMP, largest_of, timestamps_of
+from penstock.runtime.operators.watermarks import BY_LARGEST_TIMESTAMP, TimestampExtraction, largest_of
 
 _NOTHING = WatermarksDescription(WatermarkStrategy.no_watermarks())
 
@@ -63,8 +63,8 @@ class SplitWatermarks:
     def __init__(self, description: WatermarksDescription | None, clock: Callable[[], int]) -> None:
         self._description = description or _NOTHING
         self._clock = clock
-        self._assigner = self._description.strategy.create_timestamp_assigner()
-        self._keeps_timestamps = isinstance(self._assigner, RecordTimestampAssigner)
+        self._extraction = TimestampExtraction(self._description.strategy.create_timestamp_assigner())
+        self._keeps_timestamps = self._extraction.keeps_timestamps
         self._splits: dict[str, SplitWatermark] = {}
         self._none = SplitWatermark(self._quiet_generator())
         """In place of splits, while there are none."""
@@ -98,7 +98,7 @@ class SplitWatermarks:
         """The elements with their timestamps, in batches that end where the watermark may rise."""
         split = self.add(split_id)
         if not (self._keeps_timestamps and timestamps is None):
-            timestamps = timestamps_of(self._assigner, Batch(values, timestamps))
+            timestamps = self._extraction.timestamps_of(Batch(values, timestamps))
         if split.looks_at_largest and self._description.auto_watermark_interval_ms > 0:
             if timestamps is not None:
                 split.generator.on_event(values[-1], largest_of(list(timestamps)), split)

@@ -17,6 +17,7 @@ from penstock.common.watermark_generator import (
 from penstock.common.watermark_strategy import RecordTimestampAssigner, TimestampAssigner, plain_function_of
 from penstock.graph.descriptions import WatermarksDescription
 from penstock.runtime.batch import Batch
+from penstock.runtime.generated_loop import EachLoop
 from penstock.runtime.operators.base import StreamOperator
 
 # The generators that only look at the largest timestamp: one call for a whole batch gives what a call for each gives.
@@ -58,7 +59,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         self._is_idle = False
 
     def open(self) -> None:
-        self._assigner = self._strategy.create_timestamp_assigner()
+        self._extraction = TimestampExtraction(self._strategy.create_timestamp_assigner())
         if self._generator is None:
             self._generator = (
                 NoWatermarks() if self._only_final else self._strategy.create_watermark_generator(self.context.clock)
@@ -72,7 +73,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
         if not batch.values:
             return
-        timestamps = timestamps_of(self._assigner, batch)
+        timestamps = self._extraction.timestamps_of(batch)
         if self._emits_by_largest:
             self.output.collect_batch(batch.values, timestamps)
             self._generator_call(batch.values[-1], largest_of(timestamps))
@@ -140,20 +141,24 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         self._generator, self._is_idle = memory
 
 
-def timestamps_of(assigner: TimestampAssigner, batch: Batch) -> list[int | None]:
-    """What the assigner says of each element; an element without a timestamp shows it the smallest number."""
-    if isinstance(assigner, RecordTimestampAssigner):
-        return list(batch.timestamps) if batch.timestamps is not None else [None] * len(batch.values)
-    extract = plain_function_of(assigner)
-    extracted: list[int | None] = []
-    append = extracted.append
-    if batch.timestamps is None:
-        for value in batch.values:
-            append(extract(value, MIN_LONG_VALUE))
+class TimestampExtraction:
+    """What an assigner says of each element; an element without a timestamp shows it the smallest number."""
+
+    def __init__(self, assigner: TimestampAssigner) -> None:
+        self.keeps_timestamps = isinstance(assigner, RecordTimestampAssigner)
+        self._extract = plain_function_of(assigner)
+        self._extract_all = EachLoop(self._extract, "timestamp extraction", MIN_LONG_VALUE)
+
+    def timestamps_of(self, batch: Batch) -> list[int | None]:
+        if self.keeps_timestamps:
+            return list(batch.timestamps) if batch.timestamps is not None else [None] * len(batch.values)
+        if batch.timestamps is None:
+            return self._extract_all(batch.values)
+        extracted: list[int | None] = []
+        append, extract = extracted.append, self._extract
+        for value, timestamp in zip(batch.values, batch.timestamps, strict=True):
+            append(extract(value, MIN_LONG_VALUE if timestamp is None else timestamp))
         return extracted
-    for value, timestamp in zip(batch.values, batch.timestamps, strict=True):
-        append(extract(value, MIN_LONG_VALUE if timestamp is None else timestamp))
-    return extracted
 
 
 def largest_of(timestamps: list[int | None]) -> int:

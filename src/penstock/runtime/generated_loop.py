@@ -1,0 +1,114 @@
+"""A loop that is generated as source: which functions it calls, which it does the work of, and its compilation."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import MethodType
+from typing import Any
+
+from penstock.runtime.batch import call_each
+from penstock.runtime.inlining import SmallFunction, small_function
+
+GENERATED_FILE_PREFIX = "<penstock "
+
+
+@dataclass(frozen=True)
+class Source:
+    """A generated function as text, and the name of the file that it pretends to be from."""
+
+    text: str
+    filename: str
+
+
+@dataclass(frozen=True)
+class GeneratedLoop:
+    """A generated function, ready to run."""
+
+    run: Callable[..., Any]
+    has_inlined: bool
+    """True if it does the work of some user functions itself, so that a failure does not show their frames."""
+
+
+@dataclass
+class LoopScope:
+    """The names that a generated loop knows. Functions that can be inlined are, unless `inlines` is False."""
+
+    inlines: bool = True
+    locals: dict[str, Any] = field(default_factory=dict)
+    _globals: dict[str, Any] | None = None
+
+    def call(self, name: str, function: Callable[..., Any], *arguments: str) -> str:
+        """An expression for `function(*arguments)`; `name` is unique in the loop."""
+        plain, taken = self._unbound(name, function, arguments)
+        small = self._small(plain, len(taken))
+        if small is None or small.is_generator:
+            self.locals[name] = function
+            return f"{name}({', '.join(arguments)})"
+        return self._inlined(small, name, taken)[0]
+
+    def yielded(self, name: str, function: Callable[..., Any], argument: str) -> list[str] | None:
+        """Expressions for what a generator function yields for `argument`; None if it must be called."""
+        plain, taken = self._unbound(name, function, (argument,))
+        small = self._small(plain, len(taken))
+        return None if small is None or not small.is_generator else self._inlined(small, name, taken)
+
+    def _unbound(self, name: str, function: Any, arguments: tuple[str, ...]) -> tuple[Any, tuple[str, ...]]:
+        """A method as a function whose first argument is the object; others as they are."""
+        if not isinstance(function, MethodType):
+            return function, arguments
+        self.locals[f"self_{name}"] = function.__self__
+        return function.__func__, (f"self_{name}", *arguments)
+
+    def _small(self, function: Callable[..., Any], parameters: int) -> SmallFunction | None:
+        small = small_function(function, parameters) if self.inlines else None
+        # A loop has the globals of one module; functions of others are called.
+        if small is None or (self._globals is not None and small.function.__globals__ is not self._globals):
+            return None
+        return small
+
+    def _inlined(self, small: SmallFunction, name: str, arguments: tuple[str, ...]) -> list[str]:
+        self._globals = small.function.__globals__
+        self.locals.update(small.cells(name))
+        return small.texts(arguments, name)
+
+    def compile(self, source: Source) -> GeneratedLoop:
+        """The function that `source` defines. Tracebacks show its lines."""
+        text, filename = source.text, source.filename
+        linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+        # As default arguments the names of the scope are locals of the loop, not globals.
+        names = "".join(f", {name}={name}" for name in self.locals)
+        head, body = text.split("):", 1)
+        scope: dict[str, Any] = dict(self.locals)
+        exec(compile(f"{head}{names}):{body}", filename, "exec"), self._globals or {}, scope)
+        return GeneratedLoop(scope[head.removeprefix("def ").split("(")[0]], self._globals is not None)
+
+
+class EachLoop:
+    """`call_each` for one function, which is inlined if it can be. Further arguments are the same for each value."""
+
+    def __init__(self, function: Callable[..., Any], title: str, *further: int) -> None:
+        self._function = function
+        self._call: Callable[[Any], Any] = function if not further else lambda value: function(value, *further)
+        self._arguments = "value", *map(str, further)
+        self._title = title
+        self._loop: GeneratedLoop | None = None
+
+    def __call__(self, values: list[Any]) -> list[Any]:
+        if self._loop is None:
+            self._loop = self._compile()
+        if not self._loop.has_inlined:
+            return call_each(self._call, values)
+        try:
+            results: list[Any] = self._loop.run(values)
+        except Exception:
+            call_each(self._call, values)  # Fails again, with the record and the user's frames.
+            raise
+        return results
+
+    def _compile(self) -> GeneratedLoop:
+        scope = LoopScope()
+        call = scope.call("f0", self._function, *self._arguments)
+        text = f"def each(values):\n    return [{call} for value in values]\n"
+        return scope.compile(Source(text, f"{GENERATED_FILE_PREFIX}{self._title}>"))

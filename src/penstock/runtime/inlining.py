@@ -1,0 +1,218 @@
+"""Takes small functions apart, so that a generated loop can do their work without calling them.
+
+A call costs more than most of what such functions do. A function qualifies if it is a lambda, a `def` with nothing but
+a `return`, or a generator with nothing but `yield`s, and if its source is at hand and compiles to the very code that
+the function has. Names keep their meaning: globals are looked up in the function's own module, variables of an
+enclosing function in their cells, each time anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import inspect
+import linecache
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+_PLAIN = (
+    ast.Name,
+    ast.Constant,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.BoolOp,
+    ast.Compare,
+    ast.IfExp,
+    ast.Subscript,
+    ast.Slice,
+    ast.Tuple,
+    ast.operator,
+    ast.unaryop,
+    ast.boolop,
+    ast.cmpop,
+    ast.expr_context,
+)
+_EXPRESSIONS = (
+    *_PLAIN,
+    ast.Attribute,
+    ast.Call,
+    ast.keyword,
+    ast.Starred,
+    ast.List,
+    ast.Dict,
+    ast.Set,
+    ast.JoinedStr,
+    ast.FormattedValue,
+)
+_ABOUT_SCOPES = {"locals", "globals", "vars", "dir", "eval", "exec", "super", "__class__"}
+_NAMES_IN_LOOPS = re.compile(
+    r"(values|timestamps|timestamp|out|append|out_timestamps|append_timestamp|zip|value|key|select|reduce"
+    r"|partials|get|held|times|start|end|gap|parts|part|ended|[vrf]\d+|cell_\w+|self_\w+)$"
+)
+"""Local variables of generated loops: a global of the same name would not be found there."""
+
+
+@dataclass(frozen=True)
+class SmallFunction:
+    """A function that can be inlined."""
+
+    function: FunctionType
+    results: tuple[ast.expr, ...]
+    """What it returns, or what it yields one after the other."""
+    is_generator: bool
+
+    def texts(self, arguments: tuple[str, ...], name: str) -> list[str]:
+        """Expressions for the results, with `arguments` for the parameters; `name` sets its cells apart from others."""
+        parameters = self.function.__code__.co_varnames[: len(arguments)]
+        names = dict(zip(parameters, arguments, strict=True))
+        cells = {variable: _cell_name(name, variable) for variable in self.function.__code__.co_freevars}
+        renaming = _Renaming(names, cells)
+        return [ast.unparse(renaming.visit(copy.deepcopy(result))) for result in self.results]
+
+    def cells(self, name: str) -> dict[str, Any]:
+        """The variables of enclosing functions that the texts refer to."""
+        variables, cells = self.function.__code__.co_freevars, self.function.__closure__ or ()
+        return {_cell_name(name, variable): cell for variable, cell in zip(variables, cells, strict=True)}
+
+
+def small_function(function: Any, parameters: int) -> SmallFunction | None:
+    """`function` in a form that can be inlined where it is called with so many arguments; None if it has none."""
+    if not isinstance(function, FunctionType) or not _takes_just(function, parameters) or _is_watched():
+        return None
+    for node in _nodes_at(function.__code__.co_filename, function.__code__.co_firstlineno):
+        if _is_source_of(node, function):
+            return _taken_apart(node, function)
+    return None
+
+
+def _takes_just(function: FunctionType, parameters: int) -> bool:
+    code = function.__code__
+    takes_more = code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    is_other = code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
+    return code.co_argcount == parameters and not takes_more and not is_other
+
+
+def _is_watched() -> bool:
+    """True under a debugger, a profiler or a coverage tool, which want to see every function called."""
+    if sys.gettrace() is not None or sys.getprofile() is not None:
+        return True
+    monitoring = getattr(sys, "monitoring", None)
+    return monitoring is not None and any(monitoring.get_tool(tool) is not None for tool in range(3))
+
+
+# --- from a function to its source -----------------------------------------------------------------------------------
+
+_Node = ast.Lambda | ast.FunctionDef
+
+
+def _nodes_at(filename: str, line: int) -> list[_Node]:
+    return _nodes_of(filename, "".join(linecache.getlines(filename))).get(line, [])
+
+
+@functools.lru_cache(maxsize=16)
+def _nodes_of(filename: str, source: str) -> dict[int, list[_Node]]:
+    """The functions in a file by the line they begin at."""
+    nodes: dict[int, list[_Node]] = {}
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):  # It is not Python any more, or never was.
+        return nodes
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Lambda) or (isinstance(node, ast.FunctionDef) and not node.decorator_list):
+            nodes.setdefault(node.lineno, []).append(node)
+    return nodes
+
+
+def _is_source_of(node: _Node, function: FunctionType) -> bool:
+    """True if `node` compiles to what `function` runs: a file may have changed, and a line may have several lambdas."""
+    code = function.__code__
+    if isinstance(node, ast.FunctionDef) != (code.co_name != "<lambda>"):
+        return False
+    try:
+        own = _compiled(node, code.co_freevars)
+    except SyntaxError:  # It needs its surroundings: a class, say, or a nonlocal variable.
+        return False
+    # Constants by their text, since 1 equals True and 1.0.
+    return own is not None and all(
+        repr(getattr(own, part)) == repr(getattr(code, part))
+        for part in ("co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "co_cellvars")
+    )
+
+
+def _compiled(node: _Node, free_variables: tuple[str, ...]) -> CodeType | None:
+    """The code of a function within another one that has `free_variables`."""
+    inner: ast.stmt = ast.Return(node) if isinstance(node, ast.Lambda) else node
+    outer = ast.parse(f"def outer({', '.join(free_variables)}): pass")
+    outer.body[0].body = [inner]  # type: ignore[attr-defined]
+    module = compile(ast.fix_missing_locations(outer), "<function>", "exec", dont_inherit=True)
+    return next((code for outside in _codes_in(module) for code in _codes_in(outside)), None)
+
+
+def _codes_in(code: CodeType) -> Iterator[CodeType]:
+    return (constant for constant in code.co_consts if isinstance(constant, CodeType))
+
+
+# --- what a function consists of -------------------------------------------------------------------------------------
+
+
+def _taken_apart(node: _Node, function: FunctionType) -> SmallFunction | None:
+    results, is_generator = _results_of(node)
+    known = set(function.__code__.co_varnames) | set(function.__code__.co_freevars)
+    # Between two results a generator lets others work, so what it computes then must not depend on them.
+    allowed = _PLAIN if is_generator else _EXPRESSIONS
+    if not results or not all(_is_allowed(part, allowed, known) for result in results for part in ast.walk(result)):
+        return None
+    if not all(map(_can_be_text, results)):
+        return None
+    return SmallFunction(function, tuple(results), is_generator)
+
+
+def _results_of(node: _Node) -> tuple[list[ast.expr], bool]:
+    """The expressions of a body that has nothing else, and whether they are yielded."""
+    if isinstance(node, ast.Lambda):
+        return [node.body], False
+    body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+    if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
+        return [body[0].value], False
+    yields = [each.value.value for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Yield)]
+    values = [value for value in yields if value is not None]
+    return (values, True) if len(values) == len(body) else ([], False)
+
+
+def _is_allowed(part: ast.AST, allowed: tuple[type[ast.AST], ...], known: set[str]) -> bool:
+    if not isinstance(part, allowed):
+        return False
+    if isinstance(part, ast.Name) and part.id not in known:
+        return part.id not in _ABOUT_SCOPES and _NAMES_IN_LOOPS.match(part.id) is None
+    return True
+
+
+def _can_be_text(result: ast.expr) -> bool:
+    """True if the text of an expression is one line that means the same; some f-strings have none."""
+    try:
+        text = ast.unparse(result)
+        return "\n" not in text and ast.dump(ast.parse(text, mode="eval").body) == ast.dump(result)
+    except (ValueError, SyntaxError):
+        return False
+
+
+def _cell_name(name: str, variable: str) -> str:
+    return f"cell_{name}_{variable}"
+
+
+class _Renaming(ast.NodeTransformer):
+    """Puts arguments in the place of parameters, and cells in that of variables of enclosing functions."""
+
+    def __init__(self, names: dict[str, str], cells: dict[str, str]) -> None:
+        self._names = names
+        self._cells = cells
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id in self._cells:
+            return ast.Attribute(ast.Name(self._cells[node.id], ast.Load()), "cell_contents", ast.Load())
+        return ast.Name(self._names.get(node.id, node.id), ast.Load())
