@@ -304,6 +304,7 @@ def main() -> None:
         print(f"latency of {ROWS[name].name} ...", file=sys.stderr)
         try:
             found[name] = Run(ROWS[name], parsed.rate, parsed.timeout).measure(parsed.warm_up, parsed.seconds)
+            print(f"  median {found[name].median_ms:,.0f} ms", file=sys.stderr)
         except PeerUnavailableError as reason:
             notes.append(f"{ROWS[name].name} is left out: {reason}")
     if found:
