@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -19,6 +21,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @cache
 def session_of(parallelism: int) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Else workers are whatever `python3` is.
     return (
         SparkSession.builder.master(f"local[{parallelism}]")
         .config("spark.sql.shuffle.partitions", parallelism)
