@@ -132,7 +132,9 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
         if not found and self._is_behind():
             first = self._asked(lambda: self._consumer.poll(_PATIENCE_S), "nothing can be read")
             if first is not None:
-                found = [first, *(self._asked(lambda: self._consumer.consume(most, 0), "nothing can be read"))]
+                found = [first]
+                if most > 1:
+                    found += self._asked(lambda: self._consumer.consume(most - 1, 0), "nothing can be read")
         self._got_something = bool(found)
         return found
 
