@@ -156,6 +156,7 @@ def test_wrong_arguments_are_told_at_once(tmp_path):
 
 @pytest.mark.spark
 def test_a_database_gets_every_row_once_if_no_process_dies_while_spark_writes(spark, tmp_path):
+    spark._jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
     table = {"url": f"jdbc:derby:memory:{uuid.uuid4().hex};create=true", "dbtable": "numbers"}
     job = job_of(spark, tmp_path, "jdbc", table)
     job.write(3).checkpoint().write(2).checkpoint("metadata").crash().write(1).checkpoint("commit").crash().end()
