@@ -11,6 +11,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from penstock.common.exceptions import EnvironmentSetupError
@@ -20,6 +21,7 @@ from penstock.spark.spark_home import spark_home
 OFF = "PENSTOCK_NO_CLASS_ARCHIVE"
 """In the environment: neither use nor make an archive."""
 _MAKING_LASTS_S = 600
+_TRIED_AGAIN_AFTER_S = 24 * 3600
 # Java says on its standard error what it does not like about an archive; it works without.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 
@@ -73,10 +75,12 @@ def _step_back() -> None:
 
 
 def _is_mine_to_make(path: Path) -> bool:
-    """True for one process. What was begun and never came to an end is not tried again."""
+    """True for one process. What was begun and never came to an end is tried again a day later."""
     mark = path.with_suffix(".making")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if mark.exists() and time.time() - mark.stat().st_mtime > _TRIED_AGAIN_AFTER_S:
+            mark.unlink()
         mark.touch(exist_ok=False)
     except OSError:  # Somebody else is at it, or has failed; or there is no place to write.
         return False

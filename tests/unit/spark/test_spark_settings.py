@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -71,6 +72,16 @@ def test_an_archive_that_somebody_is_making_or_failed_to_make_is_left_alone(alon
     path.parent.mkdir()
     path.with_suffix(".making").touch()
     assert make_in_background("-Xint") is False
+
+
+def test_an_archive_that_was_begun_days_ago_and_never_finished_is_begun_again(alone):
+    path = archive_path("-Xint")
+    path.parent.mkdir()
+    mark = path.with_suffix(".making")
+    mark.touch()
+    os.utime(mark, (0, 0))
+    assert class_archive._is_mine_to_make(path)
+    assert not class_archive._is_mine_to_make(path)
 
 
 def test_what_workers_are_forked_from_has_no_threads():
