@@ -13,7 +13,7 @@ from benchmarks.child import Outcome, run_on
 from benchmarks.docs_section import write_docs
 from benchmarks.job import Setting, add_arguments, setting_of
 from benchmarks.programs import NAMES, PROGRAMS, chosen, right_answer
-from benchmarks.systems import PEERS, PENSTOCK, PeerUnavailableError, System
+from benchmarks.systems import PEERS, PENSTOCK, PeerUnavailableError, System, rows_of
 from benchmarks.table import RESULTS, read_results, render, write_results
 
 
@@ -33,7 +33,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     unknown = [name for name in parsed.names if not chosen([name])]
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(NAMES)}")
-    unknown = [name for name in _peer_names(parsed) if name not in PEERS]
+    unknown = [name for name in _peer_names(parsed) if not rows_of(name)]
     if unknown:
         parser.error(f"there is no peer {unknown[0]!r}; there are {', '.join(PEERS)}")
     return parsed
@@ -72,7 +72,7 @@ def compare(benchmark: str, setting: Setting, parsed: argparse.Namespace) -> tup
     """Penstock first, then each peer; who cannot run is left out with a note."""
     outcomes: list[Outcome] = []
     notes: list[str] = []
-    for system in [PENSTOCK, *(row for name in _peer_names(parsed) for row in PEERS[name])]:
+    for system in [PENSTOCK, *(row for name in _peer_names(parsed) for row in rows_of(name))]:
         if system.package == "pyflink" and not PROGRAMS[benchmark].is_pyflink:
             continue
         own = _setting_on(system, setting, parsed.peer_words)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from benchmarks.job import Setting, arguments_of
 from benchmarks.peers.installation import ROOT, PeerUnavailableError, java, maven_classes, pyflink_python, venv_python
 
-__all__ = ["PEERS", "PENSTOCK", "ROOT", "PeerUnavailableError", "System"]
+__all__ = ["PEERS", "PENSTOCK", "ROOT", "PeerUnavailableError", "System", "rows_of"]
 
 Command = Callable[[str, Setting], "list[str] | None"]
 
@@ -103,3 +103,8 @@ PEERS = {
     ],
 }
 """Rows by the name that --peers takes."""
+
+
+def rows_of(name: str) -> list[System]:
+    """The rows that a name of --peers stands for: a group, or one row of a group (`pyflink-thread`); none: unknown."""
+    return PEERS.get(name) or [row for rows in PEERS.values() for row in rows if row.name.replace(" ", "-") == name]

@@ -17,7 +17,7 @@ from benchmarks.job import Setting, digest_of
 from benchmarks.peers import installation
 from benchmarks.peers.installation import PeerUnavailableError, install_once, maven_classes, pyflink_python
 from benchmarks.programs import NAMES, right_answer
-from benchmarks.systems import PEERS, PENSTOCK, System
+from benchmarks.systems import PEERS, PENSTOCK, System, rows_of
 
 SMALL = Setting(12_000, 2, keys=20)
 ARGUMENTS = ["--words", "12000", "--parallelism", "2", "--keys", "20"]
@@ -194,3 +194,9 @@ def test_an_installation_that_failed_is_tried_again(bench: Path, no_installing: 
 )
 def test_the_reason_of_a_failed_installation_is_what_its_tool_said(output: str, errors: str, reason: str) -> None:
     assert installation._reason(output, errors) == reason
+
+
+def test_a_peer_may_be_one_row_of_a_group():
+    assert [row.name for row in rows_of("pyflink")] == ["pyflink process", "pyflink thread"]
+    assert [row.name for row in rows_of("pyflink-thread")] == ["pyflink thread"]
+    assert rows_of("flonk") == []
