@@ -66,7 +66,11 @@ def run(**given: Any) -> None:
     from penstock.cli.launching import run_program
     from penstock.datastream.launch import Launch
 
-    run_program(request, Launch(configuration=request.configuration, announce=click.echo))
+    try:
+        run_program(request, Launch(configuration=request.configuration, announce=click.echo))
+    finally:
+        if java is not None:
+            java.end_java()
     if java is not None:
         java.make_class_archive()
 

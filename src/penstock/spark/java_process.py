@@ -37,8 +37,9 @@ class JavaProcess:
         self._environment = dict(environment)
         self._folder = Path(tempfile.mkdtemp(prefix="penstock-java-"))
         self._address_file = self._folder / "address"
+        self._is_asked_for = False
         self.process = self._started()
-        atexit.register(self._clean_up)
+        atexit.register(self._leave)
 
     def _started(self) -> subprocess.Popen[bytes]:
         stderr = filtered_stderr()
@@ -71,6 +72,7 @@ class JavaProcess:
 
     def address(self) -> tuple[int, str]:
         """Wait until Java is ready; its port and the secret for it."""
+        self._is_asked_for = True
         while not self._address_file.exists():
             if self.process.poll() is not None:
                 raise EnvironmentSetupError(
@@ -89,7 +91,14 @@ class JavaProcess:
 
     def _clean_up(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
-        atexit.unregister(self._clean_up)
+        atexit.unregister(self._leave)
+
+    def _leave(self) -> None:
+        """At the end of this process: Java ends by itself then, unless it still waits to tell where it listens."""
+        if self._is_asked_for:
+            self._clean_up()
+        else:
+            self.end()
 
 
 def _ignore_interrupts() -> None:
@@ -103,6 +112,7 @@ _ahead: JavaProcess | None = None
 def start_ahead(settings: Mapping[str, str], environment: Mapping[str, str]) -> None:
     """Start Java now for a job that comes later in this process."""
     global _ahead
+    end_ahead()
     _ahead = JavaProcess(settings, environment)
 
 
@@ -118,7 +128,7 @@ def java_process(settings: Mapping[str, str], environment: Mapping[str, str]) ->
 
 
 def end_ahead() -> None:
-    """The job has another Spark: nobody needs the process that was started ahead."""
+    """Nobody needs the process that was started ahead: the job has another Spark, or there is none."""
     global _ahead
     ahead, _ahead = _ahead, None
     if ahead is not None:

@@ -27,6 +27,11 @@ def _chosen() -> dict[str, str]:
     return {name: os.environ[name] for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
 
 
+def end_java() -> None:
+    """The program is over: end Java if no job has taken it."""
+    java_process.end_ahead()
+
+
 def make_class_archive() -> None:
     """After a job: the next one starts more quickly."""
     if GATEWAY_PORT not in os.environ:

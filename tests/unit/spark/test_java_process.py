@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -105,3 +107,22 @@ def test_nothing_is_left_behind(spark_home, started, monkeypatch, tmp_path):
     assert list(scratch.iterdir()) != []
     java.end()
     assert list(scratch.iterdir()) == []
+
+
+def test_java_that_nobody_asked_for_ends_with_the_program(spark_home):
+    program = (
+        "import os; from penstock.spark import java_process; java_process.start_ahead({}, os.environ); "
+        "print(java_process._ahead.process.pid)"
+    )
+    submits(spark_home, "exec sleep 600")  # It never says where it listens, nor sees that its input has ended.
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, timeout=60)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)
+
+
+def test_only_one_java_waits(spark_home):
+    java_process.start_ahead({}, os.environ)
+    first = java_process._ahead
+    java_process.start_ahead({}, os.environ)
+    java_process.end_ahead()
+    assert first is not None and first.process.returncode is not None
