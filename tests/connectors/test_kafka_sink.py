@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import uuid
+from pathlib import Path
 
 import pytest
 from server_sink_job import ServerSinkJob
@@ -134,6 +136,26 @@ def test_crash_at_any_point_writes_each_element_once(kafka, tmp_path, step):
     job.end()
     assert sorted(map(int, kafka.topics.values(topic))) == list(range(12))
     assert kafka.topics.open_transactions(prefix) == []
+
+
+def _threads_of_clients():
+    return sum(name.read_text() == "rdk:main\n" for name in Path("/proc/self/task").glob("*/comm"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+def test_producers_of_former_checkpoints_are_gone_at_once(kafka, tmp_path):
+    gc.collect()
+    before = _threads_of_clients()
+    job = ServerSinkJob(sink_to(kafka, to_topic(kafka.topics.new()).build()), tmp_path)
+    gc.disable()  # Where records come by the thousand, Python seldom looks for cycles.
+    try:
+        for _ in range(5):
+            job.write(1).checkpoint()
+        # The producer of the next transaction is made ahead.
+        assert _threads_of_clients() <= before + 1
+    finally:
+        gc.enable()
+    job.end()
 
 
 def test_failure_aborts_what_was_open_at_once(kafka, tmp_path):

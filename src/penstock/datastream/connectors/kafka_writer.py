@@ -111,14 +111,28 @@ class RecordProducer:
             raise failure
 
 
+class _ProducerName:
+    """What the brokers call a producer. The client tells it in its statistics only."""
+
+    def __init__(self) -> None:
+        self.producer_id = self.epoch = -1
+
+    def read(self, statistics: str) -> None:
+        if self.producer_id < 0:
+            names = json.loads(statistics)["eos"]
+            self.producer_id, self.epoch = names["producer_id"], names["producer_epoch"]
+
+
 class TransactionalProducer(RecordProducer):
     """A producer for one transaction, which begins when it is made."""
 
     def __init__(self, settings: Mapping[str, Any], transactional_id: str) -> None:
         self._id = transactional_id
-        self._names: dict[str, int] = {}
+        # Apart from this object: a client that knew it would keep it, and so itself with its threads, until the next
+        # time that Python looks for cycles. There is a producer for every checkpoint.
+        self._name = _ProducerName()
         own = {"transactional.id": transactional_id, "statistics.interval.ms": _STATISTICS_INTERVAL_MS}
-        super().__init__({**settings, **own, "stats_cb": self._read_statistics})
+        super().__init__({**settings, **own, "stats_cb": self._name.read})
         self._begin()
 
     def _begin(self) -> None:
@@ -135,13 +149,12 @@ class TransactionalProducer(RecordProducer):
 
     def prepared(self) -> KafkaTransaction:
         """The transaction, for who commits it. All records must be flushed; the producer can do nothing any more."""
-        # The client tells who it is in its statistics only.
         until = time.monotonic() + _BEGIN_TIMEOUT_S
-        while not self._names:
+        while self._name.producer_id < 0:
             self._producer.poll(0.01)
             if time.monotonic() > until:
                 raise ConnectorError(f"{_USER}: the client does not tell the producer id of transaction {self._id!r}")
-        return KafkaTransaction(self._id, self._names["producer_id"], self._names["producer_epoch"])
+        return KafkaTransaction(self._id, self._name.producer_id, self._name.epoch)
 
     def abort(self) -> None:
         try:
@@ -149,12 +162,6 @@ class TransactionalProducer(RecordProducer):
         except self._library.KafkaException as failure:
             # The next start of the job does it, or else the coordinator when the transaction times out.
             _log.warning("%s", client_error(_USER, f"transaction {self._id!r} stays open for now", failure))
-
-    def _read_statistics(self, text: str) -> None:
-        if not self._names:
-            names = json.loads(text)["eos"]
-            if names["producer_id"] >= 0:
-                self._names = names
 
 
 class ProducerAhead:
