@@ -35,7 +35,8 @@ def roles_in(session: int) -> dict[str, list[int]]:
     """Process ids by what they do: slot, python-worker, python-daemon, executor."""
     processes = processes_of(session)
     java = {each.pid for each in processes if "org.apache.spark" in each.command and "java" in each.command}
-    python = [each for each in processes if "pyspark.daemon" in each.command]
+    # Whichever daemon forks them, it is told to run this.
+    python = [each for each in processes if "pyspark.worker" in each.command]
     daemons = {each.pid for each in python if each.parent in java}
     return {
         "executor": [each.pid for each in processes if "CoarseGrainedExecutorBackend" in each.command],

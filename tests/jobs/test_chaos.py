@@ -28,7 +28,7 @@ from chaos.run import parse, plan_of
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
 def test_job_survives_the_death_of_workers_and_of_its_driver(tmp_path):
     plan = RoundPlan(
-        records=400,
+        records=1000,
         parallelisms=(2, 1),
         backend="hashmap",
         interval="100 ms",
