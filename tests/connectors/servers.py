@@ -73,7 +73,7 @@ class Server:
 
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
-        if process is not None:
+        if process is not None and process.poll() is None:
             os.killpg(process.pid, how)
             process.wait()
 
@@ -269,10 +269,20 @@ class PostgresServer(Server):
         return [str(self._programs / "postgres"), "-D", str(self._data), *flags]
 
     def start(self) -> None:
-        super().start()
+        wait_until(self._has_started, f"{self.name} to start", self._end_of_log)
         with self.connect("postgres") as connection:
             if not connection.execute("select 1 from pg_database where datname = %s", [self.database]).fetchone():
                 connection.execute(f"create database {self.database}")
+
+    def _has_started(self) -> bool:
+        """False while processes of a killed server, which are in sessions of their own, have not yet gone."""
+        try:
+            super().start()
+        except AssertionError:
+            if "pre-existing shared memory block" not in self._end_of_log().splitlines()[-2]:
+                raise
+            return False
+        return True
 
     def check(self) -> None:
         self.connect("postgres").close()
