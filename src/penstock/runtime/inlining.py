@@ -15,6 +15,7 @@ import inspect
 import linecache
 import re
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType
@@ -49,6 +50,8 @@ _EXPRESSIONS = (
     ast.JoinedStr,
     ast.FormattedValue,
 )
+# Python 3.11 gets confused if two threads make syntax trees at the same time.
+_ONE_AT_A_TIME = threading.Lock()
 _ABOUT_SCOPES = {"locals", "globals", "vars", "dir", "eval", "exec", "super", "__class__"}
 _NAMES_IN_LOOPS = re.compile(
     r"(values|timestamps|timestamp|out|append|out_timestamps|append_timestamp|zip|value|key|select|reduce"
@@ -84,6 +87,14 @@ def small_function(function: Any, parameters: int) -> SmallFunction | None:
     """`function` in a form that can be inlined where it is called with so many arguments; None if it has none."""
     if not isinstance(function, FunctionType) or not _takes_just(function, parameters) or _is_watched():
         return None
+    try:
+        with _ONE_AT_A_TIME:
+            return _found(function)
+    except SystemError:  # The program itself parses Python in another thread.
+        return None
+
+
+def _found(function: FunctionType) -> SmallFunction | None:
     for node in _nodes_at(function.__code__.co_filename, function.__code__.co_firstlineno):
         if _is_source_of(node, function):
             return _taken_apart(node, function)
