@@ -30,7 +30,7 @@ assigners = st.builds(
 )
 
 
-def run(given: list[Event], assigner: WindowAssigner[Any, Any], bound: int, combine: bool, max_records: int) -> Any:
+def environment(combine: bool, max_records: int) -> StreamExecutionEnvironment:
     config = Configuration.from_dict(
         {
             "execution.target": "inline",
@@ -39,23 +39,34 @@ def run(given: list[Event], assigner: WindowAssigner[Any, Any], bound: int, comb
             "pipeline.auto-watermark-interval": "0",
         }
     )
-    env = StreamExecutionEnvironment.get_execution_environment(config)
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound)).with_timestamp_assigner(
+    return StreamExecutionEnvironment.get_execution_environment(config)
+
+
+def by_time_of_event(bound: int) -> WatermarkStrategy:
+    return WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound)).with_timestamp_assigner(
         lambda event, _: event[2]
     )
+
+
+def results_of(windowed: Any, combine: bool) -> Any:
+    assert isinstance(windowed.transformation.operator, WindowDescription)
+    assert windowed.transformation.operator.combines is combine
+    return sorted(windowed.execute_and_collect())
+
+
+def run(given: list[Event], assigner: WindowAssigner[Any, Any], bound: int, combine: bool, max_records: int) -> Any:
     # Concatenation shows the order in which elements were reduced.
     counts = (
-        env.from_collection(given)
-        .assign_timestamps_and_watermarks(strategy)
+        environment(combine, max_records)
+        .from_collection(given)
+        .assign_timestamps_and_watermarks(by_time_of_event(bound))
         .map(lambda event: (event[0], str(event[1])))
         .key_by(lambda pair: pair[0])
         .window(assigner)
         .reduce(lambda left, right: (left[0], f"{left[1]},{right[1]}"))
         .set_parallelism(2)
     )
-    assert isinstance(counts.transformation.operator, WindowDescription)
-    assert counts.transformation.operator.combines is combine
-    return sorted(counts.execute_and_collect())
+    return results_of(counts, combine)
 
 
 @settings(max_examples=60, deadline=None)
@@ -67,20 +78,10 @@ def test_results_are_the_same_with_and_without_combining(
 
 
 def run_sessions(given: list[Event], gap: int, bound: int, combine: bool, max_records: int, sources: int) -> Any:
-    config = Configuration.from_dict(
-        {
-            "execution.target": "inline",
-            "penstock.combine.enabled": str(combine).lower(),
-            "penstock.epoch.max-records": str(max_records),
-            "pipeline.auto-watermark-interval": "0",
-        }
-    )
-    env = StreamExecutionEnvironment.get_execution_environment(config)
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound)).with_timestamp_assigner(
-        lambda event, _: event[2]
-    )
+    env = environment(combine, max_records)
     streams = [
-        env.from_collection(given[at::sources]).assign_timestamps_and_watermarks(strategy) for at in range(sources)
+        env.from_collection(given[at::sources]).assign_timestamps_and_watermarks(by_time_of_event(bound))
+        for at in range(sources)
     ]
     first, *others = [stream.map(lambda event: (event[0], (event[1],), event[2], event[2])) for stream in streams]
     # Sessions may be joined in any order, so what is reduced is a set; the first and last times show their extent.
@@ -91,9 +92,7 @@ def run_sessions(given: list[Event], gap: int, bound: int, combine: bool, max_re
         .reduce(lambda a, b: (a[0], tuple(sorted(a[1] + b[1])), min(a[2], b[2]), max(a[3], b[3])))
         .set_parallelism(2)
     )
-    assert isinstance(sessions.transformation.operator, WindowDescription)
-    assert sessions.transformation.operator.combines is combine
-    return sorted(sessions.execute_and_collect())
+    return results_of(sessions, combine)
 
 
 @settings(max_examples=60, deadline=None)
