@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import signal
 import socket
 import subprocess
 import threading
@@ -13,6 +12,7 @@ import time
 from pathlib import Path
 
 import pyspark
+from chaos.processes import end_session
 
 import penstock
 
@@ -65,21 +65,8 @@ class SparkProcess:
 
     def kill(self) -> None:
         """With all executors and Python processes of it, as when its machine fails."""
-        for pid in processes_of(self.process.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        end_session(self.process.pid)
         self.process.wait()
-
-
-def processes_of(session: int) -> list[int]:
-    """The processes of a session, found in /proc."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError, ValueError):
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            if entry.name.isdigit() and int(fields[3]) == session and fields[0] != "Z":
-                found.append(int(entry.name))
-    return found
 
 
 class SparkCluster:

@@ -6,20 +6,16 @@ A few kills only; `make chaos` does many, at random.
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 
 import pytest
-
-from penstock.common import Configuration
-from penstock.datastream import StreamExecutionEnvironment
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # The chaos tests are not part of the package.
-
 from chaos.all_round_job import Settings, build
 from chaos.expected import differences, expected_lines, written_lines
 from chaos.job_round import RoundPlan, run_round
 from chaos.run import parse, plan_of
+
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
 
 
 @pytest.mark.spark

@@ -8,12 +8,11 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from chaos.processes import end_session, processes_of, wait_until_gone
 
 import penstock
 
@@ -53,28 +52,8 @@ def running(script: Path) -> Iterator[subprocess.Popen[str]]:
     try:
         yield process
     finally:
-        for pid in processes_of(process.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        end_session(process.pid)
         process.wait()
-
-
-def processes_of(session: int) -> list[int]:
-    """The living processes of a session, zombies not counted."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError, ValueError):
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            if entry.name.isdigit() and int(fields[3]) == session and fields[0] != "Z":
-                found.append(int(entry.name))
-    return found
-
-
-def wait_for_none_of(session: int) -> list[int]:
-    deadline = time.monotonic() + ENDS_WITHIN_S
-    while (left := processes_of(session)) and time.monotonic() < deadline:
-        threading.Event().wait(0.1)
-    return left
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
@@ -94,7 +73,7 @@ def test_ctrl_c_ends_the_job_and_leaves_no_process_behind(script):
                 _, errors = process.communicate(timeout=ENDS_WITHIN_S)
             assert process.returncode == 130
             assert "Traceback" not in errors
-            assert wait_for_none_of(process.pid) == []
+            assert wait_until_gone(process.pid, ENDS_WITHIN_S) == []
 
 
 def test_refused_socket_ends_with_one_clear_sentence(script):
