@@ -18,6 +18,8 @@ settings.register_profile(
     "penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
 )
 settings.load_profile("penstock")
+# The programs that tests start leave nothing in the cache of whoever runs them, and no process that makes it.
+os.environ.setdefault("PENSTOCK_NO_CLASS_ARCHIVE", "1")
 
 
 @pytest.fixture(scope="session")
