@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from penstock.common.constants import MIN_LONG_VALUE
+from penstock.runtime.state.direct_views import NO_KEY
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import StateTable
 
@@ -31,9 +32,12 @@ class TimerQueue:
         keys = self._table.entries.get(bucket)
         if keys is None:
             self._push(bucket)
+            self._table.entries[bucket] = {key: True}
         elif key in keys:
             return
-        self._table.put(bucket, key, True)
+        else:
+            keys[key] = True
+        self._table.changed[bucket].add(key)
 
     def remove(self, timestamp: int, key: Any, namespace: Hashable) -> None:
         # The bucket stays in the heap; an empty one is passed over when its time comes.
@@ -56,18 +60,21 @@ class TimerQueue:
         Returns how many fired.
         """
         fired = 0
-        entries = self._table.entries
+        entries, changed = self._table.entries, self._table.changed
         while self._heap and self._heap[0][0] <= time:
             timestamp, _, namespace = heapq.heappop(self._heap)
             bucket = (timestamp, namespace)
             for key in list(entries.get(bucket, ())):
                 # Asked anew each time: a timer that fires may delete or set others of this bucket.
                 waiting = entries.get(bucket)
-                if waiting is not None and key in waiting:
-                    self._table.remove(bucket, key)
-                    backend.current_key = key
-                    on_timer(timestamp, key, namespace)
-                    fired += 1
+                if waiting is None or waiting.pop(key, None) is None:
+                    continue
+                if not waiting:
+                    del entries[bucket]
+                changed[bucket].add(key)
+                backend.current_key = key
+                on_timer(timestamp, key, namespace)
+                fired += 1
             if bucket in entries:
                 # A key of this bucket set the same timer again while it fired.
                 self._push(bucket)
@@ -113,7 +120,8 @@ class InternalTimerService:
         return self._clock()
 
     def register_event_time_timer(self, namespace: Hashable, timestamp: int) -> None:
-        self.event_time.add(timestamp, self._backend.key(), namespace)
+        key = self._backend.current_key
+        self.event_time.add(timestamp, self._backend.key() if key is NO_KEY else key, namespace)
 
     def delete_event_time_timer(self, namespace: Hashable, timestamp: int) -> None:
         self.event_time.remove(timestamp, self._backend.key(), namespace)

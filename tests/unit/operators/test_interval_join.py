@@ -89,6 +89,16 @@ def test_elements_are_kept_until_no_partner_can_come():
     assert h.timers == [] and h.state_entries == 0
 
 
+def test_elements_with_times_near_each_other_are_dropped_together():
+    h = harness(0, 1600)
+    h.feed([("a", time) for time in range(1_000, 1_100)])
+    assert [timer[1:] for timer in h.timers] == [(2_600, "a", "left"), (2_700, "a", "left")]
+    h.watermark(2_650)
+    assert h.element("a!", at=2_650, input=1).output == [("a", "a!")] * 49
+    h.watermark(2_700)
+    assert h.timers == [] and h.state_entries == 0
+
+
 def test_bounds_on_one_side_of_zero_clean_up_too():
     for lower, upper in ((2, 5), (-5, -2)):
         h = harness(lower, upper).element("a0", at=10).element("a1", at=10 + upper, input=1).watermark(30)
@@ -134,20 +144,21 @@ elements = st.lists(
 ).map(lambda found: [(side, (key, at), time, wm) for at, (side, key, time, wm) in enumerate(found)])
 
 
-def feed(h, some):
+def feed(h, some, behind):
     for side, value, time, has_watermark in some:
         h.element(value, at=time, input=side)
-        if has_watermark and time - 6 > h.operator.current_watermark:
-            h.watermark(time - 6)
+        if has_watermark and time - behind > h.operator.current_watermark:
+            h.watermark(time - behind)
     return h
 
 
 @pytest.mark.parametrize("backend", [HeapBackend(), DiskBackend(cache_entries=2)])
-@given(elements, st.integers(-6, 6), st.integers(0, 6), st.integers(0, 30))
-def test_join_does_what_the_model_says_also_across_a_restore(backend, found, lower, width, cut):
-    upper = lower + width
-    before = feed(harness(lower, upper, state_backend=backend), found[:cut])
-    after = feed(harness(lower, upper, before.snapshot(), state_backend=backend), found[cut:])
+@given(elements, st.integers(-6, 6), st.integers(0, 6), st.integers(0, 30), st.sampled_from([1, 100]))
+def test_join_does_what_the_model_says_also_across_a_restore(backend, found, lower, width, cut, scale):
+    lower, upper = lower * scale, (lower + width) * scale
+    found = [(side, value, time * scale, has_watermark) for side, value, time, has_watermark in found]
+    before = feed(harness(lower, upper, state_backend=backend), found[:cut], 6 * scale)
+    after = feed(harness(lower, upper, before.snapshot(), state_backend=backend), found[cut:], 6 * scale)
 
     watermark, on_time = -(2**63), []
     for side, value, time, has_watermark in found:
@@ -155,7 +166,7 @@ def test_join_does_what_the_model_says_also_across_a_restore(backend, found, low
             # A partner whose time is up is gone, although an element at the watermark itself is not late.
             on_time.append((side, value, time, watermark))
         if has_watermark:
-            watermark = max(watermark, time - 6)
+            watermark = max(watermark, time - 6 * scale)
     expected = []
     for at, (side, value, time, seen) in enumerate(on_time):
         for other_side, other, other_time, _ in on_time[:at]:
@@ -166,7 +177,7 @@ def test_join_does_what_the_model_says_also_across_a_restore(backend, found, low
             if left[1] + lower <= right[1] <= left[1] + upper:
                 expected.append((left[0], right[0]))
     assert sorted(before.output + after.output) == sorted(expected)
-    after.watermark(1000)
+    after.watermark(10_000)
     assert after.timers == [] and after.state_entries == 0
     before.close()
     after.close()

@@ -29,7 +29,8 @@ def emit_results(output: Output, results: Any, timestamp: int | None) -> None:
     """Emit what a function yielded or returned: plain values, `(tag, value)` for a side output, None for nothing."""
     if results is None:
         return
-    check_results(results)
+    if not hasattr(results, "__iter__"):
+        check_results(results)
     for result in results:
         if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
             output.collect_side(result[0].tag_id, result[1], timestamp)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
-from penstock.common.constants import MIN_LONG_VALUE
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.common.exceptions import InvalidProgramError
 from penstock.datastream.functions import ProcessJoinFunction
 from penstock.datastream.output_tag import OutputTag
@@ -55,6 +55,14 @@ class _Side(NamedTuple):
         """How long after its timestamp an element can still find partners that are not late."""
         return max(self.upper, 0)
 
+    @property
+    def cleanup_step_ms(self) -> int:
+        """Elements are dropped at multiples of this: a little late, so that few timers are enough for many of them."""
+        return max((self.upper - self.lower) // _CLEANUPS_AN_INTERVAL, 1)
+
+
+_CLEANUPS_AN_INTERVAL = 16
+
 
 class IntervalJoinOperator(UserFunctionOperator):
     """Keeps the elements of both sides, by key and timestamp, until no partner can come any more.
@@ -76,43 +84,53 @@ class IntervalJoinOperator(UserFunctionOperator):
         self._buffers: list[MapState[int, list[Any]]] = [
             backend.state(MapStateDescriptor(f"_interval_join/{side.name}")) for side in self._sides
         ]
+        self._kept: dict[Hashable, tuple[MapState[int, list[Any]], int]] = {
+            side.name: (buffer, side.kept_ms) for side, buffer in zip(self._sides, self._buffers, strict=True)
+        }
         self._timers = self.context.timer_service(TIMER_SERVICE, self._clean_up, self._clean_up)
         self._pair = PairContext(self.output.collect_side)
         super().open()
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
+        """Keep every element, and call the function for each partner of it that is there already."""
+        side, mine, others = self._sides[input_index], self._buffers[input_index], self._buffers[1 - input_index]
+        kept_ms, step_ms = side.kept_ms, side.cleanup_step_ms
+        watermark, add_timer = self._timers.current_watermark, self._timers.event_time.add
+        # An element at the watermark is not late, but partners whose time ends there are gone, as in Flink.
+        gone_until = watermark - self._sides[1 - input_index].kept_ms
+        backend = self.context.keyed_state
         timestamps = batch.timestamps or [None] * len(batch.values)
-        for value, timestamp in zip(self.elements(batch, input_index), timestamps, strict=True):
+        for key, value, timestamp in zip(self.keys(batch, input_index), batch.values, timestamps, strict=False):
+            backend.current_key = key
             if timestamp is None or timestamp == MIN_LONG_VALUE:
                 self._refuse(value)
-            elif timestamp < self._timers.current_watermark:
-                self._skip_late(value, timestamp, self._sides[input_index])
+            if timestamp < watermark:
+                self._skip_late(value, timestamp, side)
+                continue
+            bucket = mine.get(timestamp)
+            if bucket is None:
+                mine.put(timestamp, [value])
             else:
-                self._join(value, timestamp, input_index)
-
-    def _join(self, value: Any, timestamp: int, input_index: int) -> None:
-        """Keep the element, and call the function for every partner that is there already."""
-        side, mine, others = self._sides[input_index], self._buffers[input_index], self._buffers[1 - input_index]
-        bucket = mine.get(timestamp) or []
-        bucket.append(value)
-        mine.put(timestamp, bucket)
-        for other_timestamp, partners in others.items():
-            if side.lower <= other_timestamp - timestamp <= side.upper:
-                for partner in partners:
-                    if input_index == 0:
-                        self._emit(value, timestamp, partner, other_timestamp)
-                    else:
-                        self._emit(partner, other_timestamp, value, timestamp)
-        self._timers.register_event_time_timer(side.name, timestamp + side.kept_ms)
+                bucket.append(value)
+                mine.put(timestamp, bucket)
+            add_timer(min(-(-(timestamp + kept_ms) // step_ms) * step_ms, MAX_LONG_VALUE), key, side.name)
+            for other_timestamp, partners in others.items():
+                if other_timestamp > gone_until and side.lower <= other_timestamp - timestamp <= side.upper:
+                    for partner in partners:
+                        if input_index == 0:
+                            self._emit(value, timestamp, partner, other_timestamp)
+                        else:
+                            self._emit(partner, other_timestamp, value, timestamp)
 
     def _emit(self, left: Any, left_timestamp: int, right: Any, right_timestamp: int) -> None:
         timestamp = self._pair.at(left_timestamp, right_timestamp)
         emit_results(self.output, self.calls[0](left, right, self._pair), timestamp)
 
     def _clean_up(self, time: int, key: Any, namespace: Hashable) -> None:
-        for side, buffer in zip(self._sides, self._buffers, strict=True):
-            if side.name == namespace:
-                buffer.remove(time - side.kept_ms)
+        buffer, kept_ms = self._kept[namespace]
+        for timestamp in buffer.keys():  # noqa: SIM118 (the state changes in the loop)
+            if timestamp + kept_ms <= time:
+                buffer.remove(timestamp)
 
     def _skip_late(self, value: Any, timestamp: int, side: _Side) -> None:
         if side.late_tag is not None:
@@ -120,7 +138,7 @@ class IntervalJoinOperator(UserFunctionOperator):
         else:
             self.context.increment(LATE_RECORDS_DROPPED)
 
-    def _refuse(self, value: Any) -> None:
+    def _refuse(self, value: Any) -> NoReturn:
         raise InvalidProgramError(
             f"operator '{self.context.operator_name}': element {value!r} has no event time, but an interval join needs "
             f"one; call assign_timestamps_and_watermarks(...) before key_by(...)"

@@ -14,6 +14,7 @@ from penstock.datastream.state import (
     AggregatingStateDescriptor,
     ReducingStateDescriptor,
     StateDescriptor,
+    ValueStateDescriptor,
 )
 from penstock.runtime.state.table import StateTable
 from penstock.runtime.state.views import (
@@ -48,11 +49,11 @@ class _DirectView(StateView):
         self._changed = table.changed
 
     def _get(self) -> Any:
+        key = self._backend.current_key
+        if key is NO_KEY:
+            self._backend.key()  # Raises.
         keys = self._entries.get(self._namespace)
-        found = None if keys is None else keys.get(self._backend.current_key)
-        if found is None:
-            self._backend.key()  # Raises if there is no current key.
-        return found
+        return None if keys is None else keys.get(key)
 
     def _put(self, value: Any) -> None:
         key, namespace = self._backend.current_key, self._namespace
@@ -66,13 +67,20 @@ class _DirectView(StateView):
 
 
 class DirectValueState(_DirectView, HeapValueState):
+    def __init__(
+        self, backend: KeyedStateBackend, table: StateTable, descriptor: StateDescriptor, namespace: Hashable
+    ) -> None:
+        super().__init__(backend, table, descriptor, namespace)
+        self._has_default = cast(ValueStateDescriptor, descriptor).get_default_value() is not None
+
     def value(self) -> Any:
+        key = self._backend.current_key
         keys = self._entries.get(self._namespace)
         if keys is not None:
-            found = keys.get(self._backend.current_key)
+            found = keys.get(key)
             if found is not None:
                 return found
-        return super().value()
+        return super().value() if self._has_default or key is NO_KEY else None
 
     def update(self, value: Any) -> None:
         key, namespace = self._backend.current_key, self._namespace
@@ -140,6 +148,22 @@ class DirectMapState(_DirectView, HeapMapState[K, V]):
         else:
             found[key] = value
             self._changed[self._namespace].add(self._backend.current_key)
+
+    def remove(self, key: K) -> None:
+        found = self._get()
+        if found is not None and key in found:
+            del found[key]
+            if found:
+                self._changed[self._namespace].add(self._backend.current_key)
+            else:
+                self.clear()
+
+    def items(self) -> Any:
+        found = self._get()
+        return [] if found is None else list(found.items())
+
+    def keys(self) -> Any:
+        return list(self._get() or ())
 
     # `state[k]` and `k in state` are calls of their own otherwise.
     __getitem__ = get

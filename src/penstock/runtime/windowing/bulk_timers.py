@@ -26,16 +26,6 @@ class BulkTimerQueue(TimerQueue):
         super().__init__(table)
         self._on_window_timers = on_window_timers
 
-    def add(self, timestamp: int, key: Any, namespace: Hashable) -> None:
-        bucket = (timestamp, namespace)
-        waiting = self._table.entries.get(bucket)
-        if waiting is None:
-            self._push(bucket)
-            self._table.entries[bucket] = {key: True}
-        else:
-            waiting[key] = True
-        self._table.changed[bucket].add(key)
-
     def add_all(self, time: int, keys: list[Any], window: Hashable) -> None:
         bucket = (time, window)
         waiting = self._table.entries.get(bucket)
