@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 
 from sink_job import SinkJob
@@ -20,6 +21,7 @@ class ServerSinkJob(SinkJob):
         number = len(self.operators)
         self.operators = []
         self.commits = SinkCommits(self._graph)
+        gc.collect()  # Operators are parts of cycles, and clients have threads.
         return self._restart(parallelism or number)
 
     def commit_again(self):

@@ -14,7 +14,9 @@ from penstock.common.serialization import SimpleStringSchema
 from penstock.datastream.connectors import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import KafkaPartitioner, KafkaRecordSerializationSchema, KafkaSink
 from penstock.datastream.connectors.kafka_committer import KafkaCommitter
+from penstock.datastream.connectors.kafka_records import KafkaRecord
 from penstock.datastream.connectors.kafka_transactions import KafkaTransaction
+from penstock.datastream.connectors.kafka_writer import RecordProducer
 from penstock.datastream.connectors.refused_records import REFUSED_METRIC, OnRefused
 from penstock.jobmaster.sink_commits import PendingRequest
 
@@ -156,6 +158,15 @@ def test_producers_of_former_checkpoints_are_gone_at_once(kafka, tmp_path):
     finally:
         gc.enable()
     job.end()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+def test_producer_with_records_that_nobody_waits_for_is_gone_at_once():
+    producer = RecordProducer({"bootstrap.servers": "127.0.0.1:1"})
+    producer.send(KafkaRecord("t", None, b"never arrives"), None, None)
+    before = _threads_of_clients()
+    del producer
+    assert _threads_of_clients() == before - 1
 
 
 def test_failure_aborts_what_was_open_at_once(kafka, tmp_path):

@@ -39,9 +39,36 @@ _POLL_EVERY = 1024
 _PARTITIONS_ARE_KNOWN_FOR_S = 300.0
 _BEGIN_TIMEOUT_S = 60.0
 _ABORT_TIMEOUT_S = 5.0
-_STATISTICS_INTERVAL_MS = 20
+_STATISTICS_INTERVAL_MS = 100
+"""The client makes all of them each time: every 20 ms would take 8 % of a core for each subtask."""
 
 _log = logging.getLogger(__name__)
+
+
+class _Deliveries:
+    """What became of records: the first failure, or all of them in the log.
+
+    Apart from the producer: every record on its way knows this object, and would otherwise keep the client that is
+    to send it, with its threads, for as long as the process lives.
+    """
+
+    def __init__(self, logs_failures_only: bool) -> None:
+        self._logs_failures_only = logs_failures_only
+        self._failure: ConnectorError | None = None
+
+    def delivered(self, error: Any, message: Any) -> None:
+        if error is None:
+            return
+        failure = _not_written(message.topic(), error)
+        if self._logs_failures_only:
+            _log.error("%s", failure)
+        else:
+            self._failure = self._failure or failure
+
+    def check(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
 
 class RecordProducer:
@@ -52,8 +79,7 @@ class RecordProducer:
         # As Java's client: the same key goes to the same partition, whoever writes it.
         defaults = {"partitioner": "murmur2_random", "delivery.report.only.error": True}
         self._producer = made_client(self._library.Producer, {**defaults, **settings}, _USER)
-        self._logs_failures_only = logs_failures_only
-        self._failure: ConnectorError | None = None
+        self._deliveries = _Deliveries(logs_failures_only)
         self._until_poll = _POLL_EVERY
         self._partitions: dict[str, tuple[float, list[int]]] = {}
 
@@ -61,23 +87,23 @@ class RecordProducer:
         arguments = _arguments(record, timestamp, partition)
         while True:
             try:
-                self._producer.produce(on_delivery=self._delivered, **arguments)
+                self._producer.produce(on_delivery=self._deliveries.delivered, **arguments)
                 break
             except BufferError:  # The client's queue is full: wait until some records are on their way.
                 self._producer.poll(0.1)
-                self._check()
+                self._deliveries.check()
             except self._library.KafkaException as failure:
                 raise _not_written(record.topic, failure) from failure
         self._until_poll -= 1
         if self._until_poll == 0:
             self._until_poll = _POLL_EVERY
             self._producer.poll(0)
-            self._check()
+            self._deliveries.check()
 
     def flush(self) -> None:
         """Wait until Kafka has everything; raises if it has not taken something in `delivery.timeout.ms`."""
         self._producer.flush()
-        self._check()
+        self._deliveries.check()
 
     def partitions(self, topic: str) -> list[int]:
         """The numbers of a topic's partitions, as of some minutes ago."""
@@ -95,20 +121,6 @@ class RecordProducer:
         if metadata.error is not None:
             raise client_error(_USER, f"the partitions of topic {topic!r} are not known", metadata.error)
         return sorted(metadata.partitions)
-
-    def _delivered(self, error: Any, message: Any) -> None:
-        if error is None:
-            return
-        failure = _not_written(message.topic(), error)
-        if self._logs_failures_only:
-            _log.error("%s", failure)
-        else:
-            self._failure = self._failure or failure
-
-    def _check(self) -> None:
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
 
 
 class _ProducerName:
@@ -149,12 +161,16 @@ class TransactionalProducer(RecordProducer):
 
     def prepared(self) -> KafkaTransaction:
         """The transaction, for who commits it. All records must be flushed; the producer can do nothing any more."""
+        self.learn_name()
+        return KafkaTransaction(self._id, self._name.producer_id, self._name.epoch)
+
+    def learn_name(self) -> None:
+        """Wait until the client tells what the brokers call this producer, if it has not yet."""
         until = time.monotonic() + _BEGIN_TIMEOUT_S
         while self._name.producer_id < 0:
             self._producer.poll(0.01)
             if time.monotonic() > until:
                 raise ConnectorError(f"{_USER}: the client does not tell the producer id of transaction {self._id!r}")
-        return KafkaTransaction(self._id, self._name.producer_id, self._name.epoch)
 
     def abort(self) -> None:
         try:
@@ -176,7 +192,9 @@ class ProducerAhead:
 
     def _make(self, settings: Mapping[str, Any], transactional_id: str) -> None:
         try:
-            self._made.set_result(TransactionalProducer(settings, transactional_id))
+            producer = TransactionalProducer(settings, transactional_id)
+            producer.learn_name()
+            self._made.set_result(producer)
         except BaseException as failure:  # Raised where the producer is wanted.
             self._made.set_exception(failure)
 
