@@ -90,7 +90,6 @@ class Recorder:
 def watch_driver(folder: str) -> dict[str, str]:
     """Wrap the driver's side, for the rest of this process; the settings with which workers are wrapped, too."""
     from pyspark import SparkContext
-    from pyspark.core.rdd import PipelinedRDD
 
     from penstock.checkpoint.coordinator import CheckpointCoordinator
     from penstock.jobmaster.region_runner import RegionRunner
@@ -104,28 +103,13 @@ def watch_driver(folder: str) -> dict[str, str]:
     recorder.around(RegionRunner, "_plan_sources", _PLAN)
     recorder.around(RegionRunner, "_complete", _ACKS)
     recorder.around(SparkExecutor, "run_epoch", SPARK)
-    for method in ("_plan", "_handed_out"):
+    for method in ("_job", "_handed_out", "_prepare_thread"):
         recorder.around(SparkExecutor, method, _BUILD)
-    for method in ("setJobGroup", "setJobDescription", "setLocalProperty"):
-        recorder.around(SparkContext, method, _BUILD)
-    _around_property(recorder, PipelinedRDD, "_jrdd", _BUILD)
+    recorder.around(SparkContext, "setJobGroup", _BUILD)
     recorder.around_generator(TaskHost, "run_task", _DRIVER_TASKS)
     recorder.around(CheckpointCoordinator, "complete", METADATA)
     recorder.around(SinkCommits, "commit", _COMMITS)
     return {"spark.python.daemon.module": "benchmarks.epoch_spans_daemon"}
-
-
-def _around_property(recorder: Recorder, owner: Any, name: str, phase: str) -> None:
-    getter = vars(owner)[name].fget
-
-    def timed(self: Any) -> Any:
-        start_ns = time.monotonic_ns()
-        try:
-            return getter(self)
-        finally:
-            recorder.add(phase, start_ns)
-
-    setattr(owner, name, property(timed))
 
 
 def watch_workers() -> None:

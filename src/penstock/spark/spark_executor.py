@@ -10,6 +10,7 @@ import copy
 import logging
 import re
 import secrets
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -28,10 +29,11 @@ from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import EpochCommand
 from penstock.spark.dependencies import runs_on_this_machine, ship
+from penstock.spark.epoch_job import BroadcastReference, EpochJobBuilder
 from penstock.spark.session import check_working_folder_is_shared, get_context
 from penstock.spark.slot_process import SlotRequest
 from penstock.spark.spark_settings import STAGE_ATTEMPTS
-from penstock.spark.stage_function import SourceRows, StageFunction, by_slot, by_subtask, same, without_key
+from penstock.spark.stage_function import SourceRows, StageFunction, TaskFunction, by_slot
 
 _log = logging.getLogger(__name__)
 _RAISED = re.compile(r"[\w.]+(Error|Exception|Interrupt): ")
@@ -58,7 +60,9 @@ class SparkExecutor:
         self._deployment_id = ""
         self._stages: list[list[JobVertex]] = []
         self._widths: list[int] = []
-        self._slots: Any = None
+        self._reference: BroadcastReference | None = None
+        self._builder: EpochJobBuilder | None = None
+        self._threads = threading.local()
         self._is_cancelled = False
         self._dependencies = ship(self._context, dependencies, config)
 
@@ -78,17 +82,15 @@ class SparkExecutor:
         self._deployment_id = secrets.token_hex(8)
         self._stages = deployment.stages()
         self._widths = [max(vertex.parallelism for vertex in stage) for stage in self._stages]
-        # The same for all epochs: what a source reads goes along with the function, not with the partitions.
-        self._slots = self._context.parallelize(range(self._widths[0]), self._widths[0])
+        self._reference = BroadcastReference(self._deployment)
+        self._builder = EpochJobBuilder(self._context, self._widths[0], [self._deployment])
 
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
-        self._context.setJobGroup(self._job_id, self._job_name, interruptOnCancel=True)
-        self._context.setJobDescription(f"{self._job_name}: epoch {command.epoch}")
-        # With fair scheduling (a job manager's session) no job waits behind another one's tasks.
-        self._context.setLocalProperty("spark.scheduler.pool", self._job_id)
-        handed_out = self._handed_out(source_rows)
+        self._prepare_thread()
+        self._context.setJobGroup(self._job_id, f"{self._job_name}: epoch {command.epoch}", interruptOnCancel=True)
+        parts, broadcasts = self._handed_out(source_rows)
         try:
-            rows: list[Row] = self._plan(command, handed_out).collect()
+            rows: list[Row] = self._job(command, parts, broadcasts).collect()
         except Exception as error:
             if self._is_cancelled:
                 raise EpochCancelledError from None
@@ -98,32 +100,41 @@ class SparkExecutor:
                 self._job_name,
             ) from error
         finally:
-            handed_out.release()
+            for broadcast in broadcasts:
+                broadcast.destroy()
         if self._is_cancelled:
             raise EpochCancelledError
         return rows
 
-    def _handed_out(self, source_rows: list[Row]) -> SourceRows:
-        """Small parts go along with the function. PySpark would broadcast a large function, and never free that."""
-        parts = by_slot(source_rows, self._widths[0])
-        size = sum(len(row.chunk) for row in source_rows)
-        return SourceRows(parts) if size < _LARGE_PARTS else SourceRows((), self._context.broadcast(parts))
+    def _prepare_thread(self) -> None:
+        """With fair scheduling (a job manager's session) no job waits behind another one's tasks."""
+        if not hasattr(self._threads, "is_prepared"):
+            self._context.setLocalProperty("spark.scheduler.pool", self._job_id)
+            self._threads.is_prepared = True
 
-    def _plan(self, command: EpochCommand, source_rows: SourceRows) -> RDD[Row]:
-        width = self._widths[0]
-        rows: RDD[Any] = self._slots.mapPartitionsWithIndex(source_rows)
-        for stage, next_width in enumerate(self._widths):
-            if stage > 0 and (width, next_width) != (1, 1):
-                # Between two stages of one slot there is nothing to exchange: Spark runs them as one.
-                rows = rows.mapPartitions(by_subtask).partitionBy(next_width, same).mapPartitions(without_key)
-            width = next_width
-            rows = rows.mapPartitionsWithIndex(self._function(command, stage))
-        return rows
+    def _handed_out(self, source_rows: list[Row]) -> tuple[SourceRows, list[Any]]:
+        """What sources read, and the broadcasts that hold it. Small parts go along with the function."""
+        parts = by_slot(source_rows, self._widths[0])
+        if sum(len(row.chunk) for row in source_rows) < _LARGE_PARTS:
+            return SourceRows(parts), []
+        broadcast = self._context.broadcast(parts)
+        return SourceRows((), BroadcastReference(broadcast)), [broadcast]
+
+    def _job(self, command: EpochCommand, source_rows: SourceRows, broadcasts: list[Any]) -> RDD[Row]:
+        assert self._builder is not None
+        functions: list[TaskFunction] = []
+        stages: list[StageFunction] = []
+        for stage, (width, next_width) in enumerate(zip(self._widths, [*self._widths[1:], None], strict=True)):
+            stages.append(self._function(command, stage))
+            if (width, next_width) != (1, 1):  # Between two stages of one slot there is nothing to exchange.
+                functions.append(TaskFunction(tuple(stages), next_width, None if functions else source_rows))
+                stages = []
+        return self._builder.build(functions, broadcasts)
 
     def _function(self, command: EpochCommand, stage: int) -> StageFunction:
         assert self._folder is not None
         request = SlotRequest(stage, 0, self._deployment_id, self._folder, command)
-        return StageFunction(request, self._deployment, frozenset(vertex.id for vertex in self._stages[stage]))
+        return StageFunction(request, self._reference, frozenset(vertex.id for vertex in self._stages[stage]))
 
     def run_copies(self, copies: Iterable[Copy]) -> list[tuple[StateHandle, ...]]:
         listed = list(copies)

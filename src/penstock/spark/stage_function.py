@@ -1,11 +1,14 @@
-"""What a Spark task runs: it passes one slot's rows on to the slot's process."""
+"""What a Spark task runs: it passes one slot's rows on to the slot's process, and deals out what comes back."""
 
 from __future__ import annotations
 
 import gc
+import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from pyspark.serializers import pack_long
 
 from penstock.common.exceptions import JobExecutionError
 from penstock.runtime.rows import FAILURE, Row
@@ -18,7 +21,7 @@ class StageFunction:
 
     request: SlotRequest
     deployment: Any
-    """A Spark broadcast of the pickled JobDeployment."""
+    """A reference to the Spark broadcast of the pickled JobDeployment."""
     vertices: frozenset[int]
     """The vertices of the stage; rows for others pass through."""
 
@@ -65,30 +68,39 @@ class SourceRows:
 
     parts: tuple[tuple[Row, ...], ...]
     broadcast: Any = None
-    """Holds the parts instead, where they are large."""
+    """Has the parts instead, where they are large."""
 
-    def __call__(self, slot: int, _: Iterable[int]) -> Iterator[Row]:
+    def of(self, slot: int) -> Iterator[Row]:
         parts = self.parts if self.broadcast is None else self.broadcast.value
         return iter(parts[slot])
-
-    def release(self) -> None:
-        if self.broadcast is not None:
-            self.broadcast.destroy()
 
 
 def by_slot(rows: list[Row], slots: int) -> tuple[tuple[Row, ...], ...]:
     return tuple(tuple(row for row in rows if row.subtask % slots == slot) for slot in range(slots))
 
 
-def by_subtask(rows: Iterable[Row]) -> Iterator[tuple[int, Row]]:
-    """Rows with the number that Spark's partitioner goes by."""
-    return ((row.subtask, row) for row in rows)
+@dataclass(frozen=True)
+class TaskFunction:
+    """What a Spark task runs: a slot's part of one or more stages."""
+
+    stages: tuple[StageFunction, ...]
+    partitions: int | None
+    """How many tasks its rows are dealt to; None if the driver gets them."""
+    source_rows: SourceRows | None = None
+    """What the first task of a slot gets instead of rows of others."""
+
+    def __call__(self, slot: int, received: Iterable[Row]) -> Iterable[Any]:
+        rows = received
+        if self.source_rows is not None:
+            # Nothing comes, but PySpark does not use a worker again whose task has not read its input to the end.
+            rows = [*received, *self.source_rows.of(slot)]
+        for stage in self.stages:
+            rows = stage(slot, rows)
+        return rows if self.partitions is None else _dealt(rows)
 
 
-def without_key(pairs: Iterable[tuple[int, Row]]) -> Iterator[Row]:
-    return (row for _, row in pairs)
-
-
-def same(subtask: int) -> int:
-    """The partition of a row is its subtask, modulo the number of partitions."""
-    return subtask
+def _dealt(rows: Iterable[Row]) -> Iterator[bytes]:
+    """As Spark's exchange takes rows: before each the number that its partition is found by."""
+    for row in rows:
+        yield pack_long(row.subtask)
+        yield pickle.dumps(row, pickle.HIGHEST_PROTOCOL)
