@@ -7,6 +7,7 @@ from pathlib import Path
 from benchmarks.chart import CHART, draw
 from benchmarks.child import Outcome
 from benchmarks.rates import rate_beyond_fixed, ratio
+from benchmarks.systems import PEERS
 from benchmarks.table import COLUMNS, SHORT_RUN, Comparison, read_results, shape_text
 
 PAGE = CHART.with_name("benchmarks.md")
@@ -42,6 +43,8 @@ def section(comparisons: list[Comparison]) -> str:
 def speed_table(comparisons: list[Comparison]) -> list[str]:
     first = comparisons[0].outcomes[0].system
     peers = list(dict.fromkeys(it.system for each in comparisons for it in each.outcomes if it.system != first))
+    known = [row.name for rows in PEERS.values() for row in rows]
+    peers.sort(key=lambda name: known.index(name) if name in known else len(known))
     lines = _table([["benchmark", f"{first}, records/s", *(f"times {peer}" for peer in peers)]])
     for each in comparisons:
         by_system = {outcome.system: outcome for outcome in each.outcomes}
