@@ -10,6 +10,8 @@ from penstock.common import Row, Types
 from penstock.common.serialization import SimpleStringSchema
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import RuntimeExecutionMode
+from penstock.datastream.connectors.file_system import FileSource, StreamFormat
+from penstock.datastream.connectors.hybrid_source import HybridSource
 from penstock.datastream.connectors.kafka import FlinkKafkaConsumer, KafkaOffsetsInitializer, KafkaSource
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
 
@@ -42,3 +44,16 @@ def test_old_consumer_reads_too(kafka, run_target):
     env = run_target()
     with env.add_source(consumer).execute_and_collect() as values:
         assert [next(values) for _ in range(3)] == ["a", "b", "c"]
+
+
+def test_history_in_files_then_a_topic(kafka, run_target, tmp_path):
+    topic = kafka.topics.new(partitions=2)
+    kafka.topics.fill(topic, [(f"k{number}", f"new {number}") for number in range(6)])
+    (tmp_path / "history.txt").write_text("old 1\nold 2\n")
+    files = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path)).build()
+    source = HybridSource.builder(files).add_source(bounded(kafka, topic, SimpleStringSchema())).build()
+    stream = run_target(2).from_source(source, WatermarkStrategy.no_watermarks(), "all")
+    with stream.execute_and_collect() as values:
+        found = list(values)
+    assert sorted(found) == sorted(["old 1", "old 2", *(f"new {number}" for number in range(6))])
+    assert sorted(found[:2]) == ["old 1", "old 2"]

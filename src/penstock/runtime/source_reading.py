@@ -191,6 +191,7 @@ class SourceReaderOperator(SourceOperator):
         self._watermarks: SplitWatermarks | None = None
         """None in a task that had finished before it was restored: it is not opened again."""
         self._memory: Any = None
+        self._reader_memory: Any = None
         self._is_idle = False
         self._knows_all_splits = False
         self._is_drained = False
@@ -205,6 +206,8 @@ class SourceReaderOperator(SourceOperator):
         self._output = _ReaderOutput(self._watermarks, self.output)
         self._reader_context = _ReaderContext(self.context)
         self._reader = self._source.create_reader(self._reader_context)
+        if self._reader_memory is not None:
+            self._reader.restore_memory(self._reader_memory)
         restored = list(self._state().get())
         if restored:
             self._add_splits(restored)
@@ -384,10 +387,13 @@ class SourceReaderOperator(SourceOperator):
         )
 
     def task_memory(self) -> Any:
-        return self._memory if self._watermarks is None else self._watermarks.memory(), self._is_idle
+        watermarks = self._memory if self._watermarks is None else self._watermarks.memory()
+        reader = self._reader_memory if self._reader is None else self._reader.memory()
+        return watermarks, self._is_idle, reader
 
     def restore_task_memory(self, memory: Any) -> None:
-        self._memory, self._is_idle = memory
+        self._memory, self._is_idle, *more = memory
+        self._reader_memory = more[0] if more else None  # Former versions kept nothing of the reader.
 
     def _state(self) -> Any:
         return self.context.operator_state.get_list_state(ListStateDescriptor(READER_STATE))

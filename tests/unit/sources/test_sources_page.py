@@ -13,7 +13,7 @@ from penstock.datastream.launch import Launch, launching
 
 PAGE = (Path(__file__).parents[3] / "docs" / "connectors" / "sources.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"```python\n(.*?)```\n\nprints `(.*?)`\n", PAGE, re.DOTALL)
-KINDS = ["simple source", "source of interfaces", "files", "generated elements", "source function"]
+KINDS = ["simple source", "source of interfaces", "files", "hybrid source", "generated elements", "source function"]
 
 
 def test_the_page_has_a_program_for_each_kind_of_source():

@@ -154,6 +154,16 @@ class SourceReader(ABC, Generic[T, SplitT]):
     def handle_source_events(self, source_event: Any) -> None:
         """Something that the enumerator sent with `send_event_to_source_reader`."""
 
+    def memory(self) -> Any:
+        """What a reader must know besides its splits to go on in another process while the job runs; picklable.
+
+        On a cluster that may be after any epoch. It is also kept with checkpoints, but lost if the parallelism changes.
+        """
+        return None
+
+    def restore_memory(self, memory: Any) -> None:
+        """Called before `add_splits` with what `memory` gave, unless that was None."""
+
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is complete: what was read before it will not be asked for again."""
 
