@@ -336,3 +336,25 @@ def test_streams_of_a_cluster_are_its_topics(kafka):
     builder = DynamicKafkaSource.builder().set_kafka_metadata_service(service).set_bounded(LATEST)
     builder.set_value_only_deserializer(SimpleStringSchema())
     assert ServerSourceJob(builder.set_stream_ids({topic}).build()).to_the_end().values == ["a"]
+
+
+# --- alignment -------------------------------------------------------------------------------------------------------
+
+
+def test_partition_that_is_far_ahead_waits_for_the_other(kafka):
+    topic = kafka.topics.new(partitions=2)
+    ahead, behind = [str(1000 * number) for number in range(1, 40)], numbers(60, 1)
+    strategy = WatermarkStrategy.for_monotonous_timestamps()
+    aligned = strategy.with_watermark_alignment("group", Duration.of_seconds(5), Duration.of_millis(10))
+    job = ServerSourceJob(reading(kafka, topic).build(), strategy=aligned, settings=SMALL_EPOCHS)
+    for partition, values in enumerate((ahead, behind)):
+        kafka.topics.fill(topic, values[:1], partition, timestamp_of=int)
+    job.until(2)  # Nobody waits before both have a watermark.
+    for partition, values in enumerate((ahead, behind)):
+        kafka.topics.fill(topic, values[1:], partition, timestamp_of=int)
+    job.until(40)
+    assert max(map(int, job.values)) <= 5000 + 60 + 2 * 3 * 1000  # An epoch's records may be beyond the limit.
+    kafka.topics.fill(topic, ["100000"], 1, timestamp_of=int)
+    job.until(100)
+    assert sorted(job.values) == sorted([*ahead, *behind, "100000"])
+    job.close()

@@ -132,6 +132,10 @@ class WatermarksWithIdleness(WatermarkGenerator):
             output.mark_idle()
             self.is_idle = True
 
+    def restart(self) -> None:
+        """Count anew: there was a reason why no events came."""
+        self._had_event = True
+
     def _check_if_idle(self) -> bool:
         if self._had_event:
             self._had_event = False

@@ -301,6 +301,11 @@ class StreamExecutionEnvironment:
         """
         watermarks = self._source_watermarks(watermark_strategy)
         if isinstance(source, NumberSequenceSource):
+            if watermark_strategy.alignment is not None:
+                raise UnsupportedFeatureError(
+                    f"with_watermark_alignment({watermark_strategy.alignment.group!r}, ...): a NumberSequenceSource "
+                    f"does not wait for others; use a DataGeneratorSource"
+                )
             numbers = d.SequenceSourceDescription(source.start, source.end, watermarks=watermarks)
             return self._add_source(source_name, numbers, type_info)
         if not isinstance(source, SplitSource):
@@ -312,11 +317,6 @@ class StreamExecutionEnvironment:
         return self._add_source(source_name, description, type_info or source.get_produced_type())
 
     def _source_watermarks(self, strategy: WatermarkStrategy) -> d.WatermarksDescription | None:
-        if strategy.alignment is not None:
-            raise UnsupportedFeatureError(
-                f"with_watermark_alignment({strategy.alignment.group!r}, ...): sources do not wait for each other; "
-                f"leave it out, and let windows allow some lateness instead"
-            )
         if strategy.does_nothing:
             return None
         return d.WatermarksDescription(strategy, self.get_config().get_auto_watermark_interval())

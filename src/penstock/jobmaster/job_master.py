@@ -39,6 +39,7 @@ from penstock.jobmaster.savepoint_requests import CheckpointRequest, Request, Sa
 from penstock.jobmaster.side_by_side import run_side_by_side
 from penstock.jobmaster.slots import SlotPool, required_slots, slot_pool
 from penstock.jobmaster.stage_executor import StageExecutor
+from penstock.jobmaster.watermark_alignment import AlignmentGroups
 from penstock.runtime.state.table import Extent
 from penstock.runtime.task_host import TaskAck, wall_clock_ms
 
@@ -70,6 +71,7 @@ class JobMaster:
         self.restored = self._find_state(job_graph)
         self.job_graph = job_graph if self.restored is None else self.restored.job_graph
         self.execution_graph = ExecutionGraph(self.job_graph)
+        self.alignment_groups = AlignmentGroups()
         self._times = JobTimes()
         self.output = JobOutput()
         self.checkpoints = CheckpointStatsTracker(self.options.history)

@@ -30,6 +30,7 @@ from penstock.jobmaster.sink_commits import SinkCommits
 from penstock.jobmaster.source_coordinator import SourceCoordinator, build_source_coordinator
 from penstock.jobmaster.source_setup import SourceSetup
 from penstock.jobmaster.stage_executor import EpochCancelledError, EpochResult, StageExecutor, run_whole_epoch
+from penstock.jobmaster.watermark_alignment import AlignmentGroups
 from penstock.runtime.rows import FROM_DRIVER, Row
 from penstock.runtime.sources import SourceAssignment
 from penstock.runtime.state.backends import backend_of
@@ -49,6 +50,7 @@ class Job(Protocol):
     restored: RestoredJob | None
     config: Configuration
     restarts: int
+    alignment_groups: AlignmentGroups
 
     @property
     def name(self) -> str: ...
@@ -188,6 +190,7 @@ class RegionRunner:
             is_batch=self._graph.is_batch,
             can_restart=self._graph.is_batch or job.options.interval_ms is not None,
             config=job.config,
+            alignment_groups=job.alignment_groups,
         )
 
     def _current_positions(self) -> dict[int, Any]:

@@ -294,7 +294,9 @@ def build_source_coordinator(description: SourceDescription, setup: SourceSetup)
         case FunctionSourceDescription():
             return FunctionSourceCoordinator(description.function, setup)
         case SplitSourceDescription():
-            return SplitSourceCoordinator(description.source, setup)
+            watermarks = description.watermarks
+            alignment = None if watermarks is None else watermarks.strategy.alignment
+            return SplitSourceCoordinator(description.source, setup, alignment)
     raise UnsupportedFeatureError(f"there is no reader for {type(description).__name__}")
 
 

@@ -10,6 +10,7 @@ from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import JobExecutionError
 from penstock.jobmaster.failure_history import error_of
+from penstock.jobmaster.watermark_alignment import AlignmentGroups
 from penstock.runtime.failure import describe_failure
 from penstock.runtime.operators.base import TaskInfo
 
@@ -39,6 +40,7 @@ class SourceSetup:
     can_restart: bool = True
     """True if the job may go back to an earlier position."""
     config: Configuration = field(default_factory=Configuration)
+    alignment_groups: AlignmentGroups = field(default_factory=AlignmentGroups)
 
     @property
     def max_records(self) -> int | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.common import config_keys as keys
 from penstock.common.exceptions import JobExecutionError
+from penstock.common.watermark_strategy import WatermarkAlignment
 from penstock.datastream.connectors.source_v2 import Source, SplitEnumerator, SplitEnumeratorContext
 from penstock.jobmaster.async_calls import AsyncCalls
 from penstock.jobmaster.epoch_pace import EpochPace
@@ -114,9 +115,12 @@ class SplitSourceCoordinator:
     them apart. `has_work` and `check` do not take it, because they are asked while the job is locked.
     """
 
-    def __init__(self, source: Source[Any, Any, Any], setup: SourceSetup) -> None:
+    def __init__(
+        self, source: Source[Any, Any, Any], setup: SourceSetup, alignment: WatermarkAlignment | None = None
+    ) -> None:
         self._source = source
         self._setup = setup
+        self._alignment = None if setup.is_batch else alignment
         self._pace = EpochPace(setup.config.get(keys.EPOCH_TARGET_DURATION), setup.max_records)
         self._idle_poll_ms = setup.config.get(keys.SOURCE_IDLE_POLL_INTERVAL)
         self._changed = threading.Condition()
@@ -153,6 +157,8 @@ class SplitSourceCoordinator:
                 _log.warning("source '%s': its enumerator could not be closed", self._setup.name, exc_info=True)
 
     def _open(self, position: SplitPosition | None) -> None:
+        if self._alignment is not None:
+            self._setup.alignment_groups.forget(self._alignment, self._setup.operator_id)
         self._calls = AsyncCalls(f"source '{self._setup.name}'")
         self._context = context = _EnumeratorContext(self._setup, self._call_async)
         self._at_end = set()
@@ -220,6 +226,8 @@ class SplitSourceCoordinator:
             None if self._setup.is_batch else self._pace.records,
             self._pace.target_ms,
             self._idle_poll_ms,
+            max_watermark=None if self._alignment is None else self._setup.alignment_groups.limit(self._alignment),
+            aligned_every_ms=0 if self._alignment is None else self._alignment.update_interval_ms,
         )
         return SourceAssignment(order, self._setup.is_batch or subtask in self._at_end)
 
@@ -257,10 +265,19 @@ class SplitSourceCoordinator:
         with self._changed, self._user_code():
             for subtask, report in reports.items():
                 self._take(subtask, report)
+        self._report_watermarks(reports)
         read = [report.records for report in reports.values()]
         self._pace.epoch_completed(
             duration_ms, max(read, default=0), any(report.has_more for report in reports.values())
         )
+
+    def _report_watermarks(self, reports: Mapping[int, SourceReport]) -> None:
+        if self._alignment is not None:
+            reached = {
+                subtask: None if subtask in self._ended or report.is_at_end else report.watermark
+                for subtask, report in reports.items()
+            }
+            self._setup.alignment_groups.report(self._alignment, self._setup.operator_id, reached)
 
     def _take(self, subtask: int, report: SourceReport) -> None:
         for event in report.decoded_events():

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.common.constants import MAX_LONG_VALUE
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.common.exceptions import JobExecutionError
 from penstock.datastream.connectors.source_v2 import (
     InputStatus,
@@ -51,6 +51,10 @@ class ReadOrder:
     idle_poll_ms: int = 100
     reads: bool = True
     """False if only the end is to be told."""
+    max_watermark: int | None = None
+    """Splits whose watermark is beyond this are left alone, until sources of the same group have caught up."""
+    aligned_every_ms: int = 1000
+    """How soon to look again if that are all splits."""
 
 
 class _Run:
@@ -198,6 +202,10 @@ class SourceReaderOperator(SourceOperator):
         self._status = InputStatus.NOTHING_AVAILABLE
         self._records = 0
         self._idle_poll_ms = ReadOrder.idle_poll_ms
+        self._paused: set[str] = set()
+        """Splits that the reader was told to leave alone."""
+        self._aligned_again_ms: int | None = None
+        """When to look again if others have caught up; None if there is something to read."""
 
     def open(self) -> None:
         self._watermarks = SplitWatermarks(self._description, self.context.clock)
@@ -233,7 +241,10 @@ class SourceReaderOperator(SourceOperator):
     def read(self, payload: ReadOrder) -> Iterator[Batch]:
         self._take_order(payload)
         if payload.reads:
-            yield from self._poll(payload)
+            if self._is_too_far_ahead(payload):
+                self._status = InputStatus.NOTHING_AVAILABLE
+            else:
+                yield from self._poll(payload)
         else:
             self._is_drained = True
             self._status = InputStatus.END_OF_INPUT
@@ -256,6 +267,19 @@ class SourceReaderOperator(SourceOperator):
             # From now on, not from its first record on, it holds the watermark back.
             self._output.create_output_for_split(split.split_id())
         self.reader.add_splits(splits)
+
+    def _is_too_far_ahead(self, order: ReadOrder) -> bool:
+        """Pause and resume splits as the alignment wants it; True if that leaves nothing to read."""
+        ahead = set() if order.max_watermark is None else self.watermarks.ahead_of(order.max_watermark)
+        is_all = bool(ahead) and ahead == self.watermarks.split_ids()
+        if type(self.reader).pause_or_resume_splits is SourceReader.pause_or_resume_splits:
+            ahead = ahead if is_all else set()
+        if ahead != self._paused:
+            self.reader.pause_or_resume_splits(sorted(ahead - self._paused), sorted(self._paused - ahead))
+            self._paused = ahead
+        self.watermarks.pause(ahead)
+        self._aligned_again_ms = self.context.clock() + order.aligned_every_ms if is_all else None
+        return is_all
 
     def _poll(self, order: ReadOrder) -> Iterator[Batch]:
         deadline = time.monotonic() + order.max_ms / 1000
@@ -337,6 +361,8 @@ class SourceReaderOperator(SourceOperator):
 
     def _next_poll_time(self) -> int | None:
         now_ms = self.context.clock()
+        if self._aligned_again_ms is not None:
+            return self._aligned_again_ms
         match self._status:
             case InputStatus.MORE_AVAILABLE:
                 return now_ms
@@ -384,6 +410,7 @@ class SourceReaderOperator(SourceOperator):
             self._status is InputStatus.END_OF_INPUT,
             self._status is InputStatus.MORE_AVAILABLE,
             records,
+            None if self._is_idle or self.current_watermark == MIN_LONG_VALUE else self.current_watermark,
         )
 
     def task_memory(self) -> Any:

@@ -44,6 +44,8 @@ class SourceReport:
     has_more: bool = False
     """True if it stopped because the epoch was full."""
     records: int = 0
+    watermark: int | None = None
+    """How far it is in event time, if others are to wait for it."""
 
     def decoded_events(self) -> list[Any]:
         return [] if self.events is None else list(decode_state(self.events))

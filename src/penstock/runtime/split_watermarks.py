@@ -24,6 +24,9 @@ _NOTHING = WatermarksDescription(WatermarkStrategy.no_watermarks())
 class SplitWatermark(WatermarkOutput):
     """How far one split is in event time: what its generator, or its reader, said last."""
 
+    is_paused = False
+    """True while the split is not read because it is too far ahead: that does not make it idle."""
+
     def __init__(self, generator: WatermarkGenerator) -> None:
         self.generator = generator
         self.watermark = MIN_LONG_VALUE
@@ -47,8 +50,15 @@ class SplitWatermark(WatermarkOutput):
         inner = generator.generator if isinstance(generator, WatermarksWithIdleness) else generator
         return isinstance(inner, BY_LARGEST_TIMESTAMP)
 
+    def pause_or_resume(self, is_paused: bool) -> None:
+        if self.is_paused and not is_paused and isinstance(self.generator, WatermarksWithIdleness):
+            self.generator.restart()
+        self.is_paused = is_paused
+
     def wants_time(self) -> bool:
         """True if the mere passing of time may change what the generator says."""
+        if self.is_paused:
+            return False
         if isinstance(self.generator, WatermarksWithIdleness) and self.is_idle:
             return False
         return not isinstance(self.generator, BY_LARGEST_TIMESTAMP)
@@ -131,13 +141,26 @@ class SplitWatermarks:
 
     def emit_periodic(self) -> None:
         for split in self._all():
-            split.generator.on_periodic_emit(split)
+            if not split.is_paused:
+                split.generator.on_periodic_emit(split)
         self._last_emit_ms = self._clock()
 
     def combined(self) -> tuple[int, bool]:
         """The watermark of all splits together, and whether they are idle."""
         active = [split.watermark for split in self._all() if not split.is_idle]
         return min(active, default=MIN_LONG_VALUE), not active
+
+    def ahead_of(self, limit: int) -> set[str]:
+        """The splits whose watermark is beyond `limit`."""
+        return {split_id for split_id, split in self._splits.items() if split.watermark > limit}
+
+    def split_ids(self) -> set[str]:
+        return set(self._splits)
+
+    def pause(self, split_ids: set[str]) -> None:
+        """These are not read for now, all others are."""
+        for split_id, split in self._splits.items():
+            split.pause_or_resume(split_id in split_ids)
 
     def next_time(self) -> int | None:
         """When time alone may change something."""

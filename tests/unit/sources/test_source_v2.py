@@ -8,7 +8,7 @@ import pytest
 from source_job import SourceJob
 
 from penstock.common.constants import MAX_LONG_VALUE
-from penstock.common.exceptions import JobExecutionError, UnsupportedFeatureError, UserFunctionError
+from penstock.common.exceptions import JobExecutionError, UserFunctionError
 from penstock.common.time import Duration
 from penstock.common.watermark_generator import WatermarkGenerator
 from penstock.common.watermark_strategy import WatermarkStrategy
@@ -273,12 +273,6 @@ def test_watermarks_go_on_after_a_failure_in_the_process():
     job.epoch()
     assert job.watermarks[0] == [2]
     job.close()
-
-
-def test_alignment_is_refused():
-    aligned = MONOTONOUS.with_watermark_alignment("group", Duration.of_seconds(1))
-    with pytest.raises(UnsupportedFeatureError, match=r"with_watermark_alignment\('group'"):
-        SourceJob(NumbersSource(), strategy=aligned)
 
 
 # --- misuse ----------------------------------------------------------------------------------------------------------

@@ -500,6 +500,15 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
         if now and self._reader is not None:
             self._reader.add_splits(now)
 
+    def pause_or_resume_splits(self, splits_to_pause: list[str], splits_to_resume: list[str]) -> None:
+        if self._reader is not None:
+            prefix = _split_id(self._told.index, "")
+            pause, resume = (
+                [split_id.removeprefix(prefix) for split_id in split_ids if split_id.startswith(prefix)]
+                for split_ids in (splits_to_pause, splits_to_resume)
+            )
+            self._reader.pause_or_resume_splits(pause, resume)
+
     def notify_no_more_splits(self) -> None:
         """It is told so for each source, by events."""
 

@@ -66,6 +66,7 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
         self._partitions: dict[KafkaTopicPartition, _Partition] = {}
         self._ended: list[_Partition] = []
         """Partitions that are read to their end, until the output was told."""
+        self._paused: set[KafkaTopicPartition] = set()
         self._has_all = False
         self._got_something = False
         self._metrics = context.metric_group().add_group("KafkaSourceReader")
@@ -96,6 +97,22 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
                 self._metrics_of(split.partition).gauge("currentOffset", lambda at=partition: at.offset - 1)
         places = [self._place(at, partition.offset) for at, partition in self._partitions.items()]
         self._asked(lambda: self._consumer.assign(places), "the partitions cannot be read")
+        self._pause(self._paused)
+
+    def pause_or_resume_splits(self, splits_to_pause: list[str], splits_to_resume: list[str]) -> None:
+        by_id = {partition.split.split_id(): at for at, partition in self._partitions.items()}
+        resumed = [by_id[split_id] for split_id in splits_to_resume if split_id in by_id]
+        if resumed:
+            places = [self._place(at) for at in resumed]
+            self._asked(lambda: self._consumer.resume(places), "partitions cannot be read on")
+        self._paused = self._paused.difference(resumed)
+        self._pause({by_id[split_id] for split_id in splits_to_pause if split_id in by_id})
+
+    def _pause(self, partitions: set[KafkaTopicPartition]) -> None:
+        if partitions:
+            places = [self._place(at) for at in partitions]
+            self._asked(lambda: self._consumer.pause(places), "partitions cannot be paused")
+            self._paused = self._paused | partitions
 
     def notify_no_more_splits(self) -> None:
         self._has_all = True
@@ -124,7 +141,7 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
         return InputStatus.MORE_AVAILABLE if has_more else InputStatus.NOTHING_AVAILABLE
 
     def _is_behind(self) -> bool:
-        return any(not partition.is_at_end for partition in self._partitions.values())
+        return any(not partition.is_at_end for at, partition in self._partitions.items() if at not in self._paused)
 
     def _messages(self, most: int) -> list[Any]:
         """What the client has fetched; what is on its way is worth a little patience."""

@@ -154,6 +154,12 @@ class SourceReader(ABC, Generic[T, SplitT]):
     def handle_source_events(self, source_event: Any) -> None:
         """Something that the enumerator sent with `send_event_to_source_reader`."""
 
+    def pause_or_resume_splits(self, splits_to_pause: list[str], splits_to_resume: list[str]) -> None:
+        """For watermark alignment: leave splits alone that are too far ahead, and go on with others; by their ids.
+
+        A reader that does not override it is paused as a whole, when all its splits are too far ahead.
+        """
+
     def memory(self) -> Any:
         """What a reader must know besides its splits to go on in another process while the job runs; picklable.
 

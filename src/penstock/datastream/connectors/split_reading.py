@@ -78,6 +78,7 @@ class SplitsReader(SourceReader[Any, OffsetSplit]):
         self._open: deque[OpenSplit] = deque()
         self._asked = 0
         self._has_all = False
+        self._paused: set[str] = set()
         self._resting = 0
         """How many splits in turn had nothing."""
 
@@ -99,9 +100,21 @@ class SplitsReader(SourceReader[Any, OffsetSplit]):
                 self._asked += 1
                 self._context.send_split_request()
 
+    def pause_or_resume_splits(self, splits_to_pause: list[str], splits_to_resume: list[str]) -> None:
+        self._paused = self._paused.union(splits_to_pause).difference(splits_to_resume)
+        self._resting = 0
+
+    def _to_be_read(self) -> int:
+        """How many splits are not paused."""
+        return sum(each.split.name not in self._paused for each in self._open) if self._paused else len(self._open)
+
     def poll_next(self, output: ReaderOutput) -> InputStatus:
         if not self._open:
             return self._status_without_splits()
+        if not self._to_be_read():
+            return InputStatus.NOTHING_AVAILABLE
+        while self._open[0].split.name in self._paused:
+            self._open.rotate(-1)
         current = self._open[0]
         if current.batches is None:
             current.batches = self._read(current.split, output)
@@ -138,7 +151,7 @@ class SplitsReader(SourceReader[Any, OffsetSplit]):
     def _status(self) -> InputStatus:
         if not self._open:
             return self._status_without_splits()
-        if self._resting >= len(self._open):
+        if self._resting >= self._to_be_read():
             self._resting = 0
             return InputStatus.NOTHING_AVAILABLE
         return InputStatus.MORE_AVAILABLE
