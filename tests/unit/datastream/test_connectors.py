@@ -17,7 +17,6 @@ from penstock.datastream.connectors.cassandra import CassandraSink, ConsistencyL
 from penstock.datastream.connectors.file_parts import PartFileInfo
 from penstock.datastream.connectors.file_system import (
     BucketAssigner,
-    FileCompactor,
     FileCompactStrategy,
     OutputFileConfig,
     RollingPolicy,
@@ -211,10 +210,6 @@ def test_file_sink_has_flinks_defaults_and_keeps_what_it_was_told():
 
 
 def test_file_sink_refuses_what_it_cannot_write():
-    strategy = FileCompactStrategy.builder().set_size_threshold(1024).enable_compaction_on_checkpoint(2).build()
-    builder = FileSink.for_row_format("/out", Encoder.simple_string_encoder())
-    with pytest.raises(UnsupportedFeatureError, match="small files are not put together here"):
-        builder.enable_compact(strategy, FileCompactor.concat_file_compactor(b"\n"))
     with pytest.raises(UnsupportedFeatureError, match=r"BulkWriterFactory has no create\(stream\)"):
         FileSink.for_bulk_format("/out", BulkWriterFactory())
     bulk = FileSink.for_bulk_format("/out", ParquetBulkWriters.for_row_type(Types.ROW([Types.INT()])))

@@ -10,6 +10,7 @@ from sink_job import CHECKPOINT_STEPS, SinkJob, visible_files
 
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, Encoder
 from penstock.datastream.connectors import BucketAssigner, FileSink, RollingPolicy
+from penstock.datastream.connectors.file_system import FileCompactor, FileCompactStrategy
 
 
 class ByRemainder(BucketAssigner):
@@ -38,9 +39,11 @@ class FramedWriters(BulkWriterFactory):
         return FramedWriter(stream)
 
 
-def row_sink(folder, part_size):
+def row_sink(folder, part_size, strategy=None):
     policy = RollingPolicy.default_rolling_policy(part_size, rollover_interval=50, inactivity_interval=20)
     builder = FileSink.for_row_format(folder, Encoder.simple_string_encoder()).with_rolling_policy(policy)
+    if strategy is not None:
+        builder.enable_compact(strategy, FileCompactor.concat_file_compactor(b"\n"))
     return builder.with_bucket_assigner(ByRemainder()).with_bucket_check_interval(5).build()
 
 
@@ -105,14 +108,33 @@ def take(job, kind, what):
 @given(steps=steps, parallelism=st.integers(1, 2), part_size=st.sampled_from([1, 5, 1000]), is_bulk=st.booleans())
 def test_readers_see_every_element_exactly_once_whatever_fails(steps, parallelism, part_size, is_bulk):
     with tempfile.TemporaryDirectory() as folder:
-        sink = bulk_sink(folder) if is_bulk else row_sink(folder, part_size)
-        job = SinkJob(sink, folder, parallelism=parallelism)
-        reader = Reader(folder, is_bulk)
-        for kind, what in steps:
-            take(job, kind, what)
-            numbers = reader.numbers()
-            safe = 0 if job.last is None else job.last.position
-            assert len(set(numbers)) == len(numbers) and all(number < safe for number in numbers)
-        written = job.position
-        job.end()
-        assert reader.numbers() == list(range(written))
+        check(bulk_sink(folder) if is_bulk else row_sink(folder, part_size), folder, steps, parallelism, is_bulk)
+
+
+def check(sink, folder, steps, parallelism, is_bulk=False):
+    job = SinkJob(sink, folder, parallelism=parallelism)
+    reader = Reader(folder, is_bulk)
+    for kind, what in steps:
+        take(job, kind, what)
+        numbers = reader.numbers()
+        safe = 0 if job.last is None else job.last.position
+        assert len(set(numbers)) == len(numbers) and all(number < safe for number in numbers)
+    written = job.position
+    job.end()
+    assert reader.numbers() == list(range(written))
+
+
+by_checkpoints = FileCompactStrategy.builder().enable_compaction_on_checkpoint(2).build()
+by_size = FileCompactStrategy.builder().set_size_threshold(12).build()
+
+
+@settings(max_examples=200)
+@given(
+    steps=steps,
+    parallelism=st.integers(1, 2),
+    part_size=st.sampled_from([1, 5, 1000]),
+    strategy=st.sampled_from([by_checkpoints, by_size]),
+)
+def test_files_that_are_put_together_hold_every_element_once_whatever_fails(steps, parallelism, part_size, strategy):
+    with tempfile.TemporaryDirectory() as folder:
+        check(row_sink(folder, part_size, strategy), folder, steps, parallelism)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.serialization import BulkWriterFactory, Encoder
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.base import DescribedSinkFunction, Sink, StreamTransformer, SupportsPreprocessing
 from penstock.datastream.connectors.file_committer import FileCommitter
+from penstock.datastream.connectors.file_compaction import Compaction
 from penstock.datastream.connectors.file_parts import (
     BucketAssigner,
     FileCompactor,
@@ -20,7 +21,7 @@ from penstock.datastream.connectors.file_parts import (
     OutputFileConfig,
     RollingPolicy,
 )
-from penstock.datastream.connectors.file_writer import BucketState, FileWriter
+from penstock.datastream.connectors.file_writer import FileWriter, FileWriterState
 from penstock.datastream.connectors.part_files import FileCommittable, absolute_path
 from penstock.datastream.connectors.sink_v2 import (
     CommitterInitContext,
@@ -43,6 +44,7 @@ class FileSinkOptions:
     bucket_assigner: BucketAssigner = field(default_factory=BucketAssigner.date_time_bucket_assigner)
     bucket_check_interval_ms: int = 60_000
     output_file_config: OutputFileConfig = field(default_factory=lambda: OutputFileConfig("part", ""))
+    compaction: Compaction | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.base_path, str) or not self.base_path:
@@ -107,16 +109,17 @@ class _FileBuilder:
 class FileSinkBuilder(_FileBuilder, ABC):
     """Collects how a FileSink writes."""
 
-    def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> NoReturn:
-        """Refused: files are not put together."""
-        raise UnsupportedFeatureError(
-            "FileSink.enable_compact: small files are not put together here; write fewer and larger ones, with a "
-            "longer checkpoint interval, a larger part size or a lower parallelism of the sink"
-        )
+    def enable_compact(self: C, strategy: FileCompactStrategy, compactor: FileCompactor) -> C:
+        """Put small files of a bucket together before they are shown.
+
+        Each subtask does so with its own. `concat_file_compactor` is for formats in which one file behind another is
+        again a file, such as lines of text.
+        """
+        return self._with(compaction=Compaction(strategy, compactor))
 
     def disable_compact(self: C) -> C:
-        """Files are never put together."""
-        return self
+        """Show files as they are written; also those that a job which put files together has left."""
+        return self._with(compaction=None)
 
     @abstractmethod
     def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSinkBuilder:
@@ -144,7 +147,7 @@ class FileBulkSinkBuilder(FileSinkBuilder):
 
 
 @dataclass(frozen=True)
-class FileSink(Sink, SupportsWriterState[BucketState], SupportsCommitter[FileCommittable], SupportsPreprocessing):
+class FileSink(Sink, SupportsWriterState[FileWriterState], SupportsCommitter[FileCommittable], SupportsPreprocessing):
     """Writes elements to files exactly once: a file shows up when its checkpoint is complete.
 
     Files are in folders, the *buckets*, below `base_path`: a local path, which the driver and all executors must reach,
@@ -187,7 +190,7 @@ class FileSink(Sink, SupportsWriterState[BucketState], SupportsCommitter[FileCom
     def create_writer(self, context: WriterInitContext) -> FileWriter:
         return FileWriter(self.options, context, ())
 
-    def restore_writer(self, context: WriterInitContext, recovered_state: list[BucketState]) -> FileWriter:
+    def restore_writer(self, context: WriterInitContext, recovered_state: list[FileWriterState]) -> FileWriter:
         return FileWriter(self.options, context, recovered_state)
 
     def create_committer(self, context: CommitterInitContext) -> FileCommitter:

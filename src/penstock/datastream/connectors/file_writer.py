@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.serialization import BulkWriter, Encoder
+from penstock.datastream.connectors.file_compaction import PartsToCompact, WaitingParts
 from penstock.datastream.connectors.file_parts import BucketAssignerContext, PartFileInfo
 from penstock.datastream.connectors.part_files import (
     FileCommittable,
@@ -37,6 +38,9 @@ class BucketState:
     bucket_id: str
     created_ms: int
     part: PartFile
+
+
+FileWriterState = BucketState | WaitingParts
 
 
 class _EncodingWriter(BulkWriter):
@@ -124,6 +128,7 @@ class Bucket:
         self._finished: list[tuple[PartFile, bool]] = []
         """With whether a checkpoint refers to the file."""
         self._copied: list[InProgressFileToCleanup] = []
+        self._to_compact = None if options.compaction is None else PartsToCompact(options.compaction, files)
 
     @property
     def has_open_part(self) -> bool:
@@ -131,7 +136,7 @@ class Bucket:
 
     @property
     def is_active(self) -> bool:
-        return self._open is not None or bool(self._finished)
+        return self._open is not None or bool(self._finished) or bool(self._to_compact)
 
     def write(self, element: Any, now_ms: int) -> None:
         part = self._open
@@ -149,15 +154,26 @@ class Bucket:
         if self._open is not None:
             if is_last or not self._can_stay_open() or self._policy.should_roll_on_checkpoint(self._open):
                 self._finish_part()
-        finished, self._finished = self._finished, []
+        finished = [part for part, _ in self._finished]
+        self._finished = []
+        shown = finished if self._to_compact is None else self._to_compact.prepare_commit(finished, is_last)
         copied, self._copied = self._copied, []
-        return [*(part for part, _ in finished), *copied]
+        return [*shown, *copied]
 
-    def snapshot(self) -> BucketState | None:
-        return None if self._open is None else self._open.save(self._files)
+    def snapshot(self) -> list[FileWriterState]:
+        states: list[FileWriterState] = [] if self._open is None else [self._open.save(self._files)]
+        return [*states, self._to_compact.snapshot(self._bucket_id)] if self._to_compact else states
 
-    def restore(self, state: BucketState) -> None:
-        """Go on with a file; after a change of parallelism there may be several, of which one stays open."""
+    def restore(self, state: FileWriterState) -> None:
+        if isinstance(state, BucketState):
+            self._go_on_with(state)
+        elif self._to_compact is not None:
+            self._to_compact.restore(state)
+        else:  # Nothing is put together any more.
+            self._finished.extend((part, True) for part in state.parts)
+
+    def _go_on_with(self, state: BucketState) -> None:
+        """Write on in a file; after a change of parallelism there may be several, of which one stays open."""
         saved = state.part
         part = PartFile(saved.path, _hidden(saved.path), saved.length)
         stream = PartStream(self._files.resume(saved.hidden_path, saved.length, part.hidden_path), saved.length)
@@ -230,10 +246,10 @@ class _ElementContext(BucketAssignerContext):
         return self.writer_context.timestamp()
 
 
-class FileWriter(CommittingSinkWriter[Any, FileCommittable], StatefulSinkWriter[Any, BucketState]):
+class FileWriter(CommittingSinkWriter[Any, FileCommittable], StatefulSinkWriter[Any, FileWriterState]):
     """Writes elements into the part files of their buckets."""
 
-    def __init__(self, options: FileSinkOptions, context: WriterInitContext, states: Iterable[BucketState]) -> None:
+    def __init__(self, options: FileSinkOptions, context: WriterInitContext, states: Iterable[FileWriterState]) -> None:
         self._options = options
         self._files, self._base_folder = part_files_at(options.base_path)
         self._assigner = options.bucket_assigner
@@ -264,9 +280,8 @@ class FileWriter(CommittingSinkWriter[Any, FileCommittable], StatefulSinkWriter[
         self._buckets = {bucket_id: bucket for bucket_id, bucket in self._buckets.items() if bucket.is_active}
         return [part for bucket in self._buckets.values() for part in bucket.prepare_commit(self._is_last)]
 
-    def snapshot_state(self, checkpoint_id: int) -> list[BucketState]:
-        states = [bucket.snapshot() for bucket in self._buckets.values()]
-        return [state for state in states if state is not None]
+    def snapshot_state(self, checkpoint_id: int) -> list[FileWriterState]:
+        return [state for bucket in self._buckets.values() for state in bucket.snapshot()]
 
     def close(self) -> None:
         with ExitStack() as stack:  # All of them, also when one fails to.

@@ -90,6 +90,10 @@ class PartFileSystem(ABC):
         """A new file, with the folders above it."""
 
     @abstractmethod
+    def open(self, path: str) -> BinaryIO:
+        """A file, to read it."""
+
+    @abstractmethod
     def resume(self, path: str, length: int, new_path: str) -> BinaryIO:
         """A new file that begins with the first `length` bytes of another one, to write on behind them."""
 
@@ -126,6 +130,9 @@ class LocalPartFiles(PartFileSystem):
     def create(self, path: str) -> BinaryIO:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return open(path, "xb", buffering=_BUFFER_SIZE)
+
+    def open(self, path: str) -> BinaryIO:
+        return open(path, "rb")
 
     def resume(self, path: str, length: int, new_path: str) -> BinaryIO:
         # Not the file itself: a process that everybody takes for dead may wake up and write to it.
@@ -183,6 +190,10 @@ class ArrowPartFiles(PartFileSystem):
         if self._files.type_name not in _STORES_WITHOUT_FOLDERS:
             self._files.create_dir(posixpath.dirname(path), recursive=True)
         stream: BinaryIO = self._files.open_output_stream(path)
+        return stream
+
+    def open(self, path: str) -> BinaryIO:
+        stream: BinaryIO = self._files.open_input_stream(path)
         return stream
 
     def resume(self, path: str, length: int, new_path: str) -> BinaryIO:

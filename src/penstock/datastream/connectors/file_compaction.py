@@ -1,0 +1,99 @@
+"""Small part files of a bucket put together before anybody sees them."""
+
+from __future__ import annotations
+
+import posixpath
+import shutil
+import uuid
+from dataclasses import dataclass
+
+from penstock.common.exceptions import JobExecutionError
+from penstock.datastream.connectors.file_parts import FileCompactor, FileCompactStrategy
+from penstock.datastream.connectors.part_files import FileCommittable, InProgressFileToCleanup, PartFile, PartFileSystem
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """When and how a sink puts files together."""
+
+    strategy: FileCompactStrategy
+    compactor: FileCompactor
+
+
+@dataclass(frozen=True)
+class WaitingParts:
+    """What a checkpoint keeps of the files of a bucket that wait to be put together, and for how many checkpoints."""
+
+    bucket_id: str
+    parts: tuple[PartFile, ...]
+    checkpoints: int
+
+
+class PartsToCompact:
+    """The finished files of one bucket of one subtask, until there are enough of them.
+
+    They stay as they are, and hidden, until the checkpoint that knows the file they became part of is complete.
+    """
+
+    def __init__(self, compaction: Compaction, files: PartFileSystem) -> None:
+        self._strategy = compaction.strategy
+        self._compactor = compaction.compactor
+        self._files = files
+        self._parts: list[PartFile] = []
+        self._checkpoints = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def restore(self, state: WaitingParts) -> None:
+        self._parts.extend(state.parts)
+        self._checkpoints = max(self._checkpoints, state.checkpoints)
+
+    def snapshot(self, bucket_id: str) -> WaitingParts:
+        return WaitingParts(bucket_id, tuple(self._parts), self._checkpoints)
+
+    def prepare_commit(self, finished: list[PartFile], is_last: bool) -> list[FileCommittable]:
+        """Take the files of a checkpoint; what is to be shown and removed when it is complete."""
+        self._parts.extend(finished)
+        if not self._parts:
+            return []
+        self._checkpoints += 1
+        if not (is_last or self._is_due()):
+            return []
+        parts, self._parts, self._checkpoints = self._parts, [], 0
+        if self._compactor.kind == "identical" or len(parts) == 1:
+            return list(parts)
+        return [self._put_together(parts), *(InProgressFileToCleanup(part.hidden_path) for part in parts)]
+
+    def _is_due(self) -> bool:
+        size, checkpoints = self._strategy.size_threshold, self._strategy.num_checkpoints_before_compaction
+        return 0 <= size <= sum(part.length for part in self._parts) or 0 < checkpoints <= self._checkpoints
+
+    def _check(self, part: PartFile) -> None:
+        size = self._files.size_of(part.hidden_path)
+        if size != part.length:
+            found = "it is gone" if size is None else f"it has {size}"
+            raise JobExecutionError(
+                f"FileSink: {part.hidden_path}, with {part.length} bytes, is to be put together with others, but "
+                f"{found}; the job went on after this checkpoint, or the file was changed. Start from the latest "
+                f"checkpoint"
+            )
+
+    def _put_together(self, parts: list[PartFile]) -> PartFile:
+        """A new file, hidden, with the contents of all."""
+        folder, name = posixpath.split(parts[0].path)
+        path, hidden_path = f"{folder}/compacted-{name}", f"{folder}/.compacted-{name}.inprogress.{uuid.uuid4()}"
+        delimiter = self._compactor.file_delimiter or b""
+        together = self._files.create(hidden_path)
+        try:
+            for number, part in enumerate(parts):
+                if number > 0:
+                    together.write(delimiter)
+                self._check(part)
+                with self._files.open(part.hidden_path) as small:
+                    shutil.copyfileobj(small, together, 1 << 20)
+            self._files.sync(together, hidden_path)
+        finally:
+            together.close()
+        length = sum(part.length for part in parts) + len(delimiter) * (len(parts) - 1)
+        return PartFile(path, hidden_path, length)
