@@ -61,7 +61,7 @@ def test_job_with_more_state_than_memory_survives_a_failure(run_target, tmp_path
     assert Counter(count for _, count, _ in results) == dict.fromkeys(range(1, RECORDS // KEYS + 1), KEYS)
     last = {key: different for key, count, different in results if count == RECORDS // KEYS}
     assert last == {key: len({number % 10 for number in range(key, RECORDS, KEYS)}) for key in range(KEYS)}
-    assert list(tmp_path.glob("penstock-state-*")) != [], "state was too large for memory"
+    assert list(tmp_path.glob("penstock-files-*")) != [], "state was too large for memory"
     assert list(tmp_path.rglob("data.mdb")) == [], "nothing stays behind"
 
 

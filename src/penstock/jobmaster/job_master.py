@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import tempfile
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from penstock.common.exceptions import CheckpointError, ConfigurationError, Lead
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
+from penstock.common.local_folders import new_local_folder
 from penstock.graph.execution_graph import ExecutionFacts, ExecutionGraph, ExecutionState
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region, pipelined_regions
@@ -254,7 +257,7 @@ class JobMaster:
         try:
             self._times.enter(JobStatus.CREATED)
             with self._working_folder() as folder:
-                self._run_in(Path(folder))
+                self._run_in(folder)
         except BaseException as failure:
             self._fail(failure)
             raise
@@ -361,13 +364,25 @@ class JobMaster:
             runner.executor.cancel()
             runner.wake_up()
 
-    def _working_folder(self) -> tempfile.TemporaryDirectory[str]:
-        """The job's files while it runs; gone at its end, also when the program ends before the job."""
+    @contextmanager
+    def _working_folder(self) -> Iterator[Path]:
+        """The job's files while it runs; gone at its end, also when the program ends before the job.
+
+        What a killed process leaves is removed by the next one, unless the folder was chosen by the user: then it may
+        be on a file system that others share, where a lock need not tell who lives.
+        """
         parent = self.config.get_optional(keys.WORKING_DIR)
         if parent is not None:
             Path(parent).mkdir(parents=True, exist_ok=True)
-        prefix = f"penstock-{self.id_text[:8]}-"
-        return tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True)
+            prefix = f"penstock-{self.id_text[:8]}-"
+            with tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True) as folder:
+                yield Path(folder)
+            return
+        own = new_local_folder(Path(tempfile.gettempdir()), f"job-{self.id_text[:8]}")
+        try:
+            yield own
+        finally:
+            shutil.rmtree(own, ignore_errors=True)  # A process of the job may be writing to it at this moment.
 
     # --- what regions tell -----------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from penstock.common.exceptions import EnvironmentSetupError
+from penstock.common.local_folders import new_local_folder
 from penstock.spark.java import find_java
 from penstock.spark.quiet_java import filtered_stderr
 from penstock.spark.spark_home import spark_home
@@ -35,7 +36,7 @@ class JavaProcess:
         find_java()
         self._settings = dict(settings)
         self._environment = dict(environment)
-        self._folder = Path(tempfile.mkdtemp(prefix="penstock-java-"))
+        self._folder = new_local_folder(Path(tempfile.gettempdir()), "java")
         self._address_file = self._folder / "address"
         self._is_asked_for = False
         self.process = self._started()

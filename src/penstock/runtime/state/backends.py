@@ -13,7 +13,7 @@ from typing import Protocol
 from penstock.common import config_keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError
-from penstock.runtime.state.local_folders import new_local_folder
+from penstock.common.local_folders import new_local_folder
 from penstock.runtime.state.table import StateTable
 from penstock.runtime.timers import TIMER_TABLE_PREFIX
 

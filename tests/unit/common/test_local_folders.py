@@ -10,13 +10,13 @@ import sys
 import pytest
 
 from penstock.common.exceptions import EnvironmentSetupError
+from penstock.common.local_folders import new_local_folder
 from penstock.runtime.state.backends import DiskBackend
-from penstock.runtime.state.local_folders import new_local_folder
 
 OTHER_PROCESS = """
 import sys
 from pathlib import Path
-from penstock.runtime.state.local_folders import new_local_folder
+from penstock.common.local_folders import new_local_folder
 new_local_folder(Path(sys.argv[1]), "state").joinpath("data").write_text("x")
 print("ready", flush=True)
 sys.stdin.read()
@@ -35,7 +35,7 @@ def other_process(tmp_path):
 
 
 def folders_in(folder) -> set[str]:
-    return {path.name.split("-")[0] for path in folder.glob("penstock-state-*/*")}
+    return {path.name.split("-")[0] for path in folder.glob("penstock-files-*/*")}
 
 
 def test_every_folder_is_a_new_one(tmp_path):
@@ -63,7 +63,7 @@ def test_a_process_that_ends_leaves_nothing_behind(tmp_path, other_process):
 
 
 def test_a_folder_that_others_can_enter_is_refused(tmp_path):
-    (tmp_path / f"penstock-state-{os.getuid()}").mkdir(mode=0o755)
+    (tmp_path / f"penstock-files-{os.getuid()}").mkdir(mode=0o755)
     with pytest.raises(EnvironmentSetupError, match=r"must belong to user .* alone"):
         new_local_folder(tmp_path, "mine")
 
@@ -85,4 +85,4 @@ def test_subtasks_use_all_folders(tmp_path):
         for key in range(10):
             table.put("n", key, key)
         assert table.get("n", 1) == 1
-    assert [len(list((tmp_path / name).glob("penstock-state-*"))) for name in ("a", "b")] == [1, 1]
+    assert [len(list((tmp_path / name).glob("penstock-files-*"))) for name in ("a", "b")] == [1, 1]

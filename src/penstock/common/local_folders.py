@@ -1,6 +1,6 @@
 """Folders on the local disk that belong to one process and go with it, even if it is killed.
 
-    <folder>/penstock-state-<user>/<process>-<token>/lock
+    <folder>/penstock-files-<user>/<process>-<token>/lock
                                                     /<purpose>-<token>/
 
 A process holds the lock of its folder as long as it lives. Whoever finds a folder whose lock is free removes it: the
@@ -43,13 +43,13 @@ def _folder_of_process(parent: Path) -> Path:
 
 
 def _folder_of_user(parent: Path) -> Path:
-    folder = parent / f"penstock-state-{os.getuid()}"
+    folder = parent / f"penstock-files-{os.getuid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o077 or folder.is_symlink():
         raise EnvironmentSetupError(
-            f"{folder} must belong to user {os.getuid()} alone (mode 700), because state is kept in it; remove it, or "
-            f"set state.backend.rocksdb.localdir to another folder"
+            f"{folder} must belong to user {os.getuid()} alone (mode 700), because records and state are kept in it; "
+            f"remove it, or set penstock.working-dir and state.backend.rocksdb.localdir to other folders"
         )
     return folder
 
