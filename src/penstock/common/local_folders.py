@@ -18,7 +18,7 @@ import secrets
 import shutil
 from pathlib import Path
 
-from penstock.common.exceptions import EnvironmentSetupError
+from penstock.common.private_folder import make_private
 
 _LOCK = "lock"
 
@@ -44,13 +44,8 @@ def _folder_of_process(parent: Path) -> Path:
 
 def _folder_of_user(parent: Path) -> Path:
     folder = parent / f"penstock-files-{os.getuid()}"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = folder.lstat()
-    if status.st_uid != os.getuid() or status.st_mode & 0o077 or folder.is_symlink():
-        raise EnvironmentSetupError(
-            f"{folder} must belong to user {os.getuid()} alone (mode 700), because records and state are kept in it; "
-            f"remove it, or set penstock.working-dir and state.backend.rocksdb.localdir to other folders"
-        )
+    instead = "set penstock.working-dir and state.backend.rocksdb.localdir to other folders"
+    make_private(folder, "records and state are kept in it", instead)
     return folder
 
 
@@ -80,8 +75,12 @@ def _remove_leftovers(users: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, its lock last: what stays behind if this is cut short is found again."""
+    """Remove a folder, its lock last: what stays behind if this is cut short is found again.
+
+    Processes that a killed driver has started may still write there, until they notice.
+    """
     for each in folder.iterdir():
         if each.name != _LOCK:
-            shutil.rmtree(each)
-    shutil.rmtree(folder)
+            shutil.rmtree(each, ignore_errors=True)
+    if [each.name for each in folder.iterdir()] == [_LOCK]:
+        shutil.rmtree(folder, ignore_errors=True)

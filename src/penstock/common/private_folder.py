@@ -1,4 +1,4 @@
-"""A folder in which processes of one user meet."""
+"""Folders that only one user can enter."""
 
 from __future__ import annotations
 
@@ -13,16 +13,24 @@ _LONGEST = 60
 
 
 def private_folder(purpose: str) -> Path:
-    """The folder for `purpose` that only this user can enter, with a name short enough for a socket's address."""
+    """The folder for `purpose` where processes of this user meet; its name is short enough for a socket's address."""
     name = f"penstock-{purpose}-{os.getuid()}"
     folder = Path(tempfile.gettempdir(), name)
     if len(str(folder)) > _LONGEST:
         folder = Path("/tmp", name)
-    folder.mkdir(mode=0o700, exist_ok=True)
+    make_private(folder, "jobs are controlled through it", "set TMPDIR to another folder")
+    return folder
+
+
+def make_private(folder: Path, reason: str, instead: str) -> None:
+    """Make a folder that only this user can enter; raises if there is one that others can.
+
+    :param reason: Why that would be bad, for the message.
+    :param instead: What to do about it but to remove the folder.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
     if status.st_uid != os.getuid() or status.st_mode & 0o077 or folder.is_symlink():
         raise EnvironmentSetupError(
-            f"{folder} must belong to user {os.getuid()} alone (mode 700), because jobs are controlled through it; "
-            f"remove it, or set TMPDIR to another folder"
+            f"{folder} must belong to user {os.getuid()} alone (mode 700), because {reason}; remove it, or {instead}"
         )
-    return folder

@@ -7,7 +7,6 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from penstock.common.constants import MIN_LONG_VALUE
-from penstock.runtime.state.direct_views import NO_KEY
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import StateTable
 
@@ -120,8 +119,7 @@ class InternalTimerService:
         return self._clock()
 
     def register_event_time_timer(self, namespace: Hashable, timestamp: int) -> None:
-        key = self._backend.current_key
-        self.event_time.add(timestamp, self._backend.key() if key is NO_KEY else key, namespace)
+        self.event_time.add(timestamp, self._backend.key(), namespace)
 
     def delete_event_time_timer(self, namespace: Hashable, timestamp: int) -> None:
         self.event_time.remove(timestamp, self._backend.key(), namespace)

@@ -57,6 +57,18 @@ def test_folders_of_a_process_that_was_killed_are_removed(tmp_path, other_proces
     assert folders_in(tmp_path) == {str(os.getpid())}
 
 
+def test_what_cannot_be_removed_yet_is_left_for_the_next_process(tmp_path, other_process, monkeypatch):
+    other_process.kill()
+    other_process.wait()
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", lambda *_, **__: None)  # A process that it has started writes there still.
+        new_local_folder(tmp_path, "mine")
+    assert folders_in(tmp_path) == {str(os.getpid()), str(other_process.pid)}
+    code = OTHER_PROCESS.replace("sys.stdin.read()", "")
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    assert folders_in(tmp_path) == {str(os.getpid())}
+
+
 def test_a_process_that_ends_leaves_nothing_behind(tmp_path, other_process):
     other_process.communicate(b"")
     assert folders_in(tmp_path) == set()
