@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ from sink_job import SinkJob, hidden_files, visible_files
 
 from penstock.common.exceptions import JobExecutionError
 from penstock.common.serialization import Encoder
+from penstock.common.typeinfo import Types
 from penstock.datastream.connectors import BucketAssigner, FileSink, RollingPolicy
 from penstock.datastream.connectors.file_compaction import Compaction, PartsToCompact
 from penstock.datastream.connectors.file_system import FileCompactor, FileCompactStrategy
 from penstock.datastream.connectors.part_files import ArrowPartFiles, PartFile
+from penstock.datastream.formats.parquet import ParquetBulkWriters
 
 EVERY_THIRD = FileCompactStrategy.builder().enable_compaction_on_checkpoint(3).build()
 SIX_BYTES = FileCompactStrategy.builder().set_size_threshold(6).build()
@@ -92,3 +95,28 @@ def test_stores_that_pyarrow_reaches(tmp_path):
     together, *small = waiting.prepare_commit(parts[1:], is_last=True)
     assert Path(together.hidden_path).read_bytes() == b"0\n1\n" and together.length == 4
     assert [each.hidden_path for each in small] == [part.hidden_path for part in parts]
+
+
+def test_disk_that_is_full_leaves_no_half_file(tmp_path, monkeypatch):
+    job = SinkJob(sink(tmp_path, EVERY_THIRD), tmp_path).write(1).checkpoint().write(1).checkpoint()
+    small = hidden_files(tmp_path)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+        patch.setattr("shutil.copyfileobj", full)
+        job.checkpoint()
+    assert hidden_files(tmp_path) == small
+    job.fail().checkpoint()
+    assert contents(tmp_path) == [b"0\n1\n"]
+
+
+def test_misuse_is_refused_when_the_sink_is_built(tmp_path):
+    rows = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
+    with pytest.raises(TypeError, match="needs a FileCompactStrategy and a FileCompactor"):
+        rows.enable_compact(EVERY_THIRD, None)
+    bulk = FileSink.for_bulk_format(str(tmp_path), ParquetBulkWriters.for_row_type(Types.ROW([Types.INT()])))
+    with pytest.raises(ValueError, match="a concat_file_compactor would spoil them"):
+        bulk.enable_compact(EVERY_THIRD, ONE_BEHIND_THE_OTHER)
+    assert bulk.enable_compact(EVERY_THIRD, FileCompactor.identical_file_compactor()) is bulk

@@ -5,11 +5,14 @@ from __future__ import annotations
 import posixpath
 import shutil
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 
 from penstock.common.exceptions import JobExecutionError
 from penstock.datastream.connectors.file_parts import FileCompactor, FileCompactStrategy
 from penstock.datastream.connectors.part_files import FileCommittable, InProgressFileToCleanup, PartFile, PartFileSystem
+
+_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class PartsToCompact:
     def __init__(self, compaction: Compaction, files: PartFileSystem) -> None:
         self._strategy = compaction.strategy
         self._compactor = compaction.compactor
+        self._delimiter = compaction.compactor.file_delimiter or b""
         self._files = files
         self._parts: list[PartFile] = []
         self._checkpoints = 0
@@ -83,17 +87,23 @@ class PartsToCompact:
         """A new file, hidden, with the contents of all."""
         folder, name = posixpath.split(parts[0].path)
         path, hidden_path = f"{folder}/compacted-{name}", f"{folder}/.compacted-{name}.inprogress.{uuid.uuid4()}"
-        delimiter = self._compactor.file_delimiter or b""
-        together = self._files.create(hidden_path)
+        for part in parts:
+            self._check(part)
         try:
+            self._write(hidden_path, parts)
+        except BaseException:
+            # A full disk, say. Each attempt would leave such a file, and nobody would ever know of it.
+            with suppress(OSError):
+                self._files.delete(hidden_path)
+            raise
+        delimiters = len(self._delimiter) * (len(parts) - 1)
+        return PartFile(path, hidden_path, sum(part.length for part in parts) + delimiters)
+
+    def _write(self, hidden_path: str, parts: list[PartFile]) -> None:
+        with self._files.create(hidden_path) as together:
             for number, part in enumerate(parts):
                 if number > 0:
-                    together.write(delimiter)
-                self._check(part)
+                    together.write(self._delimiter)
                 with self._files.open(part.hidden_path) as small:
-                    shutil.copyfileobj(small, together, 1 << 20)
+                    shutil.copyfileobj(small, together, _AT_ONCE)
             self._files.sync(together, hidden_path)
-        finally:
-            together.close()
-        length = sum(part.length for part in parts) + len(delimiter) * (len(parts) - 1)
-        return PartFile(path, hidden_path, length)

@@ -115,6 +115,16 @@ class FileSinkBuilder(_FileBuilder, ABC):
         Each subtask does so with its own. `concat_file_compactor` is for formats in which one file behind another is
         again a file, such as lines of text.
         """
+        if not isinstance(strategy, FileCompactStrategy) or not isinstance(compactor, FileCompactor):
+            raise TypeError(
+                "enable_compact needs a FileCompactStrategy and a FileCompactor such as "
+                f"FileCompactor.concat_file_compactor(), got {strategy!r} and {compactor!r}"
+            )
+        if compactor.kind == "concat" and self._options.writer_factory is not None:
+            raise ValueError(
+                "FileSink: files of a bulk format cannot be read one behind the other: a concat_file_compactor would "
+                "spoil them; use FileCompactor.identical_file_compactor(), or a longer checkpoint interval"
+            )
         return self._with(compaction=Compaction(strategy, compactor))
 
     def disable_compact(self: C) -> C:
