@@ -69,10 +69,12 @@ def one_epoch(job):
     job.epoch()
 
 
-def watched_to_the_end(job, most_ahead):
+def watched_to_the_end(job, most_ahead, rebuilds=False):
     """Runs the job; while the slow clock goes on, the fast one must never be further ahead than this."""
     while not job.coordinator.is_exhausted:
         one_epoch(job)
+        if rebuilds and not job.coordinator.is_exhausted:
+            job.rebuild()
         times = latest(job.values)
         if "fast" in times and times.get("slow", 0) < 29:
             assert times["fast"] - times.get("slow", 0) <= most_ahead
@@ -96,9 +98,10 @@ def test_without_alignment_it_does_not():
         watched_to_the_end(SourceJob(Clocks(fast=(10, 40), slow=(1, 30)), 1, STRATEGY, FEW_AT_ONCE), DRIFT_MS + 40)
 
 
-def test_sources_within_another_wait_too():
+@pytest.mark.parametrize("rebuilds", [False, True])
+def test_sources_within_another_wait_too(rebuilds):
     source = HybridSource.builder(Clocks(first=(1, 3))).add_source(Clocks(fast=(10, 40), slow=(1, 30))).build()
-    job = watched_to_the_end(SourceJob(source, 1, ALIGNED, FEW_AT_ONCE), DRIFT_MS + 10 * AT_ONCE)
+    job = watched_to_the_end(SourceJob(source, 1, ALIGNED, FEW_AT_ONCE), DRIFT_MS + 10 * AT_ONCE, rebuilds)
     assert len(job.values) == 73
 
 

@@ -130,6 +130,7 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
             self._reader.add_splits(now)
 
     def pause_or_resume_splits(self, splits_to_pause: list[str], splits_to_resume: list[str]) -> None:
+        self._go_on()
         if self._reader is not None:
             prefix = prefixed_id(self._told.index, "")
             pause, resume = (
