@@ -1,9 +1,11 @@
 """A job with a bit of everything, whose results are known beforehand (see `expected.py`).
 
 Numbers, priced by broadcast rules at event-time timers, are counted per key in windows, sessions and by timers; a side
-output takes some of them. A second region of the job does not touch the first. All sinks write exactly once, two kinds
-of them: `FileSink`, and a two-phase commit of its own. Whatever is killed meanwhile, the lines in the output folder are
-those of a run in which nothing happened.
+output takes some of them. A second region of the job does not touch the first. In a third one, visits (objects of a
+class of this script that no function names, with a list inside) take two branches: one changes them, the other keeps
+them in state and meets a second input that is silent most of the time, so that the whole job is idle for a while. All
+sinks write exactly once, two kinds of them: `FileSink`, and a two-phase commit of its own. Whatever happens to its
+processes meanwhile, the lines in the output folder are those of a run in which nothing happened.
 
     penstock run chaos/all_round_job.py --output /tmp/out --records 10000 --checkpoints /tmp/checkpoints
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,6 +29,7 @@ from penstock.common.watermark_generator import WatermarkGenerator, WatermarkOut
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import (
     KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
     KeyedProcessFunction,
     MapFunction,
     OutputTag,
@@ -33,7 +37,12 @@ from penstock.datastream import (
 )
 from penstock.datastream.connectors import BucketAssigner, FileSink, RollingPolicy
 from penstock.datastream.connectors.file_committer import FileCommitter
-from penstock.datastream.functions import AggregateFunction, CheckpointedFunction, TwoPhaseCommitSinkFunction
+from penstock.datastream.functions import (
+    AggregateFunction,
+    CheckpointedFunction,
+    SourceFunction,
+    TwoPhaseCommitSinkFunction,
+)
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 
@@ -59,6 +68,7 @@ KEYS = 7
 WINDOW = 40
 SESSION_GAP = 25
 BUCKET = 100
+CALLS_OF_A_KEY = 2
 SEVENTH = OutputTag("seventh")
 RULES = MapStateDescriptor("rules")
 
@@ -86,6 +96,16 @@ class Settings:
     counts: str = ""
     """Where it is counted who has reached which point; with the output unless set."""
     has_other_region: bool = True
+    idle_s: float = 1.5
+    """How long the callers are silent between their two calls."""
+
+
+@dataclass
+class Visit:
+    """No function names this class: it is known only by the elements of a collection, and by state that holds them."""
+
+    number: int
+    marks: list[int]
 
 
 @dataclass(frozen=True)
@@ -207,6 +227,71 @@ class Totals(KeyedProcessFunction):
             self._stretches.remove(timestamp)
 
 
+class VisitTime(TimestampAssigner):
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        return int(value.number)
+
+
+class Mark(MapFunction):
+    """Changes what it gets, which nobody else may notice."""
+
+    def map(self, value: Any) -> str:
+        value.marks.append(0)
+        return f"marked {value.number} {len(value.marks)}"
+
+
+class Calls(SourceFunction, CheckpointedFunction):
+    """One call for each key, a long silence, and another call for each."""
+
+    def __init__(self, idle_s: float) -> None:
+        self._idle_s = idle_s
+        self._made = 0
+        self._is_cancelled = False
+
+    def initialize_state(self, context: Any) -> None:
+        self._count = context.get_operator_state_store().get_list_state(ListStateDescriptor("made"))
+        self._made = sum(self._count.get())
+
+    def snapshot_state(self, context: Any) -> None:
+        self._count.update([self._made])
+
+    def run(self, ctx: Any) -> None:
+        silence = threading.Event()
+        while self._made < CALLS_OF_A_KEY * KEYS and not self._is_cancelled:
+            if self._made == KEYS:
+                ctx.mark_as_temporarily_idle()
+                silence.wait(self._idle_s)
+            with ctx.get_checkpoint_lock():
+                ctx.collect_with_timestamp(self._made % KEYS, MAX_LONG_VALUE - 1)
+                self._made += 1
+
+    def cancel(self) -> None:
+        self._is_cancelled = True
+
+
+class Visited(KeyedCoProcessFunction):
+    """Keeps visits as they came until their time, which the silent callers do not hold back; numbers the calls."""
+
+    def open(self, runtime_context: Any) -> None:
+        self._waiting = runtime_context.get_list_state(ListStateDescriptor("waiting"))
+        self._calls = runtime_context.get_state(ValueStateDescriptor("calls"))
+
+    def process_element1(self, value: Any, ctx: Any) -> None:
+        self._waiting.add(value)
+        ctx.timer_service().register_event_time_timer(value.number)
+
+    def process_element2(self, value: int, ctx: Any) -> Iterator[str]:
+        self._calls.update((self._calls.value() or 0) + 1)
+        yield f"call {value} {self._calls.value()}"
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[str]:
+        waiting = list(self._waiting.get())
+        for visit in waiting:
+            if visit.number == timestamp:
+                yield f"visit {timestamp} {sum(visit.marks)}"
+        self._waiting.update([visit for visit in waiting if visit.number != timestamp])
+
+
 class CountAndSum(AggregateFunction):
     """A window's line: what it is, key, first number, count, sum of the prices."""
 
@@ -318,7 +403,7 @@ def file_sink(folder: Path, policy: RollingPolicy, kill: KillPoints) -> FileSink
 
 
 def build(env: StreamExecutionEnvironment, settings: Settings) -> None:
-    """Put the job on `env`. Lines go to folders in `settings.output`: windows, others, region."""
+    """Put the job on `env`. Lines go to folders in `settings.output`: windows, sessions, others, region, visits."""
     output = Path(settings.output)
     kill = KillPoints(settings.counts or str(output / ".kill-points"), settings.die_at)
     number_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(NumberIsTime())
@@ -359,12 +444,35 @@ def build(env: StreamExecutionEnvironment, settings: Settings) -> None:
         return
     region = env.from_sequence(0, last // 2).uid("region").rebalance().map(lambda number: f"region {number}")
     region.uid("region-lines").sink_to(file_sink(output / "region", slowly, kill)).uid("region-sink")
+    build_visits(env, settings, kill)
+
+
+def build_visits(env: StreamExecutionEnvironment, settings: Settings, kill: KillPoints) -> None:
+    """A region of its own, most of whose life is silence."""
+    visit_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(VisitTime())
+    visits = (
+        env.from_collection([Visit(number, [number]) for number in range(number_of_visits(settings.records))])
+        .uid("visits")
+        .assign_timestamps_and_watermarks(visit_time)
+        .uid("visit-time")
+    )
+    calls = env.add_source(Calls(settings.idle_s)).uid("calls")
+    visited = (
+        visits.key_by(lambda visit: visit.number % KEYS).connect(calls.key_by(lambda key: key)).process(Visited())
+    )
+    lines = visited.uid("visited").union(visits.map(Mark()).uid("mark"))
+    lines.add_sink(FileTransactions(str(Path(settings.output) / "visits"), kill)).uid("visit-sink")
+
+
+def number_of_visits(records: int) -> int:
+    return records // 4
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", required=True, help="the folder in which the results appear")
     parser.add_argument("--records", type=int, default=Settings.records)
+    parser.add_argument("--idle", type=float, default=Settings.idle_s, help="seconds of silence in the middle")
     parser.add_argument("--epoch-records", type=int, help="how many of them a source subtask reads in one epoch")
     parser.add_argument("--parallelism", type=int)
     parser.add_argument("--checkpoints", help="where checkpoints go")
@@ -397,7 +505,8 @@ def main() -> None:
     env = StreamExecutionEnvironment.get_execution_environment(configuration_of(parsed))
     if parsed.parallelism is not None:
         env.set_parallelism(parsed.parallelism)
-    build(env, Settings(os.path.abspath(parsed.output), parsed.records, tuple(parsed.die_at)))
+    output = os.path.abspath(parsed.output)
+    build(env, Settings(output, parsed.records, tuple(parsed.die_at), idle_s=parsed.idle))
     env.execute("all-round")
 
 

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from chaos.all_round_job import BUCKET, KEYS, SESSION_GAP, WINDOW, is_in_a_session, price_of_rule, rule_at
+from chaos.all_round_job import (
+    BUCKET,
+    CALLS_OF_A_KEY,
+    KEYS,
+    SESSION_GAP,
+    WINDOW,
+    is_in_a_session,
+    number_of_visits,
+    price_of_rule,
+    rule_at,
+)
 
-FOLDERS = ("windows", "sessions", "others", "region")
+FOLDERS = ("windows", "sessions", "others", "region", "visits")
 
 
 def expected_lines(records: int, has_other_region: bool = True) -> list[str]:
@@ -20,7 +30,7 @@ def expected_lines(records: int, has_other_region: bool = True) -> list[str]:
             *_stretches(prices),
             *_totals(prices),
             *(f"seventh {number} {price}" for number, price in prices.items() if number % 7 == 0),
-            *(f"region {number}" for number in range((records - 1) // 2 + 1) if has_other_region),
+            *(_other_regions(records) if has_other_region else []),
         ]
     )
 
@@ -64,6 +74,17 @@ def _totals(prices) -> list[str]:
     keys = {number % KEYS for number in prices}
     of_key = {key: [price for number, price in prices.items() if number % KEYS == key] for key in keys}
     return [f"total {key} {len(each)} {sum(each)}" for key, each in of_key.items()]
+
+
+def _other_regions(records: int) -> list[str]:
+    visits = range(number_of_visits(records))
+    calls = [(key, number + 1) for key in range(KEYS) for number in range(CALLS_OF_A_KEY)]
+    return [
+        *(f"region {number}" for number in range((records - 1) // 2 + 1)),
+        *(f"marked {number} 2" for number in visits),
+        *(f"visit {number} {number}" for number in visits),
+        *(f"call {key} {number}" for key, number in calls),
+    ]
 
 
 def written_lines(output: Path) -> list[str]:

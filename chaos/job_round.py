@@ -1,4 +1,4 @@
-"""One round: the all-round job as a real process, killed and started again until it has come to its end."""
+"""One round: the all-round job as a real process, disturbed and started again until it has come to its end."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ import pyspark
 
 import penstock
 from chaos.expected import differences, expected_lines, written_lines
-from chaos.processes import end_session, kill, roles_in, wait_until_gone, write_stacks
+from chaos.processes import end_session, kill, pause, roles_in, wait_until_gone, write_stacks
 from chaos.recovery import folder_to_restore
 
-KINDS = ("worker", "driver", "executor", "point")
+KINDS = ("worker", "driver", "executor", "point", "stop", "pause")
 _JOB = Path(__file__).with_name("all_round_job.py")
-_LONGEST_PAUSE_S = 2.5
+_LONGEST_WAIT_S = 2.5
+_LONGEST_PAUSE_S = 3.0
 _GOES_WITHIN_S = 30
 
 
@@ -29,7 +30,7 @@ _GOES_WITHIN_S = 30
 class RoundPlan:
     records: int
     parallelisms: tuple[int, ...]
-    """Of the first start, and of those that follow when the driver was killed."""
+    """Of the first start, and of those that follow when the driver was killed or the job stopped."""
     backend: str
     interval: str
     kills: tuple[str, ...]
@@ -55,7 +56,7 @@ class Outcome:
     faults: list[str] = field(default_factory=list)
 
     def counts(self) -> dict[str, int]:
-        killed = Counter("kills at points" if each.startswith("at ") else f"kills of {each}" for each in self.kills)
+        killed = Counter(_kind_of(each) for each in self.kills)
         return {**killed, "starts": self.starts, "restarts": self.restarts, "lines": self.lines}
 
     def __str__(self) -> str:
@@ -64,9 +65,17 @@ class Outcome:
         told = "; ".join(self.faults) if self.faults else f"{self.lines} lines ok"
         return (
             f"{plan.master}, parallelism {used}, {plan.backend}, checkpoints every {plan.interval}, "
-            f"killed {', '.join(self.kills) or 'nothing'}; {self.starts} starts, {self.restarts} restarts, "
+            f"disturbed by {', '.join(self.kills) or 'nothing'}; {self.starts} starts, {self.restarts} restarts, "
             f"{self.seconds:.1f} s: {told}"
         )
+
+
+def _kind_of(disturbance: str) -> str:
+    if disturbance.startswith("at "):
+        return "kills at points"
+    if disturbance.startswith("pause of"):
+        return "pauses"
+    return "stops with savepoint" if disturbance == "stop" else f"kills of {disturbance}"
 
 
 def run_round(plan: RoundPlan, chance: random.Random, folder: Path) -> Outcome:
@@ -91,8 +100,8 @@ class _Round:
 
     def run(self) -> None:
         waiting = [kind for kind in self._plan.kills if kind != "point"]
-        while self._start_until_driver_is_killed(waiting):
-            if folder_to_restore(self._checkpoints) is None and written_lines(self._output):
+        while self._start_until_it_must_start_again(waiting):
+            if self._to_restore() is None and written_lines(self._output):
                 break  # It was killed when all was done, and its checkpoints were removed.
         written = written_lines(self._output)
         self._outcome.lines = len(written)
@@ -108,10 +117,17 @@ class _Round:
         return self._folder / "checkpoints"
 
     @property
+    def _savepoints(self) -> Path:
+        return self._folder / "savepoints"
+
+    def _to_restore(self) -> str | None:
+        return folder_to_restore(self._checkpoints, self._savepoints)
+
+    @property
     def _output(self) -> Path:
         return self._folder / "output"
 
-    def _start_until_driver_is_killed(self, waiting: list[str]) -> bool:
+    def _start_until_it_must_start_again(self, waiting: list[str]) -> bool:
         """False if the job came to its end."""
         outcome = self._outcome
         log = self._folder / f"log-{outcome.starts}"
@@ -121,7 +137,7 @@ class _Round:
             )
         outcome.starts += 1
         try:
-            driver_was_killed = self._kill_until_end(process, log, waiting)
+            must_start_again = self._disturb_until_end(process, log, waiting)
             self._check_nobody_is_left(process)
         except TimeoutError:
             write_stacks(process.pid)
@@ -130,9 +146,9 @@ class _Round:
             end_session(process.pid)
             process.wait()
             outcome.restarts += log.read_text().count("restarting in")
-        if not driver_was_killed and process.returncode != 0:
+        if not must_start_again and process.returncode != 0:
             raise RuntimeError(f"the job failed instead of restarting, with code {process.returncode}: {_tail(log)}")
-        return driver_was_killed
+        return must_start_again
 
     def _command(self) -> list[str]:
         plan = self._plan
@@ -145,7 +161,7 @@ class _Round:
             "parallelism": plan.parallelisms[min(self._outcome.starts, len(plan.parallelisms) - 1)],
             "interval": plan.interval,
             "backend": plan.backend,
-            "restore": folder_to_restore(self._checkpoints),
+            "restore": self._to_restore(),
         }
         words += [f"--{name}={value}" for name, value in settings.items() if value is not None]
         return words + [f"--die-at={point}" for point in plan.points]
@@ -163,45 +179,65 @@ class _Round:
             "SPARK_HOME": str(self._folder / "spark"),
         }
 
-    def _kill_until_end(self, process: subprocess.Popen[bytes], log: Path, waiting: list[str]) -> bool:
-        """True if the driver was killed, or killed itself."""
+    def _disturb_until_end(self, process: subprocess.Popen[bytes], log: Path, waiting: list[str]) -> bool:
+        """True if the driver was killed, or killed itself, or the job was stopped with a savepoint."""
         deadline = time.monotonic() + self._plan.timeout_s
-        while waiting and self._pause(process, log, deadline):
-            victim = self._victim(waiting[0], process.pid)
-            if victim is None or not kill(victim[1]):
+        while waiting and self._let_run(process, log, deadline):
+            done = self._disturb(waiting[0], process.pid, log)
+            if done is None:
                 continue  # Not there yet, or just gone.
-            self._outcome.kills.append(victim[0])
-            if waiting.pop(0) == "driver":
+            self._outcome.kills.append(done)
+            kind = waiting.pop(0)
+            if kind == "stop":
+                self._wait(process, log, deadline)
+            if kind in ("stop", "driver"):
                 return True
         self._wait(process, log, deadline)
         return process.returncode == -signal.SIGKILL
 
-    def _pause(self, process: subprocess.Popen[bytes], log: Path, deadline: float) -> bool:
+    def _disturb(self, kind: str, session: int, log: Path) -> str | None:
+        """What was done, in words; None if there was nobody to do it to."""
+        if kind == "stop":
+            return "stop" if self._stop(_job_id(log)) else None
+        victim = self._victim(kind, session)
+        if victim is None:
+            return None
+        role, pid = victim
+        if kind == "pause":
+            return f"pause of {role}" if pause(pid, self._chance.uniform(0.1, _LONGEST_PAUSE_S)) else None
+        return role if kill(pid) else None
+
+    def _stop(self, job_id: str) -> bool:
+        """False if the job goes on: it has just ended, or it failed before its savepoint was written."""
+        words = [sys.executable, "-m", "penstock.cli", "stop", "-p", str(self._savepoints), job_id]
+        stopped = subprocess.run(words, env=self._environment(), capture_output=True, text=True, check=False)
+        return stopped.returncode == 0
+
+    def _let_run(self, process: subprocess.Popen[bytes], log: Path, deadline: float) -> bool:
         """Let the job run for a while; False if it has ended."""
         # Most kills are to come when the job is at work, some while it starts.
         is_begun = self._has_state if self._chance.random() < 0.85 else _is_submitted
         while not is_begun(log) and process.poll() is None:
             self._check_time(log, deadline)
             time.sleep(0.02)
-        until = time.monotonic() + self._chance.uniform(0, _LONGEST_PAUSE_S)
+        until = time.monotonic() + self._chance.uniform(0, _LONGEST_WAIT_S)
         while process.poll() is None and time.monotonic() < until:
             time.sleep(0.005)
         return process.poll() is None
 
     def _has_state(self, log: Path) -> bool:
-        job_id = log.read_text().partition("submitted with JobID ")[2][:32]
+        job_id = _job_id(log)
         return bool(job_id) and any((self._checkpoints / job_id / "shared").glob("*"))
 
     def _victim(self, kind: str, session: int) -> tuple[str, int] | None:
         if kind == "driver":
             return "driver", session
         roles = roles_in(session)
+        if kind == "pause":
+            roles["driver"] = [session]
+            return _choose(self._chance, roles, list(roles))
         wanted = ["executor"] if kind == "executor" else ["slot", "slot", "python-worker", "python-daemon"]
-        there = [role for role in wanted if roles[role]]
-        if not there:
-            return None
-        role = self._chance.choice(there)
-        return role, self._chance.choice(roles[role])
+        return _choose(self._chance, roles, wanted)
 
     def _wait(self, process: subprocess.Popen[bytes], log: Path, deadline: float) -> None:
         while process.poll() is None:
@@ -218,6 +254,18 @@ class _Round:
         if left:
             commands = [each.command[:80] for each in left]
             raise RuntimeError(f"still there {_GOES_WITHIN_S} s after the driver: {commands}")
+
+
+def _choose(chance: random.Random, roles: dict[str, list[int]], wanted: list[str]) -> tuple[str, int] | None:
+    there = [role for role in wanted if roles[role]]
+    if not there:
+        return None
+    role = chance.choice(there)
+    return role, chance.choice(roles[role])
+
+
+def _job_id(log: Path) -> str:
+    return log.read_text().partition("submitted with JobID ")[2][:32]
 
 
 def _link_spark_home(home: Path) -> None:

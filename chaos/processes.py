@@ -56,6 +56,17 @@ def kill(pid: int) -> bool:
     return True
 
 
+def pause(pid: int, seconds: float) -> bool:
+    """Let a process stand still for a while; True if it was there."""
+    try:
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(pid, signal.SIGCONT)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def wait_until_gone(session: int, seconds: float) -> list[JobProcess]:
     """Those that are still there in the end; none is as it should be."""
     deadline = time.monotonic() + seconds

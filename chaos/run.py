@@ -1,12 +1,13 @@
-"""Runs the all-round job on real Spark again and again, kills its processes at random moments, and checks the result.
+"""Runs the all-round job on real Spark again and again, disturbs it at random moments, and checks the result.
 
-    python -m chaos.run --rounds 50 --seed 7 --kill worker,driver,executor --parallelism 1,2,3
+    python -m chaos.run --rounds 50 --seed 7 --kill worker,driver,executor,stop,pause --parallelism 1,2,3
 
 A round is one job from its first start to its end. `worker`: a slot process, or a Python worker or daemon of Spark, is
 killed, and the job restarts by itself. `driver`: the driver is killed, its Java process must go as well, and the job is
 started anew from its newest checkpoint, at another parallelism. `executor`: the Java process of a Spark executor is
 killed (the round runs on a local cluster). `point`: a process kills itself at a named point, such as in the middle of a
-commit. Ends with 0 if every round gave exactly the lines of an undisturbed run.
+commit. `stop`: the job is stopped with a savepoint and started anew from it, at another parallelism. `pause`: a process
+stands still for up to three seconds. Ends with 0 if every round gave exactly the lines of an undisturbed run.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seed", type=int, default=None, help="to do the same kills again, as far as time allows")
-    parser.add_argument("--kill", default=",".join(KINDS), help="what may be killed (%(default)s)")
+    parser.add_argument("--kill", default=",".join(KINDS), help="what may happen to the job (%(default)s)")
     parser.add_argument("--parallelism", default="1,2,3", help="parallelisms to choose from (%(default)s)")
     parser.add_argument("--backend", default="hashmap,rocksdb", help="state backends to choose from (%(default)s)")
     parser.add_argument("--records", type=int, default=1500)

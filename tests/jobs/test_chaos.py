@@ -41,7 +41,7 @@ def test_job_survives_the_death_of_workers_and_of_its_driver(tmp_path):
 def test_undisturbed_run_gives_what_is_expected(tmp_path, parallelism, epoch_records):
     config = Configuration.from_dict({"execution.target": "inline", "penstock.epoch.max-records": epoch_records})
     env = StreamExecutionEnvironment.get_execution_environment(config).set_parallelism(parallelism)
-    build(env, Settings(str(tmp_path), records=150))
+    build(env, Settings(str(tmp_path), records=150, idle_s=0.1))
     env.execute()
     assert written_lines(tmp_path) == expected_lines(150)
 
@@ -64,4 +64,4 @@ def test_same_seed_gives_the_same_plan():
 def test_unknown_victim_is_refused(capsys):
     with pytest.raises(SystemExit):
         parse(["--kill", "cat"])
-    assert "--kill: cat is not known; there are worker, driver, executor, point" in capsys.readouterr().err
+    assert "--kill: cat is not known; there are worker, driver, executor, point, stop, pause" in capsys.readouterr().err

@@ -73,7 +73,7 @@ class CrashingJob:
 
     def start(self, start: Start) -> bool:
         """True if it died before its end."""
-        restore = folder_to_restore(self.checkpoints)
+        restore = folder_to_restore(self.checkpoints, self._folder / "savepoints")
         if restore is None and written_lines(self.output):
             return False  # It had come to its end, and removed its checkpoints.
         self._number += 1
@@ -89,7 +89,7 @@ class CrashingJob:
         env = StreamExecutionEnvironment.get_execution_environment()
         env.set_parallelism(start.parallelism)
         counts = str(self._folder / f"kill-{self._number}")
-        build(env, Settings(str(self.output), self._records, start.die_at, counts, self._has_other_region))
+        build(env, Settings(str(self.output), self._records, start.die_at, counts, self._has_other_region, idle_s=0.02))
         graph = build_job_graph(env.get_stream_graph(job_name="all-round"))
         JobMaster(
             JobID.generate(),
