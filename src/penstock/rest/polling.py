@@ -49,6 +49,6 @@ def wait_for_operation(client: RestClient, path: str, request: dict[str, str]) -
 
 
 def _message(cause: dict[str, str]) -> str:
-    """What the exception said, without its class and stack."""
-    last = cause["stack-trace"].strip().splitlines()[-1]
-    return last.partition(": ")[2] or cause["class"]
+    """What the exception said, without its class and stack; it may have said it in several lines."""
+    _, _, message = f"\n{cause['stack-trace'].strip()}".rpartition(f"\n{cause['class']}: ")
+    return message or cause["class"]
