@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import difflib
 import logging
-import warnings
 from typing import Any
 
 from penstock.common.config_file import load_config_file
 from penstock.common.config_options import ConfigOption, ConfigOptions
 from penstock.common.configuration import Configuration
+from penstock.common.notices import notify
 from penstock.common.time import parse_duration_ms
 
 __all__ = ["KNOWN_OPTIONS", "check_keys", "find_option", "load_config_file", "parse_duration_ms"]
@@ -392,7 +392,7 @@ def check_keys(config: Configuration) -> None:
 
 
 def _rename(config: Configuration, old: str, new: str) -> None:
-    warnings.warn(f"configuration key {old!r} is now called {new!r}; the old name still works", stacklevel=3)
+    notify(f"configuration key {old!r} is now called {new!r}; the old name still works")
     value = config.to_dict()[old]
     config.remove_config(old)
     if not config.contains_key(new):
@@ -408,4 +408,4 @@ def _report_unknown(key: str) -> None:
         _log.info("configuration key %s sets up Flink's own processes and has no effect here", key)
         return
     hint = f", did you mean {nearest[0]!r}?" if nearest else ""
-    warnings.warn(f"unknown configuration key {key!r}{hint}; it has no effect", stacklevel=3)
+    notify(f"unknown configuration key {key!r}{hint}; it has no effect")

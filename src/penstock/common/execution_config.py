@@ -8,6 +8,9 @@ from typing import Any, TypeVar
 from penstock.common import config_keys
 from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
+from penstock.common.execution_mode import ExecutionMode
+from penstock.common.input_dependency_constraint import InputDependencyConstraint
+from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 
 __all__ = ["ExecutionConfig"]
 
@@ -15,6 +18,9 @@ T = TypeVar("T")
 
 #: Flink's upper limit: key groups are numbered in 15 bits.
 UPPER_BOUND_MAX_PARALLELISM = 1 << 15
+
+_EXECUTION_MODE_KEY = "execution.mode"
+_INPUT_CONSTRAINT_KEY = "execution.input-dependency-constraint"
 
 
 class ExecutionConfig:
@@ -181,6 +187,58 @@ class ExecutionConfig:
     def get_registered_pojo_types(self) -> list[str]:
         """Always empty: there are no Java classes."""
         return []
+
+    # What programs for Flink 1.x still call.
+
+    def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> ExecutionConfig:
+        """What a job does after a failure; the same as `env.set_restart_strategy(...)`."""
+        self._configuration.add_all(Configuration.from_dict(restart_strategy_configuration.to_configuration()))
+        return self
+
+    def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        return RestartStrategies.from_configuration(self._configuration)
+
+    def set_execution_mode(self, execution_mode: ExecutionMode) -> ExecutionConfig:
+        """Accepted without effect: `env.set_runtime_mode(...)` chooses between streaming and batch."""
+        self._configuration.set_string(_EXECUTION_MODE_KEY, execution_mode.name)
+        return self
+
+    def get_execution_mode(self) -> ExecutionMode:
+        return ExecutionMode[self._configuration.get_string(_EXECUTION_MODE_KEY, ExecutionMode.PIPELINED.name)]
+
+    def set_default_input_dependency_constraint(
+        self, input_dependency_constraint: InputDependencyConstraint
+    ) -> ExecutionConfig:
+        """Accepted without effect: an operator starts with its first input."""
+        self._configuration.set_string(_INPUT_CONSTRAINT_KEY, input_dependency_constraint.name)
+        return self
+
+    def get_default_input_dependency_constraint(self) -> InputDependencyConstraint:
+        name = self._configuration.get_string(_INPUT_CONSTRAINT_KEY, InputDependencyConstraint.ANY.name)
+        return InputDependencyConstraint[name]
+
+    def disable_auto_type_registration(self) -> ExecutionConfig:
+        return self
+
+    def is_auto_type_registration_disabled(self) -> bool:
+        """Always true: there is no Kryo to register types with."""
+        return True
+
+    def add_default_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> ExecutionConfig:
+        return self
+
+    def register_type_with_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> ExecutionConfig:
+        return self
+
+    def register_kryo_type(self, type_class_name: str) -> ExecutionConfig:
+        return self
+
+    def register_pojo_type(self, type_class_name: str) -> ExecutionConfig:
+        return self
+
+    def get_registered_types_with_kryo_serializer_classes(self) -> dict[str, str]:
+        """Always empty: there are no Kryo serializers."""
+        return {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ExecutionConfig) and self._configuration == other._configuration

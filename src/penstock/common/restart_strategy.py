@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from penstock.common import config_keys
 from penstock.common.config_values import to_text
+from penstock.common.configuration import Configuration
 from penstock.common.time import Duration, Time, to_milliseconds
 
 __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
@@ -188,6 +189,33 @@ class RestartStrategies:
         return RestartStrategies.ExponentialDelayRestartStrategyConfiguration(
             initial_backoff, max_backoff, backoff_multiplier, reset_backoff_threshold, jitter_factor
         )
+
+    @staticmethod
+    def from_configuration(config: Configuration) -> RestartStrategyConfiguration:
+        """The strategy that a configuration names; one that leaves it to the configuration if there is none."""
+        name = config.get_optional(config_keys.RESTART_STRATEGY) or ""
+        match name.lower().replace("-", ""):
+            case "none" | "off" | "disable":
+                return RestartStrategies.no_restart()
+            case "fixeddelay":
+                return RestartStrategies.fixed_delay_restart(
+                    config.get(config_keys.FIXED_DELAY_ATTEMPTS), config.get(config_keys.FIXED_DELAY)
+                )
+            case "failurerate":
+                return RestartStrategies.failure_rate_restart(
+                    config.get(config_keys.FAILURE_RATE_MAX),
+                    config.get(config_keys.FAILURE_RATE_INTERVAL),
+                    config.get(config_keys.FAILURE_RATE_DELAY),
+                )
+            case "exponentialdelay":
+                return RestartStrategies.exponential_delay_restart(
+                    config.get(config_keys.EXPONENTIAL_INITIAL),
+                    config.get(config_keys.EXPONENTIAL_MAX),
+                    config.get(config_keys.EXPONENTIAL_MULTIPLIER),
+                    config.get(config_keys.EXPONENTIAL_RESET),
+                    config.get(config_keys.EXPONENTIAL_JITTER),
+                )
+        return RestartStrategies.fall_back_restart()
 
 
 def _check_delay(name: str, delay: Delay) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import importlib
+import re
 from typing import Any, BinaryIO
 
 from penstock.common.exceptions import UnsupportedFeatureError
@@ -166,6 +168,16 @@ class RowDataBulkWriterFactory(BulkWriterFactory):
 
     def get_row_type(self) -> Any:
         return self._row_type
+
+
+# PyFlink 1.x has the row schemas here. They live above this package, so they are looked up when asked for.
+_ROW_SCHEMA = re.compile(r"(Avro|Csv|Json)Row(Des|S)erializationSchema")
+
+
+def __getattr__(name: str) -> Any:
+    if (known := _ROW_SCHEMA.fullmatch(name)) is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"penstock.datastream.formats.{known[1].lower()}"), name)
 
 
 def _known_charset(name: str) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
+from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.time import Instant
 from penstock.common.types import Row, RowKind
 
@@ -36,6 +37,9 @@ class TypeInformation:
     def from_internal_type(self, obj: Any) -> Any:
         """The Python object of an internal form."""
         return obj
+
+    def get_java_type_info(self) -> Any:
+        raise UnsupportedFeatureError(f"{self!r}.get_java_type_info(): there is no Java behind this API")
 
     def _parts(self) -> tuple[object, ...]:
         """What, besides the class, makes two types the same."""

@@ -12,6 +12,10 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+from penstock.compat.absent import AbsentModule, kind_of
+from penstock.compat.pyflink_names import lookup_in
 
 _ALIAS, _REAL = "pyflink", "penstock"
 _WORKER_PATH = str(Path(__file__).parent / "on_path")
@@ -21,9 +25,10 @@ _WORKER_PATH = str(Path(__file__).parent / "on_path")
 def pyflink_as_penstock() -> Iterator[None]:
     """Inside, `import pyflink.X` gives the very module `penstock.X`; a `pyflink` imported before comes back after.
 
-    Processes started inside, Spark's Python workers among them, see it through PYTHONPATH. A module that Penstock
-    lacks raises `ImportError`, even when PyFlink itself is installed: half a program on each would fail later and
-    less clearly.
+    Processes started inside, Spark's Python workers among them, see it through PYTHONPATH. Names that PyFlink's
+    modules have from other modules are found as well. What has no counterpart, such as tables, can be imported and
+    fails when it is used, even when PyFlink itself is installed: half a program on each would fail later and less
+    clearly.
     """
     finder = _AliasFinder()
     before, python_path = _take_alias_modules(), os.environ.get("PYTHONPATH")
@@ -34,7 +39,8 @@ def pyflink_as_penstock() -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
-        _take_alias_modules()
+        for module in _take_alias_modules().values():
+            _forget_lookup(module)
         sys.modules.update(before)
         if python_path is None:
             os.environ.pop("PYTHONPATH", None)
@@ -47,6 +53,7 @@ def install() -> None:
     if not any(isinstance(finder, _AliasFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _AliasFinder())
     sys.modules[_ALIAS] = importlib.import_module(_REAL)
+    _add_lookup(sys.modules[_ALIAS], _ALIAS)
 
 
 def _take_alias_modules() -> dict[str, ModuleType]:
@@ -64,10 +71,23 @@ class _AliasFinder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if not _is_alias(fullname):
             return None
-        real = _REAL + fullname[len(_ALIAS) :]
-        if real not in sys.modules and importlib.util.find_spec(real) is None:
-            raise ImportError(_missing(fullname), name=fullname)
-        return ModuleSpec(fullname, _AliasLoader(real))
+        own_name = fullname[len(_ALIAS) + 1 :]
+        real = f"{_REAL}.{own_name}" if own_name else _REAL
+        if real in sys.modules or _exists(real):
+            return ModuleSpec(fullname, _AliasLoader(real))
+        if kind_of(own_name) is not None:
+            return ModuleSpec(fullname, _AbsentLoader(), is_package=True)
+        raise ImportError(
+            f"{fullname} has no counterpart in Penstock, which covers PyFlink's DataStream API", name=fullname
+        )
+
+
+def _exists(real: str) -> bool:
+    try:
+        return importlib.util.find_spec(real) is not None
+    except ModuleNotFoundError:
+        # The package above it is not there either.
+        return False
 
 
 class _AliasLoader(Loader):
@@ -80,9 +100,44 @@ class _AliasLoader(Loader):
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        sys.modules[module.__name__] = importlib.import_module(self._real)
+        real = importlib.import_module(self._real)
+        _add_lookup(real, module.__name__)
+        sys.modules[module.__name__] = real
 
 
-def _missing(fullname: str) -> str:
-    hint = "; for tables use Spark's own SQL and DataFrames" if fullname.startswith("pyflink.table") else ""
-    return f"{fullname} has no counterpart in Penstock, which covers PyFlink's DataStream API{hint}"
+class _AbsentLoader(Loader):
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return AbsentModule(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Its names are made when they are asked for."""
+
+
+class _Lookup:
+    """What a module is asked for a name that it does not have: its own `__getattr__` first, then other modules."""
+
+    def __init__(self, before: Any, alias: str) -> None:
+        self.before = before
+        self._find = lookup_in(alias)
+
+    def __call__(self, name: str) -> Any:
+        if self.before is not None:
+            try:
+                return self.before(name)
+            except AttributeError:
+                pass
+        return self._find(name)
+
+
+def _add_lookup(module: ModuleType, alias: str) -> None:
+    before = vars(module).get("__getattr__")
+    if not isinstance(before, _Lookup):
+        vars(module)["__getattr__"] = _Lookup(before, alias)
+
+
+def _forget_lookup(module: ModuleType) -> None:
+    lookup = vars(module).get("__getattr__")
+    if isinstance(lookup, _Lookup):
+        del vars(module)["__getattr__"]
+        if lookup.before is not None:
+            vars(module)["__getattr__"] = lookup.before

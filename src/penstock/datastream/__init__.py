@@ -32,6 +32,7 @@ from penstock.datastream.execution_mode import (
     RuntimeExecutionMode,
 )
 from penstock.datastream.externalized_checkpoint_retention import (
+    ExternalizedCheckpointCleanup,
     ExternalizedCheckpointRetention,
 )
 from penstock.datastream.functions import (
@@ -152,6 +153,7 @@ __all__ = [
     "DataStream",
     "DataStreamSink",
     "EmbeddedRocksDBStateBackend",
+    "ExternalizedCheckpointCleanup",
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
     "FilterFunction",

@@ -8,11 +8,18 @@ from penstock.common import config_keys
 from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
 from penstock.common.time import Duration
-from penstock.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
+from penstock.datastream.checkpoint_storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+)
 from penstock.datastream.checkpointing_mode import CheckpointingMode
-from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from penstock.datastream.externalized_checkpoint_retention import (
+    ExternalizedCheckpointCleanup,
+    ExternalizedCheckpointRetention,
+)
 
-__all__ = ["CheckpointConfig"]
+__all__ = ["CheckpointConfig", "ExternalizedCheckpointCleanup"]
 
 _SHORTEST_MS = 10
 _UNLIMITED_FAILURES = 2147483647
@@ -109,6 +116,25 @@ class CheckpointConfig:
         name = self._configuration.get(config_keys.CHECKPOINT_RETENTION)
         return ExternalizedCheckpointRetention[name.upper()]
 
+    # The same under the names of Flink 1.x.
+
+    def set_externalized_checkpoint_cleanup(self, cleanup_mode: ExternalizedCheckpointCleanup) -> CheckpointConfig:
+        return self.set_externalized_checkpoint_retention(cleanup_mode)
+
+    def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointCleanup) -> CheckpointConfig:
+        return self.set_externalized_checkpoint_retention(cleanup_mode)
+
+    def get_externalized_checkpoint_cleanup(self) -> ExternalizedCheckpointCleanup:
+        return self.get_externalized_checkpoint_retention()
+
+    def is_prefer_checkpoint_for_recovery(self) -> bool:
+        """Always false: a job goes on from what is newest."""
+        return False
+
+    def set_prefer_checkpoint_for_recovery(self, prefer_checkpoint_for_recovery: bool) -> CheckpointConfig:
+        """Accepted without effect: a job goes on from what is newest."""
+        return self
+
     def is_externalized_checkpoints_enabled(self) -> bool:
         """True if checkpoints can outlive the job."""
         retention = self.get_externalized_checkpoint_retention()
@@ -120,6 +146,11 @@ class CheckpointConfig:
         for key, value in chosen.configuration().items():
             self._configuration.set_string(key, value)
         return self
+
+    def get_checkpoint_storage(self) -> CheckpointStorage:
+        """Where checkpoints are kept."""
+        folder = self._configuration.get_optional(config_keys.CHECKPOINT_DIR)
+        return JobManagerCheckpointStorage() if folder is None else FileSystemCheckpointStorage(folder)
 
     def set_checkpoint_storage_dir(self, checkpoint_path: str) -> CheckpointConfig:
         """Keep checkpoints in this folder or URI."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from penstock.common.typeinfo import Types
+from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.streams.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from penstock.datastream.streams.data_stream import CachedDataStream, CloseableIterator, DataStream, DataStreamSink
 from penstock.datastream.streams.keyed_stream import KeyedStream
@@ -17,5 +19,7 @@ __all__ = [
     "DataStream",
     "DataStreamSink",
     "KeyedStream",
+    "Types",
+    "WatermarkStrategy",
     "WindowedStream",
 ]

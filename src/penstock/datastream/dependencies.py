@@ -8,6 +8,7 @@ from pathlib import Path
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError, InvalidProgramError
+from penstock.common.notices import notify
 
 
 @dataclass(frozen=True)
@@ -29,52 +30,72 @@ class JobDependencies:
     jars: list[str] = field(default_factory=list)
     cached_files: dict[str, CachedFile] = field(default_factory=dict)
 
-    def add_python_file(self, path: str, asked_by: str = "add_python_file") -> None:
-        self.python_files.append(_existing(path, asked_by))
+    def add_python_file(self, path: str) -> None:
+        self.python_files.append(_absolute(path))
 
     def add_python_archive(self, path: str, target_dir: str | None, asked_by: str = "add_python_archive") -> None:
-        archive = _existing(path, asked_by)
+        archive = _absolute(path)
         folder = target_dir or Path(archive).name
         if folder in dict(self.archives).values():
             raise InvalidProgramError(f"{asked_by}: there is a folder '{folder}' already; choose another target_dir")
         self.archives.append((archive, folder))
 
-    def set_python_requirements(
-        self, path: str, cache_dir: str | None, asked_by: str = "set_python_requirements"
-    ) -> None:
-        cached = None if cache_dir is None else _existing(cache_dir, asked_by)
-        self.requirements = (_existing(path, asked_by), cached)
+    def set_python_requirements(self, path: str, cache_dir: str | None) -> None:
+        self.requirements = (_absolute(path), None if cache_dir is None else _absolute(cache_dir))
 
-    def add_jars(self, *paths: str, asked_by: str = "add_jars") -> None:
-        self.jars.extend(_existing_or_remote(path, asked_by) for path in paths)
+    def add_jars(self, *paths: str) -> None:
+        """Jars for Spark. One that is not there is left out: connectors and formats here need none."""
+        for path in paths:
+            jar = _absolute(path)
+            if is_remote(jar) or Path(jar).exists():
+                self.jars.append(jar)
+            else:
+                notify(f"there is no jar {path!r}; it is left out, since connectors here need no jars")
 
     def register_cached_file(
         self, path: str, name: str, executable: bool, asked_by: str = "register_cached_file"
     ) -> None:
         if name in self.cached_files:
             raise InvalidProgramError(f"{asked_by}: '{name}' is registered already; choose another name")
-        self.cached_files[name] = CachedFile(_existing_or_remote(path, asked_by), executable)
+        self.cached_files[name] = CachedFile(_absolute(path), executable)
 
     def with_settings(self, config: Configuration) -> JobDependencies:
-        """These, and those that the configuration names (`python.files`, `pipeline.jars` and so on)."""
+        """These, and those that the configuration names (`python.files`, `pipeline.jars` and so on).
+
+        Called when the job is to run: all files must be there by then.
+        """
         merged = JobDependencies(
             list(self.python_files), list(self.archives), self.requirements, list(self.jars), dict(self.cached_files)
         )
         for path in _split(config.get(keys.PYTHON_FILES)):
-            merged.add_python_file(path, keys.PYTHON_FILES.key)
+            merged.add_python_file(path)
         for item in _split(config.get(keys.PYTHON_ARCHIVES)):
             path, _, folder = item.partition("#")
             merged.add_python_archive(path, folder or None, keys.PYTHON_ARCHIVES.key)
         requirements = config.get(keys.PYTHON_REQUIREMENTS)
         if requirements and merged.requirements is None:
             path, _, cached = requirements.partition("#")
-            merged.set_python_requirements(path, cached or None, keys.PYTHON_REQUIREMENTS.key)
+            merged.set_python_requirements(path, cached or None)
         for option in (keys.JARS, keys.CLASSPATHS):
-            merged.add_jars(*(config.get(option) or ()), asked_by=option.key)
+            merged.add_jars(*(config.get(option) or ()))
         for item in config.get(keys.CACHED_FILES) or ():
             path, name, executable = _cached_file(item)
             merged.register_cached_file(path, name, executable, keys.CACHED_FILES.key)
+        merged._check_files()
         return merged
+
+    def _check_files(self) -> None:
+        requirements, packages = self.requirements or (None, None)
+        named = [
+            *((path, "Python file") for path in self.python_files),
+            *((path, "Python archive") for path, _ in self.archives),
+            (requirements, "requirements file"),
+            (packages, "folder with the packages of the requirements"),
+            *((file.path, "cached file") for file in self.cached_files.values() if not is_remote(file.path)),
+        ]
+        for path, what in named:
+            if path is not None and not Path(path).exists():
+                raise InvalidProgramError(f"the job's {what} {path!r} is not there; correct the path or leave it out")
 
 
 def _split(text: str | None) -> list[str]:
@@ -95,16 +116,10 @@ def is_remote(path: str) -> bool:
     return "://" in path
 
 
-def _existing_or_remote(path: str, asked_by: str) -> str:
+def _absolute(path: str) -> str:
+    """The path as seen from today's working folder; whether it is there is asked when the job runs."""
     path = _without_file_scheme(path)
-    return path if is_remote(path) else _existing(path, asked_by)
-
-
-def _existing(path: str, asked_by: str) -> str:
-    local = Path(_without_file_scheme(path))
-    if not local.exists():
-        raise InvalidProgramError(f"{asked_by}: there is no file or folder {path!r}")
-    return str(local.resolve())
+    return path if is_remote(path) else str(Path(path).resolve())
 
 
 def _without_file_scheme(path: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-__all__ = ["ExternalizedCheckpointRetention"]
+__all__ = ["ExternalizedCheckpointCleanup", "ExternalizedCheckpointRetention"]
 
 
 class ExternalizedCheckpointRetention(Enum):
@@ -18,3 +18,7 @@ class ExternalizedCheckpointRetention(Enum):
 
     NO_EXTERNALIZED_CHECKPOINTS = 2
     """Deleted whenever the job ends."""
+
+
+#: The name in Flink 1.x.
+ExternalizedCheckpointCleanup = ExternalizedCheckpointRetention

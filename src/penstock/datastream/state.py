@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from penstock.common.time import Duration, Time
+from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.functions.runtime_context import KeyedStateStore
 from penstock.datastream.state_descriptors import (
     AggregatingStateDescriptor,
@@ -22,6 +24,7 @@ __all__ = [
     "AggregatingStateDescriptor",
     "AppendingState",
     "BroadcastState",
+    "Duration",
     "KeyedStateStore",
     "ListState",
     "ListStateDescriptor",
@@ -35,6 +38,9 @@ __all__ = [
     "State",
     "StateDescriptor",
     "StateTtlConfig",
+    "Time",
+    "TypeInformation",
+    "Types",
     "ValueState",
     "ValueStateDescriptor",
 ]

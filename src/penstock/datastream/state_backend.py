@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from penstock.common import config_keys
@@ -138,39 +138,93 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 class MemoryStateBackend(HashMapStateBackend):
     """The old name for state and checkpoints in memory."""
 
+    DEFAULT_MAX_STATE_SIZE: ClassVar[int] = JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE
+
+    checkpoint_path: str | None = None
+    savepoint_path: str | None = None
     max_state_size: int | None = None
+    using_asynchronous_snapshots: bool | None = None
 
     @property
     def checkpoint_storage(self) -> JobManagerCheckpointStorage:
-        return JobManagerCheckpointStorage(max_state_size=self.max_state_size)
+        return JobManagerCheckpointStorage(self.checkpoint_path, self.max_state_size)
+
+    def get_max_state_size(self) -> int:
+        return self.checkpoint_storage.get_max_state_size()
+
+    def is_using_asynchronous_snapshots(self) -> bool:
+        return self.using_asynchronous_snapshots is not False
 
     def configuration(self) -> dict[str, str]:
-        return {**super().configuration(), **self.checkpoint_storage.configuration()}
+        return {**super().configuration(), **self.checkpoint_storage.configuration(), **_savepoints(self)}
 
 
 @dataclass(frozen=True)
 class FsStateBackend(HashMapStateBackend):
     """The old name for state in memory and checkpoints in files."""
 
-    checkpoint_directory_uri: str
+    checkpoint_directory_uri: str | None = None
+    default_savepoint_directory_uri: str | None = None
+    file_state_size_threshold: int | None = None
+    write_buffer_size: int | None = None
+    using_asynchronous_snapshots: bool | None = None
 
     @property
     def checkpoint_storage(self) -> FileSystemCheckpointStorage:
-        return FileSystemCheckpointStorage(self.checkpoint_directory_uri)
+        buffer_size = -1 if self.write_buffer_size is None else self.write_buffer_size
+        return FileSystemCheckpointStorage(self.checkpoint_directory_uri, self.file_state_size_threshold, buffer_size)
+
+    @property
+    def savepoint_path(self) -> str | None:
+        return self.default_savepoint_directory_uri
+
+    def get_checkpoint_path(self) -> str | None:
+        return self.checkpoint_storage.get_checkpoint_path()
+
+    def get_min_file_size_threshold(self) -> int:
+        return self.checkpoint_storage.get_min_file_size_threshold()
+
+    def get_write_buffer_size(self) -> int:
+        return self.checkpoint_storage.get_write_buffer_size()
+
+    def is_using_asynchronous_snapshots(self) -> bool:
+        return self.using_asynchronous_snapshots is not False
 
     def configuration(self) -> dict[str, str]:
-        return {**super().configuration(), **self.checkpoint_storage.configuration()}
+        return {**super().configuration(), **self.checkpoint_storage.configuration(), **_savepoints(self)}
+
+
+def _savepoints(backend: MemoryStateBackend | FsStateBackend) -> dict[str, str]:
+    folder = backend.savepoint_path
+    return {} if folder is None else {config_keys.SAVEPOINT_DIR.key: folder}
 
 
 class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
     """The old name for state on disk and checkpoints in files."""
 
-    def __init__(self, checkpoint_data_uri: str, enable_incremental_checkpointing: bool | None = None) -> None:
+    def __init__(
+        self,
+        checkpoint_data_uri: str | None = None,
+        enable_incremental_checkpointing: bool | None = None,
+        checkpoint_stream_backend: StateBackend | None = None,
+    ) -> None:
         super().__init__(enable_incremental_checkpointing)
-        self.checkpoint_storage = FileSystemCheckpointStorage(checkpoint_data_uri)
+        if checkpoint_stream_backend is None:
+            checkpoint_stream_backend = FsStateBackend(checkpoint_data_uri)
+        self._checkpoint_backend = checkpoint_stream_backend
+
+    def get_checkpoint_backend(self) -> StateBackend:
+        """The old backend that says where checkpoints go."""
+        return self._checkpoint_backend
+
+    def set_number_of_transfering_threads(self, number_of_transfering_threads: int) -> None:
+        self.set_number_of_transfer_threads(number_of_transfering_threads)
+
+    def get_number_of_transfering_threads(self) -> int:
+        return self.get_number_of_transfer_threads()
 
     def configuration(self) -> dict[str, str]:
-        return {**super().configuration(), **self.checkpoint_storage.configuration()}
+        return {**self._checkpoint_backend.configuration(), **super().configuration()}
 
 
 class CustomStateBackend(StateBackend):

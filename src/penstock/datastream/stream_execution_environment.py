@@ -27,7 +27,7 @@ from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.functions import ParallelSourceFunction, SourceFunction
 from penstock.datastream.launch import starting_configuration
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
-from penstock.datastream.state_backend import StateBackend
+from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from penstock.datastream.streams.data_stream import DataStream, check_parallelism
 from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.graph import descriptions as d
@@ -209,11 +209,34 @@ class StreamExecutionEnvironment:
         self._configuration.add_all(Configuration.from_dict(state_backend.configuration()))
         return self
 
+    def get_state_backend(self) -> StateBackend | None:
+        """The state backend that was set; None if the configuration says nothing."""
+        match self._configuration.get_optional(keys.STATE_BACKEND):
+            case None:
+                return None
+            case "hashmap" | "filesystem" | "jobmanager":
+                return HashMapStateBackend()
+        return EmbeddedRocksDBStateBackend()
+
     def set_restart_strategy(
         self, restart_strategy_configuration: RestartStrategyConfiguration
     ) -> StreamExecutionEnvironment:
         self._configuration.add_all(Configuration.from_dict(restart_strategy_configuration.to_configuration()))
         return self
+
+    def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        return self.get_config().get_restart_strategy()
+
+    # Flink 1.x: there is no Kryo here that wants to know about types.
+
+    def add_default_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> None:
+        """Accepted without effect: elements are pickled."""
+
+    def register_type_with_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> None:
+        """Accepted without effect: elements are pickled."""
+
+    def register_type(self, type_class_name: str) -> None:
+        """Accepted without effect: elements are pickled."""
 
     # --- what a job needs --------------------------------------------------------------------------------------------
 

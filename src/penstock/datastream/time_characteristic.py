@@ -9,3 +9,8 @@ class TimeCharacteristic(Enum):
     PROCESSING_TIME = "PROCESSING_TIME"
     INGESTION_TIME = "INGESTION_TIME"
     EVENT_TIME = "EVENT_TIME"
+
+    # The same under the names of Flink 1.x.
+    ProcessingTime = PROCESSING_TIME
+    IngestionTime = INGESTION_TIME
+    EventTime = EVENT_TIME

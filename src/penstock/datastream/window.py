@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.common.time import Time
 from penstock.datastream.windowing.assigner import MergingWindowAssigner, WindowAssigner
 from penstock.datastream.windowing.evictors import (
     CountEvictor,
@@ -56,6 +57,7 @@ from penstock.datastream.windowing.windows import (
 )
 
 __all__ = [
+    "Time",
     "Window",
     "TimeWindow",
     "CountWindow",

@@ -6,6 +6,7 @@ import pytest
 
 from penstock.common import Configuration
 from penstock.common.exceptions import ConfigurationError, InvalidProgramError, UnsupportedFeatureError
+from penstock.common.notices import PenstockWarning
 from penstock.datastream.dependencies import CachedFile, JobDependencies
 from penstock.jobmaster.archives import files_below, pack, unpack
 from penstock.jobmaster.local_dependencies import LocalDependencies
@@ -52,18 +53,36 @@ def test_requirements_in_code_are_stronger_than_the_setting(folder):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
+    ("key", "value", "what"),
     [
-        ("python.files", "gone"),
-        ("python.archives", "gone#x"),
-        ("python.requirements", "gone"),
-        ("pipeline.jars", "gone"),
-        ("pipeline.cached-files", "name:x,path:gone"),
+        ("python.files", "gone", "Python file"),
+        ("python.archives", "gone#x", "Python archive"),
+        ("python.requirements", "gone", "requirements file"),
+        ("pipeline.cached-files", "name:x,path:gone", "cached file"),
     ],
 )
-def test_what_does_not_exist_is_named_with_the_key_that_asked_for_it(folder, key, value):
-    with pytest.raises(InvalidProgramError, match=rf"{key}: there is no file or folder 'gone'"):
+def test_what_does_not_exist_is_named_when_the_job_is_to_run(folder, key, value, what):
+    with pytest.raises(InvalidProgramError, match=f"the job's {what} '{folder}/gone' is not there"):
         JobDependencies().with_settings(Configuration.from_dict({key: value}))
+
+
+def test_files_may_be_made_after_they_were_named(folder):
+    dependencies = JobDependencies()
+    dependencies.add_python_file("later.py")
+    dependencies.add_python_archive("later.zip", None)
+    dependencies.set_python_requirements("later.txt", None)
+    for name in ("later.py", "later.zip", "later.txt"):
+        (folder / name).touch()
+    assert dependencies.with_settings(Configuration()).requirements == (str(folder / "later.txt"), None)
+
+
+def test_a_jar_that_is_not_there_is_left_out_with_one_line(folder):
+    dependencies = JobDependencies()
+    with pytest.warns(PenstockWarning, match="there is no jar 'file:///gone/kafka.jar'; it is left out"):
+        dependencies.add_jars("file:///gone/kafka.jar", "hdfs://host/there.jar")
+    with pytest.warns(PenstockWarning, match="there is no jar 'gone.jar'"):
+        merged = dependencies.with_settings(Configuration.from_dict({"pipeline.jars": "gone.jar"}))
+    assert merged.jars == ["hdfs://host/there.jar"]
 
 
 def test_a_cached_file_without_a_name_is_refused(folder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka_deserialization import (
     KafkaConsumerRecord,
     KafkaRecordDeserializationSchema,
@@ -33,6 +34,7 @@ from penstock.datastream.connectors.kafka_source import (
 )
 
 __all__ = [
+    "DeliveryGuarantee",
     "FlinkKafkaConsumer",
     "FlinkKafkaConsumerBase",
     "FlinkKafkaProducer",

@@ -6,6 +6,7 @@ from penstock.datastream.connectors.base import UnavailableConnector
 
 __all__ = [
     "MessageDelayer",
+    "PulsarDeserializationSchema",
     "PulsarSink",
     "PulsarSinkBuilder",
     "PulsarSource",
@@ -13,6 +14,7 @@ __all__ = [
     "RangeGenerator",
     "StartCursor",
     "StopCursor",
+    "SubscriptionType",
     "TopicRoutingMode",
 ]
 
@@ -23,6 +25,10 @@ _INSTEAD = (
 
 
 class MessageDelayer(metaclass=UnavailableConnector):
+    instead = _INSTEAD
+
+
+class PulsarDeserializationSchema(metaclass=UnavailableConnector):
     instead = _INSTEAD
 
 
@@ -51,6 +57,10 @@ class StartCursor(metaclass=UnavailableConnector):
 
 
 class StopCursor(metaclass=UnavailableConnector):
+    instead = _INSTEAD
+
+
+class SubscriptionType(metaclass=UnavailableConnector):
     instead = _INSTEAD
 
 

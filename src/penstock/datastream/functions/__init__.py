@@ -69,16 +69,26 @@ from penstock.datastream.functions.sources import (
     SourceFunction,
 )
 from penstock.datastream.functions.windows import (
+    IN,
+    KEY,
+    OUT,
+    W2,
     AllWindowFunction,
     PassThroughAllWindowFunction,
     PassThroughWindowFunction,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
+    W,
     WindowFunction,
 )
 from penstock.datastream.timerservice import TimerService
 
 __all__ = [
+    "IN",
+    "KEY",
+    "OUT",
+    "W",
+    "W2",
     "AggregateFunction",
     "AllWindowFunction",
     "AsyncFunction",

@@ -1,0 +1,82 @@
+"""Names of PyFlink that have no counterpart here: they can be imported, and say so when they are used.
+
+Many programs import what they never use: `pyflink.table` above all. Refusing the import would refuse the program.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABCMeta
+from types import ModuleType
+from typing import Any, NoReturn
+
+from penstock.common.exceptions import UnsupportedFeatureError
+
+_INSTEAD = {
+    "table": "for tables use Spark's own SQL and DataFrames: env.from_data_frame(...), stream.to_data_frame(). Of "
+    "PyFlink's tables there is only what generates data (connector 'datagen', t_env.to_data_stream)",
+    "dataset": "use a StreamExecutionEnvironment in RuntimeExecutionMode.BATCH",
+    "java": "there is no Java behind this API; connectors and functions here are Python",
+    "internal": "it belongs to the inside of PyFlink",
+}
+
+#: PyFlink's modules that exist for Java, for tables or for its own inside only.
+_MODULES = {
+    "table": "table",
+    "dataset": "dataset",
+    "java_gateway": "java",
+    "util": "java",
+    "serializers": "internal",
+    "fn_execution": "internal",
+    "testing": "internal",
+    "common.utils": "java",
+}
+
+
+class AbsentName(ABCMeta):
+    """A class that can be named, annotated with and derived from; making one or reading from it fails."""
+
+    instead: str
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        cls._refuse()
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("_") or name == "instead":
+            raise AttributeError(f"type object {cls.__qualname__!r} has no attribute {name!r}")
+        cls._refuse()
+
+    def _refuse(cls) -> NoReturn:
+        raise UnsupportedFeatureError(
+            f"{cls.__module__}.{cls.__qualname__} has no counterpart in Penstock, which covers PyFlink's DataStream "
+            f"API; {cls.instead}"
+        )
+
+
+def absent_name(module: str, name: str, kind: str) -> type:
+    return AbsentName(name, (), {"__module__": module, "instead": _INSTEAD[kind]})
+
+
+def kind_of(module: str) -> str | None:
+    """Why a module of PyFlink's (named without "pyflink.") is not here; None if nothing is known about it."""
+    parts = module.split(".")
+    prefixes = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
+    return next((_MODULES[prefix] for prefix in prefixes if prefix in _MODULES), None)
+
+
+class AbsentModule(ModuleType):
+    """A module in which every public name is there, and none can be used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        kind = kind_of(self.__name__.partition(".")[2]) or "internal"
+        made = getattr(_generating_tables(), name, None) if kind == "table" else None
+        made = made or absent_name(self.__name__, name, kind)
+        setattr(self, name, made)
+        return made
+
+
+def _generating_tables() -> ModuleType:
+    # Loads the API, which nobody needs who only imports tables.
+    return importlib.import_module("penstock.compat.datagen_tables")

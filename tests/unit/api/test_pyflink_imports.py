@@ -1,0 +1,94 @@
+"""What programs import from PyFlink, of any version from 1.13 on, can be imported; and members of classes are there.
+
+`pyflink_names.json` is made by `tests/pyflink/collect_names.py` from PyFlink's sources.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.compat.absent import AbsentName
+from penstock.compat.pyflink_alias import pyflink_as_penstock
+
+DATA: dict[str, Any] = json.loads(
+    (Path(__file__).parents[2] / "data" / "pyflink_names.json").read_text(encoding="utf-8")
+)
+NAMES = {module: " ".join(groups.values()).split() for module, groups in DATA["names"].items()}
+MEMBERS = {name: " ".join(groups.values()).split() for name, groups in DATA["members"].items()}
+
+# Only Java's side can call these.
+WITHOUT_MEANING = {
+    "to_j_row_kind", "get_java_object", "parse_jars_value", "get_java_output_tag", "get_java_memory_size",
+    "get_java_slot_sharing_group", "AccumulateType",
+}  # fmt: skip
+
+
+def test_the_data_is_that_of_all_versions():
+    assert [version.rpartition(".")[0] for version in DATA["versions"]] == ["1.13", "1.15", "1.17", "1.20", "2.3"]
+    assert (len(NAMES), len(MEMBERS)) > (60, 250)
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_every_name_of_every_pyflink_module_can_be_imported(module):
+    with pyflink_as_penstock():
+        found = importlib.import_module(module)
+        assert [name for name in NAMES[module] if not hasattr(found, name)] == []
+
+
+def test_a_name_has_one_meaning_wherever_it_is_imported_from():
+    """Where a module has a class from another one, it is that class."""
+    different = []
+    with pyflink_as_penstock():
+        for cls in MEMBERS:
+            home, _, name = cls.rpartition(".")
+            own = getattr(importlib.import_module(home), name)
+            if isinstance(own, AbsentName):
+                continue
+            for module, names in NAMES.items():
+                found = getattr(importlib.import_module(module), name) if name in names else own
+                if found is not own and not isinstance(found, AbsentName):
+                    different.append((module, name))
+    assert different == []
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_every_member_of_every_class_is_there(name):
+    module, _, class_name = name.rpartition(".")
+    with pyflink_as_penstock():
+        cls = getattr(importlib.import_module(module), class_name)
+    if isinstance(cls, AbsentName) or hasattr(type(cls), "_refuse"):
+        return
+    missing = [each for each in MEMBERS[name] if inspect.getattr_static(cls, each, None) is None]
+    assert set(missing) - WITHOUT_MEANING == set()
+
+
+def test_names_without_counterpart_can_be_imported_derived_from_and_annotated_with_but_not_used():
+    program = """
+from pyflink.java_gateway import get_gateway
+from pyflink.table import DataTypes, EnvironmentSettings, Table, TableEnvironment
+from pyflink.table.expressions import col, lit
+from pyflink.table.udf import ScalarFunction, udf
+class Double(ScalarFunction):
+    def eval(self, x: Table | None) -> "Table": return x
+"""
+    names: dict[str, Any] = {}
+    with pyflink_as_penstock():
+        exec(program, names)
+    for use in ("get_gateway()", "EnvironmentSettings.in_streaming_mode()", "col('a')", "Double()"):
+        with pytest.raises(UnsupportedFeatureError, match=r"pyflink\.|Double"):
+            eval(use, names)
+
+
+def test_the_names_are_only_found_while_the_alias_is_in_place():
+    import penstock.datastream.window as window
+
+    with pyflink_as_penstock():
+        assert importlib.import_module("pyflink.datastream.window").get_gateway is not None
+    assert not hasattr(window, "get_gateway")
