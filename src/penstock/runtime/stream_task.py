@@ -30,7 +30,7 @@ from penstock.runtime.state.codec import encode_state
 from penstock.runtime.state.operator import Saved, share_of
 from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import Extent
-from penstock.runtime.watermarks import StatusWatermarkValve, ValveOutput
+from penstock.runtime.watermarks import InputWatermarks, Mark
 
 Committables = dict[str, list[Any]]
 """By operator id: what the driver commits once a checkpoint is complete."""
@@ -107,11 +107,9 @@ class StreamTask:
         self._upstream_parallelism = {
             edge.index: job_graph.vertices[edge.source_vertex].parallelism for edge in job_graph.in_edges(vertex_id)
         }
-        self._channels = {
-            (edge.index, sender): number
-            for number, (edge, sender) in enumerate(job_graph.channels_into(vertex_id, subtask))
-        }
-        self._valve = StatusWatermarkValve(len(self._channels))
+        channels = job_graph.channels_into(vertex_id, subtask)
+        self._channels = {(edge.index, sender): number for number, (edge, sender) in enumerate(channels)}
+        self._watermarks = InputWatermarks([edge.input_index for edge, _ in channels])
         self._ended: set[int] = set()
         self._current = (0, 1)
         self.is_finished = False
@@ -168,7 +166,8 @@ class StreamTask:
             elif block.kind == "operator":
                 lists.setdefault(block.operator_id, {})[block.subtask] = block.value
             elif is_exact:
-                self._valve, self._ended, self.is_finished, self.is_closed, chain_memory = block.value
+                watermarks, self._ended, self.is_finished, self.is_closed, chain_memory = block.value
+                self._watermarks.restore(watermarks)
                 self.chain.restore_memory(chain_memory)
         for operator_id, by_subtask in lists.items():
             share = self._own_lists(operator_id, by_subtask, of_others) if is_exact else self._share_of(by_subtask)
@@ -300,21 +299,21 @@ class StreamTask:
                 head.process_batch(event, input_index)
                 head.output.flush()
             case Watermark():
-                self._apply(self._valve.on_watermark(channel, event.timestamp))
+                self._apply(self._watermarks.on_watermark(channel, event.timestamp))
             case Status():
-                self._apply(self._valve.on_status(channel, event.is_idle))
+                self._apply(self._watermarks.on_status(channel, event.is_idle))
             case EndOfData():
                 self._ended.add(channel)
                 if len(self._ended) == len(self._channels):
                     self._finish()
 
-    def _apply(self, output: ValveOutput) -> None:
-        if output.is_idle is False:
-            self.chain.head.process_status(False)
-        if output.watermark is not None:
-            self.chain.head.process_watermark(output.watermark)
-        if output.is_idle:
-            self.chain.head.process_status(True)
+    def _apply(self, marks: list[Mark]) -> None:
+        head = self.chain.head
+        for mark in marks:
+            if isinstance(mark, Watermark):
+                head.process_watermark(mark.timestamp)
+            else:
+                head.process_status(mark.is_idle)
 
     def _finish(self) -> None:
         self.chain.each(lambda operator: operator.finish())
@@ -383,7 +382,7 @@ class StreamTask:
                 writer.add(operator_id, "operator", ", ".join(saved), encode_state(saved))
         # A task that was closed before its end, because the job stops with a savepoint, is opened again.
         is_over = self.is_finished and self.is_closed
-        memory = (self._valve, self._ended, self.is_finished, is_over, self.chain.memory())
+        memory = (self._watermarks.memory(), self._ended, self.is_finished, is_over, self.chain.memory())
         writer.add(self.vertex.head.operator_id, "memory", "task", encode_state(memory))
 
     def snapshot_written(self, extent: Extent) -> None:
@@ -406,7 +405,7 @@ class StreamTask:
             next_processing_time=min((time for time in wake_up if time is not None), default=None),
             records_in=records_in,
             records_out=records_out,
-            watermark=self._valve.watermark,
+            watermark=self._watermarks.watermark,
             lines=lines,
             collected=collected,
             metrics=self._taken_metrics(),

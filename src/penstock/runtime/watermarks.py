@@ -1,10 +1,14 @@
-"""Combines the watermarks of many channels into one that never goes backwards."""
+"""Combines the watermarks of many channels, and of several inputs, into one that never goes backwards."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from penstock.common.constants import MIN_LONG_VALUE
+from penstock.runtime.chunk import Status, Watermark
+
+Mark = Watermark | Status
 
 
 @dataclass
@@ -15,63 +19,165 @@ class _Channel:
     """False for a channel that woke up behind the output watermark: it counts again once it has caught up."""
 
 
-@dataclass(frozen=True)
-class ValveOutput:
-    """What follows from one mark: a new watermark, a change of status, both or nothing."""
-
-    watermark: int | None = None
-    is_idle: bool | None = None
-
-
-NOTHING = ValveOutput()
-
-
 class StatusWatermarkValve:
-    """Flink's StatusWatermarkValve: the minimum over active, aligned channels; idle ones do not hold it back."""
+    """Flink's StatusWatermarkValve, for the channels of one input: the minimum over active, aligned channels.
+
+    Idle channels do not hold it back. A mark goes in; the marks that follow from it come out, in order.
+    """
 
     def __init__(self, channels: int) -> None:
         self._channels = [_Channel() for _ in range(channels)]
         self.watermark = MIN_LONG_VALUE
         self.is_idle = False
 
-    def on_watermark(self, channel: int, watermark: int) -> ValveOutput:
+    def on_watermark(self, channel: int, watermark: int) -> list[Mark]:
         state = self._channels[channel]
         if state.is_idle or watermark <= state.watermark:
-            return NOTHING
+            return []
         state.watermark = watermark
         if not state.is_aligned and watermark >= self.watermark:
             state.is_aligned = True
-        return ValveOutput(watermark=self._advance())
+        return self._raised_to_slowest()
 
-    def on_status(self, channel: int, is_idle: bool) -> ValveOutput:
+    def on_status(self, channel: int, is_idle: bool) -> list[Mark]:
         state = self._channels[channel]
         if state.is_idle == is_idle:
-            return NOTHING
+            return []
         state.is_idle = is_idle
-        if is_idle:
-            state.is_aligned = False
-            if all(each.is_idle for each in self._channels):
-                return self._fall_idle(state)
-            return ValveOutput(watermark=self._advance())
+        return self._fell_idle(state) if is_idle else self._woke_up(state)
+
+    def part(self, channels: Sequence[int]) -> StatusWatermarkValve:
+        """A valve for some of the channels, which are as far as they are here."""
+        part = StatusWatermarkValve(len(channels))
+        part._channels = [
+            replace(each, is_aligned=not each.is_idle) for each in map(self._channels.__getitem__, channels)
+        ]
+        part.is_idle = all(each.is_idle for each in part._channels)
+        slowest = min((each.watermark for each in part._channels if not each.is_idle), default=None)
+        part.watermark = max(each.watermark for each in part._channels) if slowest is None else slowest
+        return part
+
+    def _fell_idle(self, state: _Channel) -> list[Mark]:
+        state.is_aligned = False
+        held_back = state.watermark == self.watermark
+        if not all(each.is_idle for each in self._channels):
+            return self._raised_to_slowest() if held_back else []
+        # The last active channel held the watermark back: with it idle, the largest of all may pass.
+        flushed = self._raised_to(max(each.watermark for each in self._channels)) if held_back else []
+        self.is_idle = True
+        return [*flushed, Status(True)]
+
+    def _woke_up(self, state: _Channel) -> list[Mark]:
         if state.watermark >= self.watermark:
             state.is_aligned = True
-        woke_up = self.is_idle
-        self.is_idle = False
-        return ValveOutput(is_idle=False if woke_up else None)
+        woke_all, self.is_idle = self.is_idle, False
+        return [Status(False)] if woke_all else []
 
-    def _fall_idle(self, last: _Channel) -> ValveOutput:
-        # The last active channel held the watermark back: with it idle, the largest of all may pass.
-        advanced = None
-        if last.watermark == self.watermark:
-            largest = max(each.watermark for each in self._channels)
-            if largest > self.watermark:
-                self.watermark = advanced = largest
-        self.is_idle = True
-        return ValveOutput(watermark=advanced, is_idle=True)
+    def _raised_to_slowest(self) -> list[Mark]:
+        aligned = [each.watermark for each in self._channels if each.is_aligned]
+        return self._raised_to(min(aligned)) if aligned else []
 
-    def _advance(self) -> int | None:
-        aligned = [each.watermark for each in self._channels if each.is_aligned and not each.is_idle]
-        if not aligned or min(aligned) <= self.watermark:
-            return None
-        self.watermark = min(aligned)
-        return self.watermark
+    def _raised_to(self, watermark: int) -> list[Mark]:
+        if watermark <= self.watermark:
+            return []
+        self.watermark = watermark
+        return [Watermark(watermark)]
+
+
+class CombinedWatermarkStatus:
+    """Flink's IndexedCombinedWatermarkStatus: the smallest watermark of the inputs that are not idle.
+
+    Unlike a channel, an input that wakes up behind the others counts at once: time stands still until it has caught
+    up. And time stands still, too, while all inputs are idle.
+    """
+
+    def __init__(self, inputs: int) -> None:
+        self._watermarks = [MIN_LONG_VALUE] * inputs
+        self._idle = [False] * inputs
+        self.watermark = MIN_LONG_VALUE
+
+    @property
+    def is_idle(self) -> bool:
+        return all(self._idle)
+
+    def on_mark(self, index: int, mark: Mark) -> list[Mark]:
+        """The marks that follow; the watermark comes before a change of status, as in Flink."""
+        was_idle = self.is_idle
+        if isinstance(mark, Watermark):
+            self._idle[index] = False
+            self._watermarks[index] = max(self._watermarks[index], mark.timestamp)
+        else:
+            self._idle[index] = mark.is_idle
+        changed: list[Mark] = [] if self.is_idle == was_idle else [Status(self.is_idle)]
+        return [*self._raised(), *changed]
+
+    def _raised(self) -> list[Mark]:
+        active = [watermark for watermark, idle in zip(self._watermarks, self._idle, strict=True) if not idle]
+        if not active or min(active) <= self.watermark:
+            return []
+        self.watermark = min(active)
+        return [Watermark(self.watermark)]
+
+    @classmethod
+    def of_valves(cls, valves: Sequence[StatusWatermarkValve], watermark: int) -> CombinedWatermarkStatus:
+        """The combination of valves that have come this far, at a `watermark` that was sent on already."""
+        combined = cls(len(valves))
+        combined._watermarks = [valve.watermark for valve in valves]
+        combined._idle = [valve.is_idle for valve in valves]
+        combined.watermark = watermark
+        return combined
+
+
+class InputWatermarks:
+    """The event time of a task: a valve for each input, and the combination of the inputs if there are several.
+
+    Channels are numbered over all inputs; `inputs` says which input each of them belongs to.
+    """
+
+    def __init__(self, inputs: Sequence[int]) -> None:
+        self._inputs = list(inputs)
+        self._places = [inputs[:channel].count(index) for channel, index in enumerate(inputs)]
+        """The number of each channel within its input."""
+        count = 1 + max(inputs, default=0)
+        self._valves = [StatusWatermarkValve(self._inputs.count(index)) for index in range(count)]
+        self._combined = CombinedWatermarkStatus(count) if count > 1 else None
+
+    @property
+    def watermark(self) -> int:
+        return self._valves[0].watermark if self._combined is None else self._combined.watermark
+
+    def on_watermark(self, channel: int, watermark: int) -> list[Mark]:
+        index = self._inputs[channel]
+        return self._passed_on(index, self._valves[index].on_watermark(self._places[channel], watermark))
+
+    def on_status(self, channel: int, is_idle: bool) -> list[Mark]:
+        index = self._inputs[channel]
+        return self._passed_on(index, self._valves[index].on_status(self._places[channel], is_idle))
+
+    def _passed_on(self, index: int, marks: list[Mark]) -> list[Mark]:
+        if self._combined is None:
+            return marks
+        return [passed for mark in marks for passed in self._combined.on_mark(index, mark)]
+
+    # --- in a state file -------------------------------------------------------------------------------------------
+
+    def memory(self) -> tuple[list[StatusWatermarkValve], CombinedWatermarkStatus | None]:
+        return self._valves, self._combined
+
+    def restore(self, memory: object) -> None:
+        """Go on from what `memory` gave."""
+        if isinstance(memory, StatusWatermarkValve):
+            self._restore_single(memory)
+        else:
+            self._valves, self._combined = memory  # type: ignore[misc]
+
+    def _restore_single(self, valve: StatusWatermarkValve) -> None:
+        """State files of version 0.1 have one valve for the channels of all inputs."""
+        if self._combined is None:
+            self._valves = [valve]
+            return
+        self._valves = [valve.part(self._channels_of(index)) for index in range(len(self._valves))]
+        self._combined = CombinedWatermarkStatus.of_valves(self._valves, valve.watermark)
+
+    def _channels_of(self, index: int) -> list[int]:
+        return [channel for channel, each in enumerate(self._inputs) if each == index]

@@ -37,6 +37,7 @@ from penstock.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from penstock.graph.descriptions import WindowDescription
+from penstock.runtime.chunk import Watermark
 from penstock.runtime.watermarks import StatusWatermarkValve
 
 LATE = OutputTag("late", Types.PICKLED_BYTE_ARRAY())
@@ -225,11 +226,10 @@ def streams(draw):
             steps[-1][1].append(((key, size, chr(33 + number)), timestamp))
             continue
         if event[0] == "watermark":
-            risen = valve.on_watermark(channel, event[2]).watermark
+            marks = valve.on_watermark(channel, event[2])
         else:
-            risen = valve.on_status(channel, event[2]).watermark
-        if risen is not None:
-            steps.append(("watermark", risen))
+            marks = valve.on_status(channel, event[2])
+        steps.extend(("watermark", mark.timestamp) for mark in marks if isinstance(mark, Watermark))
     return steps
 
 
