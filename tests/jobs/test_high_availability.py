@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 import penstock
+from penstock.rest.access_token import own_token
 
 pytestmark = [pytest.mark.slow]
 
@@ -99,8 +100,10 @@ class JobManager:
         import http.client
 
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+        token = own_token(self.port)
+        headers = {} if token is None else {"Authorization": f"Bearer {token.secret}"}
         try:
-            connection.request("GET", path)
+            connection.request("GET", path, headers=headers)
             response = connection.getresponse()
             return json.loads(response.read()) if response.status == 200 else None
         except OSError:

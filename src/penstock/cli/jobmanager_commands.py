@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from urllib.parse import quote
 
 import click
 
@@ -16,6 +21,9 @@ from penstock.cli.job_options import Answer, JobCommand, common_options
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import EnvironmentSetupError
+from penstock.rest import sockets
+from penstock.rest.access import LOOPBACK
+from penstock.rest.access_token import configured_token, own_token
 from penstock.rest.client import LEADERSHIP, Address, RestClient, RestClientError
 from penstock.rest.job_manager_process import JobManagerFiles, run_job_manager
 from penstock.rest.polling import poll
@@ -29,7 +37,7 @@ _port_option = click.option("--port", type=click.IntRange(1, 65535), help="Defau
 
 @click.group()
 def jobmanager() -> None:
-    """Run many jobs on one Spark session: start, stop, status."""
+    """Run many jobs on one Spark session: start, stop, status, token."""
 
 
 @jobmanager.command(cls=JobCommand)
@@ -49,7 +57,8 @@ def start(
 ) -> None:
     """Start a job manager. Hand it jobs with `penstock run -m localhost:8081 job.py`.
 
-    It listens on this machine only, unless rest.bind-address says otherwise: whoever reaches it can run programs.
+    It listens on this machine only, unless rest.bind-address says otherwise. Commands of the same user find the token
+    that it needs by themselves; `penstock jobmanager token` prints it for others.
     """
     settings = dict(configuration)
     if port is not None:
@@ -73,22 +82,38 @@ def _start_daemon(config: Configuration, log: Path | None, answer: Answer) -> No
     if (running := files.running_pid()) is not None:
         raise EnvironmentSetupError(f"a job manager for port {port} runs already, as process {running}")
     log = (log or files.log).absolute()
-    settings = [word for key, value in config.to_dict().items() for word in ("-D", f"{key}={value}")]
-    with log.open("ab") as out:
+    with _settings_file(config) as settings, _opened(log) as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "penstock.cli", "jobmanager", "start", *settings],
+            [sys.executable, "-m", "penstock.cli", "jobmanager", "start", "--conf", str(settings)],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    answer.say(f"Starting a job manager, log file {log}")
-    state = poll(lambda: _state_of(process, files), _STARTS_WITHIN_S)
+        answer.say(f"Starting a job manager, log file {log}")
+        state = poll(lambda: _state_of(process, files), _STARTS_WITHIN_S)
     if state != "ready":
         process.kill()
         raise EnvironmentSetupError(f"the job manager did not start; the end of {log}:\n{_end_of(log)}")
     answer.say(f"Job manager {process.pid} listens on localhost:{port}")
     answer.give({"pid": process.pid, "port": port, "log": str(log)})
+
+
+@contextlib.contextmanager
+def _settings_file(config: Configuration) -> Iterator[Path]:
+    """Settings for another process: there may be secrets among them, and everybody can read a command line."""
+    file = sockets.folder() / f"settings-{secrets.token_hex(8)}.yaml"
+    try:
+        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+            json.dump(config.to_dict(), out)
+        yield file
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def _opened(log: Path) -> IO[bytes]:
+    """What jobs print is in it: for its owner alone, unless the file is there."""
+    return open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
 def _state_of(process: subprocess.Popen[bytes], files: JobManagerFiles) -> str | None:
@@ -141,6 +166,26 @@ def status(port: int | None, answer: Answer, configuration: Any) -> None:
     role = "" if leadership is None else " leads"
     answer.say(f"Job manager {pid} on port {files.port}{role}: {told['jobs-running']} running jobs, {counts}")
     answer.give({"pid": pid, "port": files.port, **told, "high-availability": leadership})
+
+
+@jobmanager.command(cls=JobCommand)
+@_port_option
+@click.option("--url", "is_url", is_flag=True, help="Print the address of the dashboard with the token in it.")
+@common_options
+def token(port: int | None, is_url: bool, answer: Answer, configuration: Any) -> None:
+    """Print the token that clients need, for the job manager of this user on this machine."""
+    config = Configuration.from_dict(configuration)
+    port = port or config.get(keys.REST_PORT)
+    found = configured_token(config) or own_token(port)
+    if found is None:
+        complain(
+            f"there is no token for port {port}; `penstock jobmanager start` starts a job manager, which makes one"
+        )
+        sys.exit(1)
+    scheme = "https" if config.get(keys.SSL_REST_ENABLED) else "http"
+    url = f"{scheme}://{LOOPBACK}:{port}/#token={quote(found.secret, safe='')}"
+    answer.say(url if is_url else found.secret)
+    answer.give({"port": port, "token": found.secret, "url": url})
 
 
 @jobmanager.command(cls=JobCommand)

@@ -306,6 +306,33 @@ REST_PORT = _key("rest.port").int_type().default_value(8081).with_deprecated_key
 REST_BIND_PORT = _key("rest.bind-port").string_type().default_value("8081")
 REST_ADDRESS = _key("rest.address").string_type().no_default_value()
 REST_BIND_ADDRESS = _key("rest.bind-address").string_type().no_default_value()
+REST_AUTH_ENABLED = (
+    _key("rest.auth.enabled")
+    .boolean_type()
+    .default_value(True)
+    .with_description("false: whoever reaches the REST API over TCP may use it, and clients believe whoever answers")
+)
+REST_AUTH_TOKEN = (
+    _key("rest.auth.token")
+    .string_type()
+    .no_default_value()
+    .with_description("what clients must know to use the REST API over TCP; made at the start of a server unless set")
+)
+REST_AUTH_TOKEN_FILE = (
+    _key("rest.auth.token-file").string_type().no_default_value().with_description("the file that holds the token")
+)
+REST_AUTH_FORWARDED = (
+    _key("rest.auth.forwarded")
+    .boolean_type()
+    .default_value(False)
+    .with_description("for clients: true if a port of this machine leads to a server elsewhere (ssh -L and its like)")
+)
+SSL_REST_ENABLED = _key("security.ssl.rest.enabled").boolean_type().default_value(False)
+SSL_REST_KEYSTORE = _key("security.ssl.rest.keystore").string_type().no_default_value()
+SSL_REST_KEYSTORE_PASSWORD = _key("security.ssl.rest.keystore-password").string_type().no_default_value()
+SSL_REST_KEY_PASSWORD = _key("security.ssl.rest.key-password").string_type().no_default_value()
+SSL_REST_TRUSTSTORE = _key("security.ssl.rest.truststore").string_type().no_default_value()
+SSL_REST_AUTHENTICATION = _key("security.ssl.rest.authentication-enabled").boolean_type().default_value(False)
 REST_STORE_DURATION = _key("rest.async.store-duration").duration_type().default_value(5 * _MINUTE_MS)
 REST_MAX_CONTENT = (
     _key("rest.server.max-content-length")

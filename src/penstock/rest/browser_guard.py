@@ -1,6 +1,6 @@
 """Keeps web pages from using a browser on this machine to reach the REST API.
 
-The API has no passwords (Flink's has none either) and listens on this machine only; a browser is on this machine too.
+A browser is on this machine, too: what a page of another site asks of it must not pass for what its user wants.
 """
 
 from __future__ import annotations
@@ -33,14 +33,16 @@ class BrowserGuard:
     def _refusal(self, scope: Any) -> str | None:
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
-        if not self._is_own(urlsplit(f"//{host}").hostname or ""):
+        if not self._is_own(_name_in(host)):
             return f"this server is not called {host}; set rest.address to that name if it is"
-        if origin is not None and scope["method"] not in _READING and urlsplit(origin).netloc != host:
+        if origin is not None and scope["method"] not in _READING and origin.partition("://")[2] != host:
             return f"pages of {origin} may not change anything here"
         return None
 
-    def _is_own(self, name: str) -> bool:
+    def _is_own(self, name: str | None) -> bool:
         """True for an address, a name of this machine, or one without a dot, which no site can have."""
+        if name is None:
+            return False
         if "." not in name or name.lower() in self._names:
             return True
         try:
@@ -48,3 +50,11 @@ class BrowserGuard:
         except ValueError:
             return False
         return True
+
+
+def _name_in(host: str) -> str | None:
+    """The name without the port; None if there is no telling."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:  # Half of an IPv6 address
+        return None

@@ -132,4 +132,4 @@ class Contender:
             message = f"the job manager at {self._address} stands by, and none is known to lead now; ask again soon"
             return JSONResponse({"errors": [message]}, 503)
         query = scope.get("query_string", b"").decode("latin-1")
-        return RedirectResponse(f"http://{address}{scope['path']}" + (f"?{query}" if query else ""), 307)
+        return RedirectResponse(f"{scope['scheme']}://{address}{scope['path']}" + (f"?{query}" if query else ""), 307)

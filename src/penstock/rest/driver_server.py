@@ -15,11 +15,11 @@ from penstock.common.exceptions import PenstockError
 from penstock.jobmaster.dispatcher import Dispatcher, RunningJob
 from penstock.jobmaster.local_job_client import LocalJobClient
 from penstock.rest import sockets
+from penstock.rest.access import LOOPBACK, ServerAccess, check_binding
 from penstock.rest.server import LazyServer
 
 _log = logging.getLogger(__name__)
 
-LOOPBACK = "127.0.0.1"
 _ANSWERS_READ_WITHIN_S = 5
 """How long a process waits at its end for those who asked for a savepoint and have not heard the result."""
 
@@ -48,8 +48,8 @@ class DriverServer:
         if chosen is None or chosen in self._ports:
             return
         self._ports.add(chosen)
-        listener = bind_tcp(config.get(keys.REST_BIND_ADDRESS) or LOOPBACK, chosen)
-        self._servers.append(LazyServer(listener, self._app).start())
+        listener = bind_tcp(config, chosen)
+        self._servers.append(LazyServer(listener, self._app, ServerAccess.to(listener, config)).start())
 
     def _app(self) -> Any:
         from penstock.rest.app import build_app
@@ -100,8 +100,10 @@ def chosen_ports(config: Configuration) -> str | None:
     return bind_port if bind_port is not None else None if port is None else str(port)
 
 
-def bind_tcp(host: str, ports: str) -> socket.socket:
+def bind_tcp(config: Configuration, ports: str) -> socket.socket:
     """Listen on the first free port of a list like `8081` or `50100-50200,8081` (Flink's form)."""
+    host = config.get_optional(keys.REST_BIND_ADDRESS) or LOOPBACK
+    check_binding(host, config)
     taken: list[str] = []
     for part in ports.split(","):
         first, _, last = part.strip().partition("-")

@@ -30,6 +30,8 @@ _SHIPPED = (
 _OF_THE_CLIENT = (
     keys.TARGET, keys.ATTACHED, keys.REST_ADDRESS, keys.REST_PORT, keys.REST_BIND_PORT, keys.HIGH_AVAILABILITY,
 )  # fmt: skip
+# How the client reaches the job manager, with secrets: none of the job's business.
+_OF_THE_CONNECTION = ("rest.auth.", "security.ssl.")
 # Folders of the job, which may be written relative to where the client was started.
 _FOLDERS = (keys.SAVEPOINT_PATH, keys.CHECKPOINT_DIR, keys.SAVEPOINT_DIR, keys.WORKING_DIR)
 
@@ -123,6 +125,8 @@ def settings_of_job(config: Configuration) -> dict[str, str]:
     job = Configuration(config)
     for option in (*_SHIPPED, *_OF_THE_CLIENT):
         job.remove_config(option.key)
+    for key in [each for each in job.key_set() if each.startswith(_OF_THE_CONNECTION)]:
+        job.remove_config(key)
     for option in _FOLDERS:
         given = job.get_optional(option)
         if given is not None and not is_remote(given):

@@ -20,7 +20,8 @@ from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import EnvironmentSetupError, LeadershipLostError
 from penstock.rest import sockets
-from penstock.rest.driver_server import LOOPBACK, bind_tcp, chosen_ports
+from penstock.rest.access import ServerAccess
+from penstock.rest.driver_server import bind_tcp, chosen_ports
 from penstock.rest.polling import poll
 from penstock.rest.server import LazyServer
 
@@ -101,8 +102,7 @@ def run_job_manager(config: Configuration) -> None:
     )
     for talkative in ("py4j", "uvicorn"):
         logging.getLogger(talkative).setLevel(logging.WARNING)
-    host = config.get_optional(keys.REST_BIND_ADDRESS) or LOOPBACK
-    listener = _bound(host, chosen_ports(config) or str(keys.REST_PORT.default))
+    listener = _bound(config)
     port = listener.getsockname()[1]
     with JobManagerFiles(port).held(), tempfile.TemporaryDirectory(prefix="penstock-jobmanager-") as folder:
         stop = threading.Event()
@@ -111,17 +111,17 @@ def run_job_manager(config: Configuration) -> None:
         high_availability = HighAvailability.of(config)
         if high_availability is None:
             leader = _leader(config, Path(folder), stop)
-            _serve(leader.app, lambda: leader, listener, stop, leader.close)
+            _serve(config, leader.app, lambda: leader, listener, stop, leader.close)
         else:
             contender = _contender(config, high_availability, Path(folder), listener, stop)
-            _serve(contender.app, lambda: contender.leader, listener, stop, contender.close)
+            _serve(config, contender.app, lambda: contender.leader, listener, stop, contender.close)
             if contender.failure is not None:
                 raise contender.failure
 
 
-def _bound(host: str, ports: str) -> socket.socket:
+def _bound(config: Configuration) -> socket.socket:
     try:
-        return bind_tcp(host, ports)
+        return bind_tcp(config, chosen_ports(config) or str(keys.REST_PORT.default))
     except OSError as error:
         raise EnvironmentSetupError(
             f"{error}; `penstock jobmanager status` tells whether a job manager has it"
@@ -159,6 +159,7 @@ def _address(config: Configuration, listener: socket.socket) -> str:
 
 
 def _serve(
+    config: Configuration,
     app: Any,
     leader: Callable[[], Leader | None],
     listener: socket.socket,
@@ -168,7 +169,8 @@ def _serve(
     """Answer until told to stop. `leader`: what takes jobs here, now."""
     host, port = listener.getsockname()[:2]
     own = sockets.listen(JobManagerFiles(port).socket.name)
-    servers = [LazyServer(each, lambda: app).start() for each in (listener, own.listener)]
+    access = ServerAccess.to(listener, config)
+    servers = [LazyServer(listener, lambda: app, access).start(), LazyServer(own.listener, lambda: app).start()]
     _log.info("the job manager listens on %s:%d", host, port)
     try:
         while not stop.wait(_LOOK_AT_SPARK_S):

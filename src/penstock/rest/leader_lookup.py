@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
+from penstock.rest.access import OWN_SERVERS, ClientAccess
 from penstock.rest.client import LEADERSHIP, Address, RestClient, RestClientError
 
 if TYPE_CHECKING:
@@ -22,22 +23,25 @@ class JobManagers:
 
     addresses: tuple[Address, ...] = ()
     high_availability: HighAvailability | None = None
+    access: ClientAccess = OWN_SERVERS
 
     @staticmethod
     def of(config: Configuration, named: str | None = None) -> JobManagers | None:
         """What -m (`named`) or the settings say; None if they say nothing."""
+        access = ClientAccess.of(config)
         if named is not None:
-            return JobManagers(_parsed(named))
+            return JobManagers(_parsed(named, access), None, access)
         if config.get(keys.HIGH_AVAILABILITY).upper() != "NONE":
             from penstock.jobmaster.high_availability.services import HighAvailability
 
-            return JobManagers((), HighAvailability.of(config))
+            return JobManagers((), HighAvailability.of(config), access)
         host, port = config.get_optional(keys.REST_ADDRESS), config.get_optional(keys.REST_PORT)
         if host is None and port is None:
             return None
         if host is not None and "," in host:  # What `run -m` with several addresses was kept as.
-            return JobManagers(_parsed(host))
-        return JobManagers((Address(host=host or "localhost", port=config.get(keys.REST_PORT)),))
+            return JobManagers(_parsed(host, access), None, access)
+        address = Address(host=host or "localhost", port=config.get(keys.REST_PORT), access=access)
+        return JobManagers((address,), None, access)
 
     @property
     def may_change(self) -> bool:
@@ -60,15 +64,15 @@ class JobManagers:
                 f"start` starts one, and -m host:port asks one of which you know",
                 503,
             )
-        return Address.parse(address)
+        return Address.parse(address, self.access)
 
     def __str__(self) -> str:
         return ",".join(map(str, self.addresses)) or "the configured job managers"
 
 
-def _parsed(text: str) -> tuple[Address, ...]:
+def _parsed(text: str, access: ClientAccess) -> tuple[Address, ...]:
     """`host:port`, or several of them with commas in between."""
-    return tuple(Address.parse(each.strip()) for each in text.split(","))
+    return tuple(Address.parse(each.strip(), access) for each in text.split(","))
 
 
 def _asked(addresses: Sequence[Address]) -> Address:
@@ -86,7 +90,7 @@ def _asked(addresses: Sequence[Address]) -> Address:
         if told["role"] == "leader":
             return address
         refusals.append(f"{address} stands by")
-        named += [] if told["leader"] is None else [Address.parse(told["leader"])]
+        named += [] if told["leader"] is None else [Address.parse(told["leader"], address.access)]
     for address in named:
         if _leads(address):
             return address

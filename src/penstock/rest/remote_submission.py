@@ -36,7 +36,8 @@ def submit_job(
             "use_spark_session: a job that goes to a job manager (execution.target: remote) runs on the job manager's "
             "Spark session; leave use_spark_session out"
         )
-    managers = JobManagers.of(config) or JobManagers((Address(host="localhost", port=config.get(keys.REST_PORT)),))
+    managers = JobManagers.of(config) or JobManagers.of(config, f"localhost:{config.get(keys.REST_PORT)}")
+    assert managers is not None
     collect_ids = _collect_ids(job_graph)
     with bundled(job_graph, config, dependencies) as bundle:
         is_attached = bundle.submission.is_attached

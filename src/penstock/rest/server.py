@@ -9,17 +9,25 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from penstock.rest.access import ServerAccess
+
 _log = logging.getLogger(__name__)
 
 
 class LazyServer:
     """Begins with the first connection: until then a job that nobody asks about pays nothing for it.
 
-    The application is made, and the server's packages are imported, in the server's own thread.
+    The application is made, and the server's packages are imported, in the server's own thread. `access` says who gets
+    in over TCP; a Unix socket needs none, because only its user can enter the folder where it lies.
     """
 
-    def __init__(self, listener: socket.socket, make_app: Callable[[], Any]) -> None:
+    def __init__(
+        self, listener: socket.socket, make_app: Callable[[], Any], access: ServerAccess | None = None
+    ) -> None:
+        if access is None and listener.family != socket.AF_UNIX:
+            raise ValueError("a server on a TCP port must be told who gets in")
         self._listener = listener
+        self._access = access
         self._make_app = make_app
         self._server: Any = None
         self._thread = threading.Thread(target=self._run, name="penstock-rest", daemon=True)
@@ -40,13 +48,32 @@ class LazyServer:
         import uvicorn
 
         config = uvicorn.Config(
-            self._make_app(), log_config=None, access_log=False, lifespan="off", loop="asyncio", http="h11", ws="none"
+            self._guarded(self._make_app()),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            proxy_headers=False,
+            server_header=False,
         )
+        config.load()
+        config.ssl = None if self._access is None else self._access.tls
         self._server = uvicorn.Server(config)
         self._server.run(sockets=[self._listener])
+
+    def _guarded(self, app: Any) -> Any:
+        if self._access is None or self._access.token is None:
+            return app
+        from penstock.rest.token_guard import TokenGuard
+
+        return TokenGuard(app, self._access.token)
 
     def close(self, timeout_s: float) -> None:
         """Finish the answers that are on their way; a server that never began has none."""
         if self._server is not None:
             self._server.should_exit = True
             self._thread.join(timeout_s)
+        if self._access is not None:
+            self._access.close()

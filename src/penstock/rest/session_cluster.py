@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 # Settings of the process, not of the jobs in it.
 _OF_THE_PROCESS = (
-    "spark.", "rest.", "web.", "blob.", "jobstore.", "jobmanager.archive.", "high-availability.",
+    "spark.", "rest.", "web.", "blob.", "jobstore.", "jobmanager.archive.", "high-availability.", "security.",
     "penstock.high-availability.", keys.TARGET.key,
 )  # fmt: skip
 

@@ -21,6 +21,8 @@ from penstock.datastream.connectors import BucketAssigner, FileSink
 from penstock.datastream.dependencies import JobDependencies
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmaster.high_availability.services import HighAvailability
+from penstock.rest.access import ServerAccess
+from penstock.rest.access_token import own_token
 from penstock.rest.client import LEADERSHIP, Address, RestClient, RestClientError
 from penstock.rest.contender import Contender
 from penstock.rest.job_bundle import bundled
@@ -51,7 +53,8 @@ class Manager:
         assert high_availability is not None
         self.was_told_to_end = threading.Event()
         self.contender = Contender(config, high_availability, folder / name, self.address, self.was_told_to_end.set)
-        self._server = LazyServer(self._listener, lambda: self.contender.app).start()
+        access = ServerAccess.to(self._listener, config)
+        self._server = LazyServer(self._listener, lambda: self.contender.app, access).start()
         self.contender.contend()
         self._is_closed = False
 
@@ -73,7 +76,9 @@ class Manager:
     def raw(self, path: str) -> tuple[int, str | None, str]:
         connection = http.client.HTTPConnection(self.address, timeout=WITHIN_S)
         with contextlib.closing(connection):
-            connection.request("GET", path)
+            token = own_token(int(self.address.rpartition(":")[2]))
+            assert token is not None
+            connection.request("GET", path, headers={"Authorization": f"Bearer {token.secret}"})
             response = connection.getresponse()
             return response.status, response.headers["Location"], response.read().decode()
 

@@ -1,4 +1,4 @@
-"""A real job that waits for input, and its REST API on the Unix socket of this process."""
+"""A real job that waits for input, and its REST API on the Unix socket of this process; a session cluster over TCP."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,14 @@ import pytest
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.rest import sockets
+from penstock.rest.access import ServerAccess
+from penstock.rest.access_token import AccessToken, own_token
+from penstock.rest.app import build_app
 from penstock.rest.client import Address, RestClient
+from penstock.rest.operations import Operations
+from penstock.rest.server import LazyServer
+from penstock.rest.session_cluster import SessionCluster
+from penstock.rest.submission_routes import submission_routes
 
 
 @dataclass
@@ -96,3 +104,54 @@ def eventually() -> Callable[[Callable[[], Any]], Any]:
         return answer
 
     return ask
+
+
+@dataclass
+class Cluster:
+    """A job manager in this process, whose jobs run without Spark; clients reach it over TCP."""
+
+    port: int
+    has_ended: threading.Event
+    session: SessionCluster
+
+    @property
+    def token(self) -> AccessToken:
+        token = own_token(self.port)
+        assert token is not None
+        return token
+
+    @property
+    def rest(self) -> RestClient:
+        return RestClient(Address(host="127.0.0.1", port=self.port))
+
+    def environment(self, **settings: str) -> StreamExecutionEnvironment:
+        given = {"execution.target": "remote", "rest.address": "127.0.0.1", "rest.port": str(self.port)}
+        config = Configuration.from_dict({**given, **{key.replace("_", "."): value for key, value in settings.items()}})
+        return StreamExecutionEnvironment.get_execution_environment(config)
+
+
+StartCluster = Callable[..., Cluster]
+
+
+@pytest.fixture
+def start_cluster(tmp_path: Path) -> Iterator[StartCluster]:
+    with contextlib.ExitStack() as stack:
+
+        def start(settings: dict[str, str] | None = None) -> Cluster:
+            folder = tmp_path / f"cluster-{len(list(tmp_path.iterdir()))}"
+            session = SessionCluster(Configuration.from_dict(settings or {}), folder, target="inline")
+            has_ended = threading.Event()
+            app = build_app(session.dispatcher, Operations(60_000), has_ended.set, submission_routes(session))
+            listener = stack.enter_context(contextlib.closing(socket.create_server(("127.0.0.1", 0))))
+            access = ServerAccess.to(listener, Configuration.from_dict(settings or {}))
+            server = LazyServer(listener, lambda: app, access).start()
+            stack.callback(server.close, 5)
+            stack.callback(session.close, 5)
+            return Cluster(listener.getsockname()[1], has_ended, session)
+
+        yield start
+
+
+@pytest.fixture
+def cluster(start_cluster: StartCluster) -> Cluster:
+    return start_cluster()

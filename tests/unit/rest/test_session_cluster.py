@@ -5,15 +5,11 @@ from __future__ import annotations
 import contextlib
 import socket
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock.common import Configuration
 from penstock.common.exceptions import (
     InvalidProgramError,
     JobExecutionError,
@@ -26,55 +22,9 @@ from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.functions import RichMapFunction
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmaster.shipped_modules import ShippedModules
-from penstock.rest.app import build_app
-from penstock.rest.client import Address, RestClient, RestClientError
+from penstock.rest.client import RestClientError
 from penstock.rest.job_bundle import bundled
-from penstock.rest.operations import Operations
 from penstock.rest.remote_submission import upload
-from penstock.rest.server import LazyServer
-from penstock.rest.session_cluster import SessionCluster
-from penstock.rest.submission_routes import submission_routes
-
-
-@dataclass
-class Cluster:
-    port: int
-    has_ended: threading.Event
-
-    @property
-    def rest(self) -> RestClient:
-        return RestClient(Address(host="127.0.0.1", port=self.port))
-
-    def environment(self, **settings: str) -> StreamExecutionEnvironment:
-        given = {"execution.target": "remote", "rest.address": "127.0.0.1", "rest.port": str(self.port)}
-        config = Configuration.from_dict({**given, **{key.replace("_", "."): value for key, value in settings.items()}})
-        return StreamExecutionEnvironment.get_execution_environment(config)
-
-
-StartCluster = Callable[..., Cluster]
-
-
-@pytest.fixture
-def start_cluster(tmp_path: Path) -> Iterator[StartCluster]:
-    with contextlib.ExitStack() as stack:
-
-        def start(settings: dict[str, str] | None = None) -> Cluster:
-            folder = tmp_path / f"cluster-{len(list(tmp_path.iterdir()))}"
-            session = SessionCluster(Configuration.from_dict(settings or {}), folder, target="inline")
-            has_ended = threading.Event()
-            app = build_app(session.dispatcher, Operations(60_000), has_ended.set, submission_routes(session))
-            listener = stack.enter_context(contextlib.closing(socket.create_server(("127.0.0.1", 0))))
-            server = LazyServer(listener, lambda: app).start()
-            stack.callback(server.close, 5)
-            stack.callback(session.close, 5)
-            return Cluster(listener.getsockname()[1], has_ended)
-
-        yield start
-
-
-@pytest.fixture
-def cluster(start_cluster: StartCluster) -> Cluster:
-    return start_cluster()
 
 
 def test_printed_lines_come_back_to_the_client(cluster, capsys):
@@ -138,7 +88,7 @@ def test_detached_job_cannot_be_collected_from(cluster):
         env.from_collection([1]).execute_and_collect()
 
 
-def waiting_job(cluster: Cluster, stack: contextlib.ExitStack, **settings: str) -> Any:
+def waiting_job(cluster: Any, stack: contextlib.ExitStack, **settings: str) -> Any:
     """A job that reads from a socket, and the connection by which it does."""
     server = stack.enter_context(contextlib.closing(socket.create_server(("localhost", 0))))
     server.settimeout(30)
@@ -189,7 +139,7 @@ def write_module(folder: Path, text: str) -> str:
     return str(folder / "rates_of_day.py")
 
 
-def job_with_module(cluster: Cluster, file: str, monkeypatch: pytest.MonkeyPatch) -> StreamExecutionEnvironment:
+def job_with_module(cluster: Any, file: str, monkeypatch: pytest.MonkeyPatch) -> StreamExecutionEnvironment:
     """A job whose function is one of a module, as a client process that imported it would define it."""
     sys.modules.pop("rates_of_day", None)
     with monkeypatch.context() as patch:
@@ -308,7 +258,7 @@ def test_pages_of_other_sites_cannot_reach_it(cluster):
 def test_address_that_is_no_job_manager_is_told(start_cluster):
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = server.getsockname()[1]
-    env = Cluster(port, threading.Event()).environment()
+    env = start_cluster().environment(rest_port=str(port))
     env.from_collection([1]).print()
     with pytest.raises(RestClientError, match=f"nobody answers at 127.0.0.1:{port}"):
         env.execute()
