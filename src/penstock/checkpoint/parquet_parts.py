@@ -24,6 +24,7 @@ from penstock.checkpoint.folders import Folder
 from penstock.checkpoint.json_text import json_of, text_of
 from penstock.common.exceptions import CorruptStateError
 from penstock.runtime.key_groups import key_group_of
+from penstock.runtime.nan_keys import as_key
 from penstock.runtime.saved_state import StateFolder, StateHandle
 from penstock.runtime.state.codec import decode_state, encode_state
 from penstock.runtime.state.contents import Contents, PartialMaps
@@ -94,6 +95,7 @@ def state_of(handle: StateHandle) -> StateName:
 
 def keyed_row(key: Any, namespace: Any, value: Any, max_parallelism: int) -> PartRow:
     """A row of KEYED_COLUMNS."""
+    key = as_key(key)
     return (
         key_group_of(key, max_parallelism),
         encode_state(key),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.runtime.key_groups import stable_hash
+from penstock.runtime.key_hashing import stable_hash
 
 _Codes = NDArray[np.uint32]
 
@@ -27,7 +27,7 @@ def _hash_codes(keys: list[Any]) -> _Codes:
 
 
 def _murmur_mix(code: _Codes) -> _Codes:
-    """`key_groups.murmur_mix` of each code."""
+    """`key_hashing.murmur_mix` of each code."""
     code = code * np.uint32(0xCC9E2D51)
     code = (code << np.uint32(15)) | (code >> np.uint32(17))
     code *= np.uint32(0x1B873593)

@@ -19,7 +19,7 @@ from penstock.graph.descriptions import (
 )
 from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import encode
-from penstock.runtime.key_groups import stable_hash
+from penstock.runtime.key_hashing import stable_hash
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.keyed import keys_of
 
@@ -177,19 +177,20 @@ def _read_run(file: IO[bytes]) -> Iterator[_Entry]:
 def _parts_of_place(entries: Iterator[_Entry]) -> Iterator[KeyPart]:
     """The parts of the first key at this place as they come; others with the same hashes are rare and wait."""
     first = next(entries)
+    key = first[_KEY]
     others: dict[Any, list[_Entry]] = {}
 
     def of_first() -> Iterator[_Entry]:
         yield first
         for entry in entries:
-            if entry[_KEY] == first[_KEY]:
+            if entry[_KEY] is key or entry[_KEY] == key:  # As a dictionary compares: pd.NaT is a key.
                 yield entry
             else:
                 others.setdefault(entry[_KEY], []).append(entry)
 
-    yield from _parts_of_key(first[_KEY], of_first())
-    for key, waiting in others.items():
-        yield from _parts_of_key(key, iter(waiting))
+    yield from _parts_of_key(key, of_first())
+    for other, waiting in others.items():
+        yield from _parts_of_key(other, iter(waiting))
 
 
 def _parts_of_key(key: Any, entries: Iterator[_Entry]) -> Iterator[KeyPart]:

@@ -29,7 +29,8 @@ from penstock.checkpoint.parquet_parts import (
 )
 from penstock.common.exceptions import StateMismatchError
 from penstock.common.types import Row
-from penstock.runtime.key_groups import stable_hash, subtask_of_key_group
+from penstock.runtime.key_groups import subtask_of_key_group
+from penstock.runtime.key_hashing import stable_hash
 from penstock.runtime.saved_state import FileChain, StateHandle
 from penstock.runtime.state.codec import decode_state
 from penstock.runtime.state.operator import Distribution

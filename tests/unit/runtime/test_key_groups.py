@@ -21,10 +21,9 @@ from penstock.runtime.key_groups import (
     KeyOwners,
     key_group_of,
     key_group_range,
-    murmur_mix,
-    stable_hash,
     subtask_of_key_group,
 )
+from penstock.runtime.key_hashing import murmur_mix, stable_hash
 
 Point = namedtuple("Point", "x y")
 
@@ -179,7 +178,7 @@ def test_hash_of_values_that_objects_are_made_of():
 
 def test_hash_is_the_same_in_a_process_with_another_hash_seed():
     code = (
-        "import json; from penstock.runtime.key_groups import stable_hash\n"
+        "import json; from penstock.runtime.key_hashing import stable_hash\n"
         f"print(json.dumps([stable_hash(key) for key in ({', '.join(GOLDEN)})]))"
     )
     for seed in ("0", "4242"):

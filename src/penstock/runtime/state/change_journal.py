@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from penstock.runtime.key_groups import stable_hash
+from penstock.runtime.key_hashing import stable_hash
 from penstock.runtime.state.codec import encode_state
 from penstock.runtime.state.contents import load
 from penstock.runtime.state.entry_store import EntryStore

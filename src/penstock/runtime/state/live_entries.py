@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 from zlib import crc32
 
-from penstock.runtime.key_groups import stable_hash
+from penstock.runtime.key_hashing import stable_hash
 from penstock.runtime.state.codec import encode_state
 from penstock.runtime.state.contents import EncodedEntries, load, unpack
 from penstock.runtime.state.entry_store import EntryStore, Found, Write

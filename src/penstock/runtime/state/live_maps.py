@@ -9,7 +9,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMappin
 from functools import partial
 from typing import Any
 
-from penstock.runtime.key_groups import check_kind, stable_hash
+from penstock.runtime.key_groups import check_kind
+from penstock.runtime.key_hashing import stable_hash
 from penstock.runtime.state.codec import encode_state
 from penstock.runtime.state.contents import EncodedEntries, EncodedMapEntries, load, unpack
 from penstock.runtime.state.entry_store import SCAN_ENTRIES, Found, Write

@@ -1,0 +1,201 @@
+"""A hash of keys that lasts.
+
+The hash must be the same in every process, on every machine and in every later version, because state files are
+laid out by it: `tests/golden/key_hashes.json` pins it. It must also agree with Python's equality
+(`1 == 1.0 == True == np.bool_(True)` is one key), because state tables are dictionaries.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import dataclasses
+import datetime
+import enum
+import io
+import numbers
+import pathlib
+import pickle
+import uuid
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common.exceptions import InvalidProgramError
+from penstock.common.types import Row
+from penstock.runtime.array_scalars import is_array_scalar, plain
+
+
+def stable_hash(key: Any) -> int:
+    """A 32-bit hash of a key that never depends on the process."""
+    hasher = _HASHERS.get(type(key))
+    return hasher(key) if hasher is not None else _hash_other(key)
+
+
+def _hash_text(key: str) -> int:
+    return zlib.crc32(key.encode("utf-8", "surrogatepass"))
+
+
+def _hash_number(key: Any) -> int:
+    # CPython's hash of a number is a function of its value alone, and equal for equal numbers of any type.
+    # Not that of NaN, which equals nothing: it is the object's address.
+    value = hash(key) if key == key else 0
+    return (value ^ (value >> 32)) & 0xFFFFFFFF
+
+
+def _hash_sequence(key: Any) -> int:
+    result = 1
+    for item in key:
+        result = (31 * result + stable_hash(item)) & 0xFFFFFFFF
+    return result
+
+
+def _hash_set(key: frozenset[Any]) -> int:
+    result = 0
+    for item in key:
+        result ^= murmur_mix(stable_hash(item))
+    return result
+
+
+def _hash_row(key: Row) -> int:
+    """Rows with the same named fields in another order are equal."""
+    return sum(murmur_mix(stable_hash(value)) for value in key) & 0xFFFFFFFF
+
+
+def _hash_datetime(key: datetime.datetime) -> int:
+    """By the moment, if the offset from UTC is known, else by the clock; subclasses equal plain datetimes."""
+    # Of two equal times on the clock, as when it is set back, the first one counts, as for Python's own hash.
+    offset = key.replace(fold=0).utcoffset()
+    time = datetime.datetime(key.year, key.month, key.day, key.hour, key.minute, key.second, key.microsecond)
+    if offset is None:
+        return _hash_pickled(time)
+    try:
+        return _hash_pickled((time - offset).replace(tzinfo=datetime.timezone.utc))
+    except OverflowError:  # Within a day of the first or the last moment that a datetime can tell
+        return _hash_duration(time - datetime.datetime.min - offset)
+
+
+def _hash_date(key: datetime.date) -> int:
+    return _hash_pickled(datetime.date(key.year, key.month, key.day))
+
+
+def _hash_time(key: datetime.time) -> int:
+    offset = key.replace(fold=0).utcoffset()
+    time = datetime.time(key.hour, key.minute, key.second, key.microsecond)
+    if offset is None:
+        return _hash_pickled(time)
+    return _hash_duration(datetime.datetime.combine(datetime.date.min, time) - datetime.datetime.min - offset)
+
+
+def _hash_duration(key: datetime.timedelta) -> int:
+    return _hash_pickled(datetime.timedelta(key.days, key.seconds, key.microseconds))
+
+
+def _hash_uuid(key: uuid.UUID) -> int:
+    return _hash_pickled(uuid.UUID(int=key.int))  # Without what is known about how it was made.
+
+
+def _hash_path(key: pathlib.PurePath) -> int:
+    return _hash_text(str(key).lower() if isinstance(key, pathlib.PureWindowsPath) else str(key))
+
+
+def _hash_range(key: range) -> int:
+    """Ranges are equal if they give the same numbers."""
+    return _hash_sequence((len(key), *key[:1], *((key.step,) if len(key) > 1 else ())))
+
+
+def _hash_enum(key: enum.Enum) -> int:
+    # No flag at all has no name, and before Python 3.11 several flags have none either.
+    return stable_hash(key.value) if key.name is None else _hash_text(key.name)
+
+
+_BY_BASE: tuple[tuple[type, Callable[[Any], int]], ...] = (
+    (str, _hash_text),
+    (bytes, lambda key: zlib.crc32(bytes(key))),
+    (numbers.Number, _hash_number),  # Decimals and fractions too, which equal ints
+    (tuple, _hash_sequence),
+    (frozenset, _hash_set),
+    (Row, _hash_row),
+    (datetime.datetime, _hash_datetime),
+    (datetime.date, _hash_date),
+    (datetime.time, _hash_time),
+    (datetime.timedelta, _hash_duration),
+    (uuid.UUID, _hash_uuid),
+    (pathlib.PurePath, _hash_path),
+    (enum.Enum, _hash_enum),  # After those that a member may equal: one that is a str or an int, for example
+)
+
+
+def _hash_other(key: Any) -> int:
+    if is_array_scalar(key) and (value := plain(key)) is not key:
+        return stable_hash(value)
+    for base, hasher in _BY_BASE:
+        if isinstance(key, base):
+            return hasher(key)
+    if dataclasses.is_dataclass(key) and not isinstance(key, type):
+        return _hash_sequence(getattr(key, field.name) for field in dataclasses.fields(key) if field.compare)
+    return _hash_object(key)
+
+
+def _hash_object(key: Any) -> int:
+    """An object by its fields, whatever their order; one that says itself what it is made of, by its pickle."""
+    kind: Any = type(key)
+    if kind.__reduce__ is object.__reduce__ and kind.__reduce_ex__ is object.__reduce_ex__:
+        fields = _fields_of(key)
+        if fields is not None:
+            return _hash_sequence((kind.__qualname__, *((name, fields[name]) for name in sorted(fields))))
+    try:
+        return _hash_pickled(key)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InvalidProgramError(
+            f"the key {key!r} of type {type(key).__name__} has no hash that is the same in every process ({error}); "
+            f"use a str, a number, a tuple or a dataclass as key"
+        ) from error
+
+
+def _fields_of(key: Any) -> dict[str, Any] | None:
+    """What is in an object's dictionary and slots; None if it has neither."""
+    slots = copyreg._slotnames(type(key))  # type: ignore[attr-defined]
+    if not slots and not hasattr(key, "__dict__"):
+        return None
+    in_slots = {name: getattr(key, name) for name in slots if hasattr(key, name)}
+    return {**in_slots, **getattr(key, "__dict__", {})}
+
+
+def _hash_pickled(key: Any) -> int:
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, protocol=4)
+    # No references to what was written before: whether two equal parts are one object must not matter.
+    pickler.fast = True
+    pickler.dump(key)
+    return zlib.crc32(buffer.getvalue())
+
+
+_HASHERS: dict[type, Callable[[Any], int]] = {
+    str: _hash_text,
+    bytes: zlib.crc32,
+    int: _hash_number,
+    bool: _hash_number,
+    float: _hash_number,
+    complex: _hash_number,
+    type(None): lambda _: 0,
+    tuple: _hash_sequence,
+    frozenset: _hash_set,
+    range: _hash_range,
+}
+
+
+def murmur_mix(code: int) -> int:
+    """Flink's MathUtils.murmurHash of one 32-bit value: spreads neighbouring hashes over all key groups."""
+    code = (code * 0xCC9E2D51) & 0xFFFFFFFF
+    code = ((code << 15) | (code >> 17)) & 0xFFFFFFFF
+    code = (code * 0x1B873593) & 0xFFFFFFFF
+    code = ((code << 13) | (code >> 19)) & 0xFFFFFFFF
+    code = (code * 5 + 0xE6546B64) & 0xFFFFFFFF
+    code ^= 4
+    code ^= code >> 16
+    code = (code * 0x85EBCA6B) & 0xFFFFFFFF
+    code ^= code >> 13
+    code = (code * 0xC2B2AE35) & 0xFFFFFFFF
+    code ^= code >> 16
+    # Java's int is signed here: the absolute value, except for the smallest one, which has none.
+    return code if code < 0x80000000 else (0x100000000 - code) & 0x7FFFFFFF
