@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import zlib
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
@@ -233,6 +234,32 @@ def test_csv_header_says_where_the_columns_are(tmp_path):
 def test_csv_comments_and_first_row_can_be_left_out(tmp_path):
     schema = CsvSchema.builder().add_number_column("id").set_allow_comments().set_skip_first_data_row().build()
     assert plain(rows_of(schema, "#a comment\n1\n2\n#3\n4\n", tmp_path).values) == [(2,), (4,)]
+
+
+def test_a_quote_in_a_csv_comment_opens_nothing(tmp_path):
+    schema = CsvSchema.builder().add_string_column("text").set_allow_comments().build()
+    content = '#it is "open\n1\n"2\n#no comment"\n# "\r\n3\n'
+    assert plain(rows_of(schema, content, tmp_path).values) == [("1",), ("2\n#no comment",), ("3",)]
+
+
+def test_empty_fields_of_csv_files_are_none_where_nothing_else_can_be(tmp_path):
+    schema = CsvSchema.builder().add_string_column("a").add_number_column("b").add_boolean_column("c").build()
+    assert plain(rows_of(schema, "x,1,true\n,,\n", tmp_path).values) == [("x", 1, True), ("", None, None)]
+
+
+@pytest.mark.parametrize("suffix", ["", ".deflate", ".gz"])
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_csv_files_with_any_line_ends_are_read_on_from_the_middle(tmp_path, ending, suffix):
+    pack = {"": bytes, ".deflate": zlib.compress, ".gz": gzip.compress}[suffix]
+    rows = [f"{number},name {number}" for number in range(40_000)]
+    (tmp_path / f"a.csv{suffix}").write_bytes(pack(ending.join(["id,name", *rows, ""]).encode()))
+    schema = CsvSchema.builder().add_number_column("id").add_string_column("name").set_use_header().build()
+    source = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema), str(tmp_path)).build()
+    job = SourceJob(source, settings={"penstock.epoch.max-records": "1"})
+    while not job.shown:
+        job.wait_for_work()
+        job.epoch()
+    assert [row.id for row in job.crash().to_the_end().values] == list(range(40_000))
 
 
 def test_csv_header_that_does_not_fit_is_told(tmp_path):

@@ -156,6 +156,22 @@ def test_unbounded_source_goes_on_in_a_new_process_at_another_parallelism():
     assert by_split(job.values) == {"a": [0, 1, 2, 3], "b": [0, 1, 2, 3], "c": [0]}
 
 
+class OneByOne(Growing):
+    reads_in_turns = False
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_all_splits_of_an_unbounded_source_are_read_also_one_by_one(parallelism):
+    source = OneByOne({str(number): 2 for number in range(70)})
+    job = SourceJob(source, parallelism)
+    read_until(job, 140)
+    source.lengths["new"] = 1
+    job.crash(3 - parallelism)
+    read_until(job, 141)
+    job.close()
+    assert Counter(split for split, _ in job.values) == {**dict.fromkeys(map(str, range(70)), 2), "new": 1}
+
+
 def test_idle_reader_is_asked_again_after_the_poll_interval_and_not_before():
     job = SourceJob(Growing({"a": 1}), settings={"penstock.source.idle-poll-interval": "70 ms"})
     read_until(job, 1)

@@ -7,6 +7,7 @@ import codecs
 import gzip
 import io
 import lzma
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,9 +16,10 @@ from typing import Any, BinaryIO, cast
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.serialization import DeserializationSchema
 from penstock.common.typeinfo import TypeInformation, Types
-from penstock.datastream.connectors.text_lines import decoded_lines, line_blocks
+from penstock.datastream.connectors.text_lines import decoded_lines, line_blocks, without_mark
 
 _RECORDS_AT_ONCE = 1024
+_PACKED_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,36 @@ class FileToRead:
                 yield stream
 
 
+class _Inflating:
+    """Unpacks a zlib stream, or several one behind the other."""
+
+    def __init__(self, packed: BinaryIO) -> None:
+        self._packed = packed
+        self._unpacker = zlib.decompressobj()
+        self._is_begun = False
+
+    def read(self, most: int) -> bytes:
+        while True:
+            if self._unpacker.eof:
+                rest, self._unpacker, self._is_begun = self._unpacker.unused_data, zlib.decompressobj(), False
+            else:
+                rest = self._unpacker.unconsumed_tail
+            packed = rest or self._packed.read(_PACKED_AT_ONCE)
+            if not packed and not self._is_begun:
+                return b""
+            self._is_begun = True
+            # Without more to unpack, there may still be something that did not fit into the last answer.
+            if data := self._unpacker.decompress(packed, most):
+                return data
+            if not packed and not self._unpacker.eof:
+                raise EOFError("the file ends within a packed stream: it is not complete")
+
+    def close(self) -> None:
+        """The file is closed by whoever opened it."""
+
+
 class _ForwardOnly(io.RawIOBase):
-    """What Arrow unpacks: it knows where it is, but cannot go back."""
+    """What is unpacked by others: it knows where it is, but cannot go back."""
 
     def __init__(self, unpacked: Any) -> None:
         self._unpacked = unpacked
@@ -77,9 +107,14 @@ def _unpack_zstd(stream: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, io.BufferedReader(_ForwardOnly(CompressedInputStream(PythonFile(stream, mode="r"), "zstd"))))
 
 
+def _inflate(stream: BinaryIO) -> BinaryIO:
+    return cast(BinaryIO, io.BufferedReader(_ForwardOnly(_Inflating(stream))))
+
+
 _UNPACKED: dict[str, Callable[[BinaryIO], BinaryIO]] = {
     ".gz": lambda stream: cast(BinaryIO, gzip.GzipFile(fileobj=stream)),
     ".gzip": lambda stream: cast(BinaryIO, gzip.GzipFile(fileobj=stream)),
+    ".deflate": _inflate,
     ".bz2": lambda stream: cast(BinaryIO, bz2.BZ2File(stream)),
     ".xz": lambda stream: cast(BinaryIO, lzma.LZMAFile(stream)),  # noqa: SIM115 - whoever asked for it closes it
     ".zst": _unpack_zstd,
@@ -176,9 +211,11 @@ class TextLineFormat(StreamFormat):
         if not self.can_start_anywhere:
             yield from super().read_file(file, offset)
             return
+        is_utf8 = codecs.lookup(self.charset_name).name == "utf-8"
         with file.open() as stream:
             for block, behind in line_blocks(stream, file.start, file.end, offset):
-                yield FileBatch(decoded_lines(block, self.charset_name), behind)
+                text = without_mark(block, behind) if is_utf8 else block
+                yield FileBatch(decoded_lines(text, self.charset_name), behind)
 
     def get_produced_type(self) -> TypeInformation | None:
         return Types.STRING()
@@ -201,7 +238,7 @@ class SchemaLineFormat(StreamFormat):
     def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:
         with file.open() as stream:
             for block, behind in line_blocks(stream, file.start, file.end, offset):
-                yield self._deserialized(block.splitlines(), behind)
+                yield self._deserialized(without_mark(block, behind).splitlines(), behind)
 
     def _deserialized(self, lines: list[bytes], behind: int) -> FileBatch:
         batch = FileBatch([], behind)

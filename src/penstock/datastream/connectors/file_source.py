@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from penstock.datastream.connectors.file_formats import (
     TextLineFormat,
     is_packed,
 )
-from penstock.datastream.connectors.input_files import FoundFile, find_files, open_file
+from penstock.datastream.connectors.input_files import FoundFile, find_files, is_below, is_local, open_file, uri_of
 from penstock.datastream.connectors.source_v2 import (
     Boundedness,
     ReaderOutput,
@@ -136,8 +136,9 @@ class FilePart:
 class FileSource(Source[Any, OffsetSplit, DealtSplits]):
     """Elements from files; made by `FileSource.for_record_stream_format(...)` or `for_bulk_file_format(...)`.
 
-    Paths are files or folders, local or URIs that pyarrow knows; folders are read with everything in them, except names
-    that begin with `.` or `_`. A file that was found is read once: what is added to it later is not seen.
+    Paths are files or folders, local or URIs that pyarrow knows; folders are read with everything in them, also behind
+    links, except names that begin with `.` or `_`. A file that was found is read once: what is added to it later is not
+    seen.
     """
 
     format: FileFormat
@@ -171,16 +172,31 @@ class FileSource(Source[Any, OffsetSplit, DealtSplits]):
     def restore_enumerator(
         self, context: SplitEnumeratorContext[OffsetSplit], checkpoint: DealtSplits
     ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
-        return self._enumerator(context, checkpoint)
+        return self._enumerator(context, replace(checkpoint, known=frozenset(map(self._as_uri, checkpoint.known))))
 
     def _enumerator(
         self, context: SplitEnumeratorContext[OffsetSplit], former: DealtSplits | None
     ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
-        return SplitsEnumerator(context, self._find, self.discovery_interval_ms, former=former, known_by=_path_of)
+        return SplitsEnumerator(
+            context,
+            self._find,
+            self.discovery_interval_ms,
+            former=former,
+            known_by=_uri_of,
+            looks_again_after=(OSError,),
+        )
+
+    def _as_uri(self, known: str) -> str:
+        """By what a file is known. Older checkpoints have the path alone, of the last file system that had it."""
+        if "://" not in known:
+            for root in reversed(self.paths):
+                if is_below(root, known):
+                    return known if is_local(root) else uri_of(root, known)
+        return known
 
     def _find(self) -> list[OffsetSplit]:
         parts = [part for file in find_files(self.paths) for part in self._parts_of(file)]
-        return [OffsetSplit(f"{part.path}:{part.start}", part) for part in parts]
+        return [OffsetSplit(f"{uri_of(part.root, part.path)}:{part.start}", part) for part in parts]
 
     def _parts_of(self, file: FoundFile) -> Iterator[FilePart]:
         allows_parts = self.file_enumerator.is_splittable and self.format.can_start_anywhere
@@ -207,9 +223,9 @@ def _take_bad(batch: FileBatch, part: FilePart, handler: BadRecordHandler, outpu
         handler.take(BadRecord(raw, error, f"file {part.path}, before offset {batch.offset}"), output)
 
 
-def _path_of(split: OffsetSplit) -> str:
-    """Files are known by their path: one that grows does not become another."""
-    return str(split.content.path)
+def _uri_of(split: OffsetSplit) -> str:
+    """Files are known by their URI or path: one that grows does not become another."""
+    return uri_of(split.content.root, split.content.path)
 
 
 def _check(method: str, file_format: object, kind: type, paths: tuple[str, ...]) -> None:

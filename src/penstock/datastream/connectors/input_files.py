@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import logging
 import os
 import posixpath
 import re
+import stat
 import urllib.parse
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -15,6 +18,8 @@ from typing import Any, BinaryIO, cast
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:/")
 _HIDDEN = (".", "_")
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class FoundFile:
@@ -23,6 +28,10 @@ class FoundFile:
     root: str
     path: str
     size: int
+
+    @property
+    def uri(self) -> str:
+        return uri_of(self.root, self.path)
 
 
 class InputFiles(ABC):
@@ -38,22 +47,56 @@ class InputFiles(ABC):
 
 
 class LocalInputFiles(InputFiles):
-    """Files on this machine, or on a file system that is mounted here."""
+    """Files on this machine, or on a file system that is mounted here. Links are followed."""
 
     def find(self, path: str) -> Iterator[tuple[str, int]]:
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"there is no file or folder {path}")
-        if os.path.isfile(path):
-            yield path, os.path.getsize(path)
-        for folder, folders, names in os.walk(path):
-            folders[:] = [each for each in folders if not each.startswith(_HIDDEN)]
-            for name in names:
-                if not name.startswith(_HIDDEN):
-                    found = os.path.join(folder, name)
-                    yield found, os.path.getsize(found)
+        try:
+            about = os.stat(path)
+        except FileNotFoundError:
+            raise FileNotFoundError(f"there is no file or folder {path}") from None
+        if stat.S_ISDIR(about.st_mode):
+            yield from self._below(path, frozenset([_identity(about)]))
+        else:
+            yield path, about.st_size
+
+    def _below(self, folder: str, above: frozenset[tuple[int, int]]) -> Iterator[tuple[str, int]]:
+        """The files of a folder; `above` are this folder and those around it, which a link may lead back to."""
+        for name in os.listdir(folder):
+            if name.startswith(_HIDDEN):
+                continue
+            path = os.path.join(folder, name)
+            about = _stat(path)
+            if about is None:
+                continue
+            if stat.S_ISREG(about.st_mode):
+                yield path, about.st_size
+            elif stat.S_ISDIR(about.st_mode) and _identity(about) not in above:
+                try:
+                    yield from self._below(path, above | {_identity(about)})
+                except (FileNotFoundError, NotADirectoryError):
+                    _log.debug("%s was removed while it was looked through", path)
 
     def open(self, path: str) -> BinaryIO:
         return open(path, "rb")
+
+
+def _stat(path: str) -> os.stat_result | None:
+    """About a file or folder; None if it is gone since its folder was listed, or if a link leads nowhere."""
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        if os.path.islink(path):
+            _log.info("%s is left out: it is a link to nothing", path)
+        return None
+    except OSError as failure:
+        if failure.errno != errno.ELOOP:
+            raise
+        _log.info("%s is left out: it is a link to itself", path)
+        return None
+
+
+def _identity(about: os.stat_result) -> tuple[int, int]:
+    return about.st_dev, about.st_ino
 
 
 class ArrowInputFiles(InputFiles):
@@ -81,6 +124,11 @@ class ArrowInputFiles(InputFiles):
         return cast(BinaryIO, io.BufferedReader(self._files.open_input_file(path)))
 
 
+def is_local(path: str) -> bool:
+    """True if a path or URI leads to a file on this machine."""
+    return not _SCHEME.match(path) or path.lower().startswith("file:")
+
+
 def input_files_at(path: str) -> tuple[InputFiles, str]:
     """The file system of a path or URI, and the path within it."""
     if not _SCHEME.match(path):
@@ -100,6 +148,39 @@ def input_files_at(path: str) -> tuple[InputFiles, str]:
     return ArrowInputFiles(file_system), within
 
 
+def uri_of(root: str, path: str) -> str:
+    """What tells a file apart from all others, on any file system: its URI, or for local files its path.
+
+    Passwords and options are left out, but for the address of the store.
+
+    >>> uri_of("hdfs://nn1:8020/data", "/data/a.txt")
+    'hdfs://nn1:8020/data/a.txt'
+    >>> uri_of("s3://key:secret@bucket/logs?region=eu-west-1", "bucket/logs/a.txt")
+    's3://bucket/logs/a.txt'
+    """
+    if not root:
+        return path
+    parts = urllib.parse.urlsplit(root)
+    user, _, host = parts.netloc.rpartition("@")
+    # In `container@account` of Azure's stores the first part is no secret, and tells stores apart.
+    authority = f"{user}@{host}" if user and parts.scheme.startswith(("abfs", "wasb")) else host
+    bucket = next((each for each in (host, user) if each and path.startswith(f"{each}/")), "")
+    endpoint = urllib.parse.parse_qs(parts.query).get("endpoint_override")
+    store = f"?endpoint_override={endpoint[0]}" if endpoint else ""
+    return f"{parts.scheme}://{authority}/{path[len(bucket) :].lstrip('/')}{store}"
+
+
+def is_below(root: str, path: str) -> bool:
+    """True if a path within a file system may have been found by looking at `root`, itself a path or URI."""
+    if is_local(root):
+        tops = [input_files_at(root)[1]]
+    else:
+        parts = urllib.parse.urlsplit(root)
+        user, _, host = parts.netloc.rpartition("@")
+        tops = [parts.path] if path.startswith("/") else [f"{each}{parts.path}" for each in (host, user) if each]
+    return any(path == top or path.startswith(f"{top.rstrip('/')}/") for top in tops)
+
+
 def find_files(paths: tuple[str, ...]) -> list[FoundFile]:
     """All files that the paths lead to, each once, by name."""
     found: dict[str, FoundFile] = {}
@@ -107,8 +188,9 @@ def find_files(paths: tuple[str, ...]) -> list[FoundFile]:
         files, within = input_files_at(path)
         root = path if isinstance(files, ArrowInputFiles) else ""
         for each, size in files.find(within):
-            found[each] = FoundFile(root, each, size)
-    return [found[path] for path in sorted(found)]
+            file = FoundFile(root, each, size)
+            found[file.uri] = file
+    return sorted(found.values(), key=lambda file: (file.path, file.uri))
 
 
 def open_file(root: str, path: str) -> BinaryIO:

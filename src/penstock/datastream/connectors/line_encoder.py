@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -15,7 +16,8 @@ class LineEncoder(Encoder):
     """Writes what a schema makes of each element as a line, for instance JSON objects.
 
     `StreamFormat.line_format(schema)` reads such files. Elements for which the schema gives None are left out; a
-    message that already ends with a line break gets no other one.
+    message that already ends with a line break gets no other one. A message that would not be read as the same one is
+    refused: with a line break in it, or empty.
     """
 
     schema: SerializationSchema
@@ -28,7 +30,11 @@ class LineEncoder(Encoder):
         message = self.schema.serialize(element)
         if message is None:
             return
-        line = message.removesuffix(b"\n")
-        if b"\n" in line:
+        line = message.removesuffix(b"\n").removesuffix(b"\r") if message.endswith(b"\n") else message
+        if b"\n" in line or b"\r" in line:
             raise ValueError(f"LineEncoder: {message!r} has a line break, so it would be read as several messages")
+        if not line or line.startswith(BOM_UTF8):
+            raise ValueError(
+                f"LineEncoder: {message!r} is empty or begins with a byte order mark, which readers of lines leave out"
+            )
         stream.write(line + b"\n")

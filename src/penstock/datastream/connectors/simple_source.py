@@ -49,7 +49,8 @@ class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
     reads_in_turns: bool | None = None
     """Whether a subtask reads all its splits in turns, or one to its end before it begins the next; None for in turns
     if the source is unbounded. In turns, no split gets far ahead of another in event time, so no record comes late for
-    that reason; one by one, few splits are open at a time, and quick subtasks read more of them."""
+    that reason; one by one, few splits are open at a time, and quick subtasks read more of them. The splits of an
+    unbounded source have no end: False makes a subtask stay with one until it has nothing for now."""
 
     discovery_interval_ms: int | None = None
     """For unbounded sources: how often to call `splits` again; what it has not named before is read, too."""
@@ -95,7 +96,7 @@ class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
             context,
             self._named_splits,
             self.discovery_interval_ms,
-            deals_at_once=self._takes_turns(),
+            deals_at_once=self._takes_turns() or not self.is_bounded,
             splits_end=self.is_bounded,
             former=former,
         )

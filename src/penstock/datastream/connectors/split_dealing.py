@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.datastream.connectors.source_v2 import SplitEnumerator, SplitEnumeratorContext
 from penstock.datastream.connectors.split_reading import OffsetSplit
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,9 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
     Readers that ask get one split at a time, so quick readers get more of them. With `deals_at_once` every split goes
     to a reader as soon as it is found, and all readers get about the same number. Where splits have no end, or are
     looked for again, readers are never told that there are no more.
+
+    Where splits are looked for again and again, a look that fails with an error of `looks_again_after` is only logged,
+    as in Flink; not the first one, which may never succeed.
     """
 
     def __init__(
@@ -37,6 +43,7 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
         splits_end: bool = True,
         former: DealtSplits | None = None,
         known_by: Callable[[OffsetSplit], str] = OffsetSplit.split_id,
+        looks_again_after: tuple[type[Exception], ...] = (),
     ) -> None:
         former = former or DealtSplits()
         self._context = context
@@ -45,6 +52,7 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
         self._deals_at_once = deals_at_once
         self._splits_end = splits_end
         self._known_by = known_by
+        self._looks_again_after = looks_again_after
         self._unassigned = list(former.unassigned)
         self._known = set(former.known)
         self._has_looked = former.has_looked
@@ -60,7 +68,10 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
 
     def _found(self, splits: Any, error: BaseException | None) -> None:
         if error is not None:
-            raise error
+            if self._period_ms is None or not self._has_looked or not isinstance(error, self._looks_again_after):
+                raise error
+            _log.warning("looking for new splits failed, and is tried again in %d ms: %s", self._period_ms, error)
+            return
         new = [split for split in splits if self._known_by(split) not in self._known]
         if self._period_ms is not None or not self._splits_end:
             self._known.update(map(self._known_by, new))

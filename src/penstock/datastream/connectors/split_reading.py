@@ -64,8 +64,8 @@ class OpenSplit:
 class SplitsReader(SourceReader[Any, OffsetSplit]):
     """Reads each split with `read`, one to its end before it begins the next, and asks for more as it gets on.
 
-    With `takes_turns` it reads all splits that it is given in turns, and does not ask. Where splits have no end,
-    `read` begins again later, from the last offset.
+    With `takes_turns` it reads all splits that it is given in turns, and does not ask. Neither does it where splits
+    have no end: there `read` begins again later, from the last offset, and the next split is read when one has nothing.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class SplitsReader(SourceReader[Any, OffsetSplit]):
         self._context = context
         self._read = read
         self._takes_turns = takes_turns
+        self._asks = splits_end and not takes_turns
         self._splits_end = splits_end
         self._open: deque[OpenSplit] = deque()
         self._asked = 0
@@ -96,7 +97,7 @@ class SplitsReader(SourceReader[Any, OffsetSplit]):
 
     def _ask(self, splits: int) -> None:
         for _ in range(splits):
-            if not self._takes_turns and not self._has_all and len(self._open) + self._asked < _MOST_IN_HAND:
+            if self._asks and not self._has_all and len(self._open) + self._asked < _MOST_IN_HAND:
                 self._asked += 1
                 self._context.send_split_request()
 

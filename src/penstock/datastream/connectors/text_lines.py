@@ -6,6 +6,7 @@ within a part `\r` and `\r\n` end lines, too.
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -53,6 +54,11 @@ def go_to(stream: BinaryIO, place: int) -> None:
         # What was packed cannot be entered in the middle.
         while (ahead := place - stream.tell()) > 0 and stream.read(min(ahead, BLOCK_BYTES)):
             pass
+
+
+def without_mark(block: bytes, behind: int) -> bytes:
+    """A block without the byte order mark that a file of UTF-8 may begin with; `behind` is the place behind it."""
+    return block.removeprefix(BOM_UTF8) if behind == len(block) else block
 
 
 def decoded_lines(block: bytes, charset: str) -> list[str]:
