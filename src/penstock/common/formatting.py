@@ -142,7 +142,8 @@ def format_as_java(value: Any) -> str:
         case datetime.datetime():
             # java.sql.Timestamp: a space, and at least one digit of the fraction.
             fraction = f"{value.microsecond:06}".rstrip("0") or "0"
-            return f"{value:%Y-%m-%d %H:%M:%S}.{fraction}"
+            # Not strftime: it shows the years before 1000 without their zeros.
+            return f"{value.replace(microsecond=0, tzinfo=None).isoformat(' ')}.{fraction}"
         case datetime.time():
             return f"{value:%H:%M:%S}"  # java.sql.Time shows no fraction
     return str(value)
@@ -189,4 +190,4 @@ def _instant_text(instant: Instant) -> str:
     fraction = f".{instant.nanos:09}" if instant.nanos else ""
     while fraction.endswith("000"):
         fraction = fraction[:-3]
-    return f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z"
+    return f"{moment.isoformat()}{fraction}Z"

@@ -77,7 +77,11 @@ def test_csv_lines_are_written_as_flink_writes_them(row, line):
 
 def test_csv_settings_for_writing():
     row = Row("a", 1, 1.0)
-    assert csv_writer().disable_quote_character().build().serialize(Row("a,b", 1, 1.0)) == b"a,b,1,1.0\n"
+    unquoted = csv_writer().disable_quote_character()
+    assert unquoted.build().serialize(Row("#a b", 1, 1.0)) == b"#a b,1,1.0\n"
+    with pytest.raises(ValueError, match=r"'a,b' cannot be written without quotes"):
+        unquoted.build().serialize(Row("a,b", 1, 1.0))
+    assert unquoted.set_escape_character("\\").build().serialize(Row("a,b", 1, 1.0)) == b"a\\,b,1,1.0\n"
     assert csv_writer().set_escape_character("\\").build().serialize(Row('a"b\\', 1, 1.0)) == b'"a""b\\\\",1,1.0\n'
     assert csv_writer().set_null_literal("NULL").build().serialize(Row(None, 1, 1.0)) == b"NULL,1,1.0\n"
     assert csv_writer().set_line_delimiter("").build().serialize(row) == b"a,1,1.0"
@@ -172,7 +176,9 @@ def test_csv_refuses_what_cannot_be():
         (b'{"a":"x","b":1,"c":2.5}', ("x", 1, 2.5)),
         (b'{"a":"x","b":1}', ("x", 1, None)),
         (b'{"a":1,"b":"7","c":"2"}', ("1", 7, 2.0)),
-        (b'{"a":{"z":1},"b":1.7,"c":1}', ('{"z":1}', 1, 1.0)),
+        (b'{"a":{"z":1},"b":1.0,"c":1}', ('{"z":1}', 1, 1.0)),
+        (b'{"a":"x","b":1,"c":"NaN"}', ("x", 1, pytest.approx(float("nan"), nan_ok=True))),
+        (b'{"a":"x","b":1,"c":"-Infinity"}', ("x", 1, float("-inf"))),
         (b'{"a":null}', (None, None, None)),
     ],
 )

@@ -49,6 +49,7 @@ class CsvRowWriter(BulkWriter):
         dialects = [column_dialect(schema, column) for column in schema.columns]
         self._stream = stream
         self._schema = schema
+        self._line = dialects[0].line  # Columns differ only in how arrays look.
         self._writers = [csv_writer(c.type_info, each) for c, each in zip(schema.columns, dialects, strict=True)]
         if schema.uses_header:
             self._write_line([each.quote(c.name) for c, each in zip(schema.columns, dialects, strict=True)])
@@ -59,10 +60,16 @@ class CsvRowWriter(BulkWriter):
             raise ValueError(
                 f"{element!r} has {len(fields)} fields, but the CSV schema has {len(self._writers)} columns"
             )
-        self._write_line([write(field) for write, field in zip(self._writers, fields, strict=True)])
+        self._write_line([self._text(at, field) for at, field in enumerate(fields)])
+
+    def _text(self, at: int, field: Any) -> str:
+        try:
+            return self._writers[at](field)
+        except (ValueError, TypeError, AttributeError, ArithmeticError) as failure:
+            raise ValueError(f"column {self._schema.columns[at].name!r}: {failure}") from failure
 
     def _write_line(self, texts: list[str]) -> None:
-        self._stream.write((self._schema.column_separator.join(texts) + self._schema.line_separator).encode())
+        self._stream.write(self._line(texts).encode())
 
 
 class CsvWriterFactory(RowDataBulkWriterFactory):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+from codecs import BOM_UTF8
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from penstock.common.types import Row
 from penstock.datastream.connectors.file_formats import FileBatch
-from penstock.datastream.connectors.text_lines import go_to
+from penstock.datastream.connectors.text_lines import BLOCK_BYTES
 from penstock.datastream.formats.csv_schema import CsvColumn, CsvSchema
 from penstock.datastream.formats.csv_values import CsvDialect, csv_reader, make_row
 
@@ -19,22 +21,54 @@ csv.field_size_limit(2**31 - 1)  # Python's own limit is meant for spreadsheets.
 
 
 class _Lines:
-    """The lines of a file for Python's CSV reader, with the place behind what it has taken."""
+    r"""The lines of a file for Python's CSV reader, with the place behind what it has taken.
 
-    def __init__(self, stream: BinaryIO) -> None:
+    Lines end with `\n`, `\r\n` or `\r`, and keep their ends, as they may be within quotes.
+    """
+
+    def __init__(self, stream: BinaryIO, has_comments: bool) -> None:
         self._stream = stream
+        self._has_comments = has_comments
+        self._ready: deque[bytes] = deque()
+        self._rest = b""
         self.place = 0
         self.taken: list[bytes] = []
+        """The lines of the row that is being read."""
 
     def go_to(self, place: int) -> None:
-        go_to(self._stream, place)
-        self.place = place
+        """Move to the end of a row, which is not before what was read so far."""
+        if self._stream.seekable():
+            self._stream.seek(place)
+            self._ready.clear()
+            self._rest = b""
+            self.place = place
+        else:
+            while self.place < place and self._next_line() is not None:
+                pass
 
     def __iter__(self) -> Iterator[str]:
-        while line := self._stream.readline():
-            self.place += len(line)
+        return self
+
+    def __next__(self) -> str:
+        while (line := self._next_line()) is not None:
+            # Only here: the reader would go on behind a quote that a comment does not close.
+            if not self.taken and self._has_comments and line.startswith(b"#"):
+                continue
             self.taken.append(line)
-            yield line.decode("utf-8", "replace")
+            return line.decode("utf-8", "replace")
+        raise StopIteration
+
+    def _next_line(self) -> bytes | None:
+        while not self._ready:
+            data = self._stream.read(max(BLOCK_BYTES, len(self._rest)))
+            self._ready.extend((self._rest + data).splitlines(keepends=True))
+            # What comes next may belong to the last line, or be the second half of its end.
+            self._rest = self._ready.pop() if data else b""
+            if not data and not self._ready:
+                return None
+        line = self._ready.popleft()
+        is_first, self.place = self.place == 0, self.place + len(line)
+        return line.removeprefix(BOM_UTF8) if is_first else line
 
 
 class CsvFile:
@@ -42,7 +76,7 @@ class CsvFile:
 
     def __init__(self, schema: CsvSchema, stream: BinaryIO) -> None:
         self._schema = schema
-        self._lines = _Lines(stream)
+        self._lines = _Lines(stream, schema.allows_comments)
         self._names = [column.name for column in schema.columns]
         self._readers = [csv_reader(column.type_info, column_dialect(schema, column)) for column in schema.columns]
         self._rows = csv.reader(
@@ -91,12 +125,8 @@ class CsvFile:
                 return
             except csv.Error as failure:
                 texts = str(failure)
-            raw = b"".join(self._lines.taken)
-            if not self._is_skipped(texts, raw):
-                yield texts, raw
-
-    def _is_skipped(self, texts: list[str] | str, raw: bytes) -> bool:
-        return not texts or (self._schema.allows_comments and raw.startswith(b"#"))
+            if texts:  # An empty line is no row.
+                yield texts, b"".join(self._lines.taken)
 
     def _add(self, texts: list[str] | str, raw: bytes, batch: FileBatch) -> None:
         if isinstance(texts, str):
@@ -130,4 +160,7 @@ def column_dialect(schema: CsvSchema, column: CsvColumn) -> CsvDialect:
         quote_character=schema.quote_char,
         escape_character=schema.escape_char,
         null_literal=schema.null_value,
+        line_delimiter=schema.line_separator,
+        has_comments=schema.allows_comments,
+        empty_is_none=True,
     )

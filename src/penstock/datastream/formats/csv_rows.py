@@ -58,7 +58,7 @@ class CsvDeserializationBuilder:
         )
 
     def _with(self, **changes: str) -> CsvDeserializationBuilder:
-        self._dialect = replace(self._dialect, **changes)
+        self._dialect = replace(self._dialect, **changes)  # type: ignore[arg-type]
         return self
 
 
@@ -106,8 +106,12 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             quotechar=dialect.quote_character,
             escapechar=dialect.escape_character,
             quoting=csv.QUOTE_MINIMAL if dialect.quote_character else csv.QUOTE_NONE,
+            strict=True,
         )
-        return next(lines)
+        row = next(lines)
+        if any(lines):
+            raise ValueError("there is more than one row in it")
+        return row
 
     def _read_fields(self, texts: list[str]) -> list[Any]:
         expected = len(self._readers)
@@ -145,7 +149,7 @@ class CsvSerializationBuilder:
         return self._with(array_element_delimiter=delimiter)
 
     def disable_quote_character(self) -> CsvSerializationBuilder:
-        """Never quote, whatever a field contains."""
+        """Never quote; what would need it is refused, unless an escape character is set."""
         return self._with(quote_character=None)
 
     def set_quote_character(self, c: str) -> CsvSerializationBuilder:
@@ -185,8 +189,13 @@ class CsvRowSerializationSchema(SerializationSchema):
             raise ValueError(
                 f"CsvRowSerializationSchema: {element!r} has {len(values)} fields, the type has {len(self._writers)}"
             )
-        fields = [write(value) for write, value in zip(self._writers, values, strict=True)]
-        return (self._dialect.field_delimiter.join(fields) + self._dialect.line_delimiter).encode()
+        try:
+            fields = [write(value) for write, value in zip(self._writers, values, strict=True)]
+            return self._dialect.line(fields).encode()
+        except (ValueError, TypeError, AttributeError, ArithmeticError) as failure:
+            raise ValueError(
+                f"CsvRowSerializationSchema: {element!r} does not fit {self._row_type}: {failure}"
+            ) from failure
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._row_type, self._dialect)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from penstock.datastream.formats.csv_values import LINE_DELIMITERS
 
 
 @dataclass(frozen=True)
@@ -117,11 +118,14 @@ class CsvSchemaBuilder:
         return self._with(escape_char=_single("escape char", char))
 
     def set_line_separator(self, separator: str) -> CsvSchemaBuilder:
-        r"""What ends a line when writing; reading takes `\n` and `\r\n`."""
+        r"""What ends a line when writing: `\n`, `\r\n` or `\r`; reading takes all three."""
+        if separator not in LINE_DELIMITERS:
+            raise ValueError(f"CsvSchema: line separator must be \\n, \\r\\n or \\r, got {separator!r}")
         return self._with(line_separator=separator)
 
     def set_null_value(self, null_value: str) -> CsvSchemaBuilder:
-        """What stands for None; the empty string, unless set."""
+        """What stands for None. Unless set, None is written as nothing, and nothing is read as None; but in columns of
+        text, bytes and arrays, where nothing is a value, it is read as that."""
         return self._with(null_value=null_value)
 
     def disable_quote_char(self) -> CsvSchemaBuilder:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from decimal import Decimal
 from typing import Any
 
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.types import Row
 from penstock.datastream.formats.json_schema import type_of_json_schema
-from penstock.datastream.formats.json_values import Reader, Writer, json_reader, json_writer
+from penstock.datastream.formats.json_values import Reader, Writer, json_reader, json_writer, load_json
 
 __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
 
@@ -75,7 +73,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 
     def deserialize(self, message: bytes) -> Row | None:
         try:
-            row: Row | None = self._read(json.loads(message, parse_float=Decimal))
+            row: Row | None = self._read(load_json(message))
             return row
         except (ValueError, TypeError, ArithmeticError) as exc:
             if self._ignore_parse_errors:

@@ -1,0 +1,132 @@
+"""Values as a declared type holds them: unchanged, or refused. Nothing is rounded, cut off or guessed."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from numbers import Integral
+from typing import Any
+
+from penstock.common.typeinfo import TypeInformation, Types
+
+_BITS = {Types.BYTE(): 8, Types.SHORT(): 16, Types.INT(): 32, Types.LONG(): 64}
+
+WHOLE_TYPES = (*_BITS, Types.BIG_INT())
+
+
+def whole_number(type_info: TypeInformation) -> Callable[[Any], int]:
+    """What takes whole numbers of a type, also those that come as floats or decimals; ValueError for all else."""
+    bits = _BITS.get(type_info)
+    least, most = (None, None) if bits is None else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+
+    def exact(value: Any) -> int:
+        number = _as_int(value)
+        if number is None or number != value:
+            raise ValueError(f"{value!r} is no whole number, but {type_info} can hold nothing else")
+        if least is not None and most is not None and not least <= number <= most:
+            raise ValueError(f"{value!r} is out of the range of {type_info}, which is {least} to {most}")
+        return number
+
+    return exact
+
+
+def _as_int(value: Any) -> int | None:
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def read_whole_number(type_info: TypeInformation) -> Callable[[str], int]:
+    """What reads the text of a whole number of a type."""
+    in_range = whole_number(type_info)
+    return lambda text: in_range(int(_plain(text)))
+
+
+def real_number(type_info: TypeInformation) -> Callable[[Any], float]:
+    """What takes numbers that a DOUBLE holds exactly. In a FLOAT they are rounded to 32 bits, but stay finite."""
+    in_range = _range_of(type_info)
+
+    def exact(value: Any) -> float:
+        number = _as_float(value)
+        # NaN is the only value that differs from itself.
+        if number is None or (number != value and value == value):
+            raise ValueError(f"{value!r} is no number that {type_info} can hold exactly; give a float")
+        return in_range(number)
+
+    return exact
+
+
+def _as_float(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _range_of(type_info: TypeInformation) -> Callable[[float], float]:
+    """What makes a float one of the type."""
+    return _single if type_info == Types.FLOAT() else lambda number: number
+
+
+def _single(number: float) -> float:
+    try:
+        [rounded] = struct.unpack("<f", struct.pack("<f", number))
+    except OverflowError:
+        raise ValueError(f"{number!r} is out of the range of {Types.FLOAT()}; declare a DOUBLE") from None
+    return float(rounded)
+
+
+def read_real_number(type_info: TypeInformation) -> Callable[[str | Decimal | int], float]:
+    """What reads a number of a type: the nearest one that it has. Its text may also be NaN, Infinity and -Infinity."""
+    in_range = _range_of(type_info)
+    return lambda number: in_range(float(_plain(number) if isinstance(number, str) else number))
+
+
+def decimal_number(value: Any) -> Decimal:
+    """A finite decimal, or a whole number as one; a float is refused, because it seldom is the decimal it shows."""
+    if isinstance(value, Decimal) and value.is_finite():
+        return value
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return Decimal(int(value))
+    raise ValueError(f"{value!r} is no decimal number; give a finite Decimal or an int")
+
+
+def read_decimal_number(text: str) -> Decimal:
+    return decimal_number(Decimal(_plain(text).strip()))
+
+
+def _plain(text: str) -> str:
+    if "_" in text:  # Python would take it for a separator of thousands.
+        raise ValueError(f"{text!r} is no number")
+    return text
+
+
+def boolean(value: Any) -> bool:
+    """True and False, or what equals them."""
+    if value not in (True, False):
+        raise ValueError(f"{value!r} is neither True nor False")
+    return bool(value)
+
+
+def read_boolean(text: str) -> bool:
+    """`true` or `false`, in letters of any size."""
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise ValueError(f"{text!r} is neither true nor false")
+    return word == "true"
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text; make it one with str(...)")
+    return value
+
+
+def calendar_day(value: Any) -> date:
+    """A date; a datetime is refused, as it would lose its time."""
+    if isinstance(value, datetime) or not isinstance(value, date):
+        raise ValueError(f"{value!r} is no date; give a datetime.date, of a datetime its date()")
+    return value
