@@ -128,7 +128,7 @@ def csv_writer(type_info: TypeInformation, dialect: CsvDialect) -> FieldWriter:
     """Turns a value of the type into a field, quoted where needed."""
     null = "" if not dialect.null_literal else dialect.quote_plain(dialect.null_literal)
     quote = dialect.quote_plain if type_info in _NUMBER_WRITERS else dialect.quote
-    write = _text_writer(type_info, dialect)
+    write = _checked_writer(type_info, dialect)
     return lambda value: null if value is None else quote(write(value))
 
 
@@ -151,8 +151,8 @@ def _plain_reader(type_info: TypeInformation, dialect: CsvDialect) -> FieldReade
     raise UnsupportedFeatureError(f"a CSV field cannot be a {type_info}; use basic types, arrays and rows")
 
 
-def _text_writer(type_info: TypeInformation, dialect: CsvDialect) -> FieldWriter:
-    write = _unchecked_writer(type_info, dialect)
+def _checked_writer(type_info: TypeInformation, dialect: CsvDialect) -> FieldWriter:
+    write = _text_writer(type_info, dialect)
 
     def checked(value: Any) -> str:
         text = write(value)
@@ -163,7 +163,7 @@ def _text_writer(type_info: TypeInformation, dialect: CsvDialect) -> FieldWriter
     return checked
 
 
-def _unchecked_writer(type_info: TypeInformation, dialect: CsvDialect) -> FieldWriter:
+def _text_writer(type_info: TypeInformation, dialect: CsvDialect) -> FieldWriter:
     if type_info in _WRITERS:
         return _WRITERS[type_info]
     if isinstance(type_info, RowTypeInfo):
@@ -178,7 +178,7 @@ def _unchecked_writer(type_info: TypeInformation, dialect: CsvDialect) -> FieldW
 
 
 def _nested_writer(type_info: TypeInformation, dialect: CsvDialect) -> FieldWriter:
-    write = _text_writer(type_info, dialect)
+    write = _checked_writer(type_info, dialect)
     return lambda value: dialect.null_literal or "" if value is None else write(value)
 
 
