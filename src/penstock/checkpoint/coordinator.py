@@ -11,6 +11,7 @@ from penstock.checkpoint.options import CheckpointOptions
 from penstock.checkpoint.policy import CheckpointPolicy, FailurePolicy
 from penstock.checkpoint.statistics import CheckpointStats, SubtaskStats
 from penstock.common.exceptions import CheckpointError
+from penstock.common.moment import Moment
 from penstock.graph.regions import Region
 from penstock.runtime.task_host import SubtaskOrder, TaskAck
 
@@ -31,6 +32,8 @@ class CheckpointCoordinator:
         self.policy = CheckpointPolicy(options.interval_ms, options.min_pause_ms)
         self._failures = FailurePolicy(options.tolerable_failures)
         self._current: CheckpointStats | None = None
+        self._failure: str | None = None
+        """Why what was acknowledged is no checkpoint."""
         self._prepared: dict[str, list[Any]] = {}
         """Committables of checkpoints that failed: they are committed with the next one."""
         self.completed_id = checkpoints.restored_id
@@ -40,18 +43,24 @@ class CheckpointCoordinator:
     def orders(self) -> dict[tuple[int, int], SubtaskOrder]:
         return self._checkpoints.orders(self._region)
 
-    def start(self, epoch: int, now_ms: int, savepoint_format: str | None = None) -> None:
-        self.policy.checkpoint_started(now_ms)
+    def start(self, epoch: int, now: Moment, savepoint_format: str | None = None) -> None:
+        self.policy.checkpoint_started(now.tick_ms)
         subtasks = sum(self._checkpoints.job_graph.vertices[vertex].parallelism for vertex in self._region)
         is_savepoint = savepoint_format is not None
-        self._current = CheckpointStats(epoch, now_ms, subtasks, is_savepoint, savepoint_format)
+        self._current = CheckpointStats(epoch, now.wall_ms, subtasks, is_savepoint, savepoint_format)
         self._checkpoints.stats.started(self._current)
 
-    def complete(self, acks: list[TaskAck], positions: Mapping[str, Any], now_ms: int) -> dict[str, list[Any]] | None:
+    def complete(self, acks: list[TaskAck], positions: Mapping[str, Any], now: Moment) -> dict[str, list[Any]] | None:
         """All subtasks have acknowledged: write the metadata. Returns what is to be committed now.
 
-        None if the checkpoint failed and the job goes on without it; raises if it may not.
+        None if the checkpoint failed and the job goes on without it; raises if it may not. Nothing is raised once the
+        metadata is there: the checkpoint is complete then, and the caller must know what belongs to it.
         """
+        self.acknowledged(acks)
+        return self.complete_acknowledged(positions, now)
+
+    def acknowledged(self, acks: list[TaskAck]) -> None:
+        """All subtasks have done their part of the checkpoint."""
         current = self._current
         assert current is not None
         self._checkpoints.acknowledged(acks)
@@ -59,16 +68,32 @@ class CheckpointCoordinator:
         for ack in acks:
             for operator, committables in ack.committables.items():
                 self._prepared.setdefault(operator, []).extend(committables)
-        failure = self._failure_of(acks)
+        self._failure = self._failure_of(acks)
+
+    def propose(self, positions: Mapping[str, Any], now: Moment) -> str | None:
+        """Offer what was acknowledged for a savepoint, before it counts as a checkpoint; why that cannot be, or None.
+
+        If nothing comes of it the region goes back to its last checkpoint.
+        """
+        assert self._current is not None
+        if self._failure is None:
+            self._checkpoints.propose(self._region, self._current.id, positions, self._prepared, now.wall_ms)
+        return self._failure
+
+    def complete_acknowledged(self, positions: Mapping[str, Any], now: Moment) -> dict[str, list[Any]] | None:
+        """Like `complete`, for what was acknowledged before."""
+        current, failure = self._current, self._failure
+        assert current is not None
+        removed: list[int] = []
         if failure is None:
             try:
-                removed = self._checkpoints.complete(self._region, current.id, positions, self._prepared, now_ms)
+                removed = self._checkpoints.complete(self._region, current.id, positions, self._prepared, now.wall_ms)
             except OSError as error:
                 failure = f"its metadata could not be written: {error}"
         if failure is not None:
-            self._fail(current, failure, now_ms)
+            self._fail(current, failure, now)
             return None
-        self._succeed(current, removed, now_ms)
+        self._succeed(current, removed, now)
         prepared, self._prepared = self._prepared, {}
         return prepared
 
@@ -81,20 +106,20 @@ class CheckpointCoordinator:
             return f"it expired: writing a snapshot took {slowest} ms, more than {self._options.timeout_ms} ms"
         return None
 
-    def _succeed(self, current: CheckpointStats, removed: list[int], now_ms: int) -> None:
+    def _succeed(self, current: CheckpointStats, removed: list[int], now: Moment) -> None:
         self._current = None
         self._failures.start_over()
         self.completed_id = current.id
-        self.policy.checkpoint_ended(now_ms, is_complete=True)
+        self.policy.checkpoint_ended(now.tick_ms, is_complete=True)
         current.external_path = self._checkpoints.store.path_of(current.id)
         self._checkpoints.stats.completed(current)
         self._checkpoints.stats.discarded(removed)
 
-    def _fail(self, current: CheckpointStats, reason: str, now_ms: int) -> None:
+    def _fail(self, current: CheckpointStats, reason: str, now: Moment) -> None:
         self._current = None
-        self._checkpoints.stats.failed(current, reason, now_ms)
+        self._checkpoints.stats.failed(current, reason, now.wall_ms)
         self.aborted.append(current.id)
-        self.policy.checkpoint_ended(now_ms, is_complete=False)
+        self.policy.checkpoint_ended(now.tick_ms, is_complete=False)
         if self._failures.on_failure():
             failures = self._failures.failures
             self._failures.start_over()

@@ -73,6 +73,11 @@ class HandleBook:
         for subtask in [subtask for subtask in self._written if subtask[0] in region]:
             self._written[subtask] = self._complete.get(subtask, ())
 
+    def files(self) -> set[str]:
+        """The names of all files that subtasks are restored from, or that their next deltas build on."""
+        books = (self._complete, self._written)
+        return {handle.name for book in books for handles in book.values() for handle in handles}
+
     def written(self, vertex: int, number: int) -> tuple[StateHandle, ...]:
         return self._written.get((vertex, number), ())
 

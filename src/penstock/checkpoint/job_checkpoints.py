@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.checkpoint.handles import HandleBook
@@ -24,6 +26,21 @@ from penstock.runtime.state.codec import encode_state
 from penstock.runtime.task_host import SubtaskOrder, TaskAck
 
 Committables = Mapping[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a region's checkpoint holds besides state files."""
+
+    positions: dict[str, bytes]
+    committables: dict[str, bytes]
+
+
+def _part_of(positions: Mapping[str, Any], committables: Committables) -> _Part:
+    return _Part(
+        {operator: encode_state(position) for operator, position in positions.items()},
+        {operator: encode_in_driver(found) for operator, found in committables.items()},
+    )
 
 
 class JobCheckpoints:
@@ -44,10 +61,13 @@ class JobCheckpoints:
         self.restored_id = restored.found.metadata.checkpoint_id if restored else 0
         self._job_id = job_id
         self._topology = fingerprint(job_graph)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._book = HandleBook(job_graph, store.folder, tracks_changes, restored.orders if restored else None)
+        store.files_in_use = self._files_in_use
         self._positions: dict[str, bytes] = {}
         self._committables: dict[Region, dict[str, bytes]] = {}
+        self._proposed: dict[Region, _Part] = {}
+        self._last_proposal = (0, 0)
         # State that was restored lies in other folders: the job has no checkpoint of its own before all of it is saved.
         self._missing = set(pipelined_regions(job_graph)) if restored else set()
         self._last_id = max(self.restored_id, store.leadership.used_ids)
@@ -106,40 +126,60 @@ class JobCheckpoints:
         self, region: Region, checkpoint_id: int, positions: Mapping[str, Any], committables: Committables, now_ms: int
     ) -> list[int]:
         """Make a region's checkpoint part of the job's; returns the ids of checkpoints that were removed for it."""
-        new_positions = {operator: encode_state(position) for operator, position in positions.items()}
-        prepared = {operator: encode_in_driver(found) for operator, found in committables.items()}
+        part = _part_of(positions, committables)
         with self._lock:
             missing = self._missing - {region}
             removed: list[int] = []
             if not missing:
-                metadata = self._metadata(region, checkpoint_id, new_positions, prepared, now_ms)
+                metadata = self._metadata(checkpoint_id, now_ms, {region: part})
                 removed = self.store.add(metadata)
                 self.latest = metadata
             self._missing = missing
+            self._proposed.pop(region, None)
             self._book.completed(region)
-            self._positions.update(new_positions)
-            self._committables[region] = prepared
+            self._positions.update(part.positions)
+            self._committables[region] = part.committables
             return removed
 
-    def _metadata(
-        self,
-        region: Region,
-        checkpoint_id: int,
-        positions: dict[str, bytes],
-        prepared: dict[str, bytes],
-        now_ms: int,
-    ) -> CheckpointMetadata:
-        # What a region has committed stays listed until its next checkpoint: whoever restores commits it again.
-        others = [each for other, each in self._committables.items() if other != region]
+    def propose(
+        self, region: Region, checkpoint_id: int, positions: Mapping[str, Any], committables: Committables, now_ms: int
+    ) -> None:
+        """A region has what would be its next checkpoint, and waits for a savepoint of it before it becomes one."""
+        part = _part_of(positions, committables)
+        with self._lock:
+            self._proposed[region] = part
+            self._last_proposal = checkpoint_id, now_ms
+
+    def hold(self, proposed: bool = False) -> tuple[CheckpointMetadata, ExitStack]:
+        """The newest checkpoint of the job; its files stay until the stack is closed, whatever other regions do.
+
+        `proposed`: with the parts that regions have proposed.
+        """
+        with self._lock:
+            metadata = self.latest
+            if proposed and self._proposed:
+                metadata = self._metadata(*self._last_proposal, self._proposed)
+            assert metadata is not None, "every region has a checkpoint now"
+            held = ExitStack()
+            held.enter_context(self.store.holding(metadata))
+            return metadata, held
+
+    def _metadata(self, checkpoint_id: int, now_ms: int, new: Mapping[Region, _Part]) -> CheckpointMetadata:
+        # What a region has committed stays listed until its next checkpoint: the restoring job repeats the commit.
+        committables = {**self._committables, **{region: part.committables for region, part in new.items()}}
+        positions = [part.positions for part in new.values()]
         return CheckpointMetadata(
             self._job_id,
             self.job_graph.job_name,
             checkpoint_id,
             now_ms,
             self._topology,
-            tuple(self._vertex_entry(vertex, vertex.id in region) for vertex in self.job_graph.vertices),
-            {**self._positions, **positions},
-            {operator: found for each in [*others, prepared] for operator, found in each.items()},
+            tuple(
+                self._vertex_entry(vertex, any(vertex.id in region for region in new))
+                for vertex in self.job_graph.vertices
+            ),
+            {operator: at for each in [self._positions, *positions] for operator, at in each.items()},
+            {operator: found for each in committables.values() for operator, found in each.items()},
         )
 
     def _vertex_entry(self, vertex: JobVertex, is_new: bool) -> VertexEntry:
@@ -155,5 +195,11 @@ class JobCheckpoints:
         """A region goes back to its last checkpoint; what its subtasks have written since then is removed."""
         with self._lock:
             self._book.reset(region)
+            self._proposed.pop(region, None)
             self.store.remove_doubtful()
         self.store.remove_leftovers(region)
+
+    def _files_in_use(self) -> set[str]:
+        """Also those that are in no metadata: before all regions have saved what was restored, and of a proposal."""
+        with self._lock:
+            return self._book.files()

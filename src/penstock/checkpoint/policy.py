@@ -9,40 +9,43 @@ from dataclasses import dataclass
 class CheckpointPolicy:
     """A checkpoint every `interval_ms` while there is something new, `min_pause_ms` after the last one at the least.
 
-    `interval_ms` 0: every epoch is a checkpoint; None: only savepoints and what else is asked for.
+    `interval_ms` 0: every epoch is a checkpoint; None: only savepoints and what else is asked for. All times are ticks
+    of a clock that never goes back.
     """
 
     interval_ms: int | None
     min_pause_ms: int = 0
-    last_start_ms: int | None = None
-    last_end_ms: int | None = None
+    last_start_tick_ms: int | None = None
+    last_end_tick_ms: int | None = None
     has_news: bool = False
     """True if an epoch has run since the last checkpoint."""
 
-    def is_due(self, now_ms: int) -> bool:
-        due_ms = self._due_ms(now_ms)
-        return due_ms is not None and due_ms <= now_ms
+    def is_due(self, tick_ms: int) -> bool:
+        due_tick_ms = self._due_tick_ms(tick_ms)
+        return due_tick_ms is not None and due_tick_ms <= tick_ms
 
-    def wake_up_ms(self, now_ms: int) -> int | None:
+    def wake_up_tick_ms(self, tick_ms: int) -> int | None:
         """When an epoch should run for the sake of a checkpoint alone."""
-        return self._due_ms(now_ms) if self.has_news else None
+        return self._due_tick_ms(tick_ms) if self.has_news else None
 
-    def _due_ms(self, now_ms: int) -> int | None:
+    def _due_tick_ms(self, tick_ms: int) -> int | None:
         if self.interval_ms is None:
             return None
-        if self.last_start_ms is None:
-            self.last_start_ms = now_ms - (0 if self.interval_ms else 1)
-        due_ms = self.last_start_ms + self.interval_ms
-        return due_ms if self.last_end_ms is None else max(due_ms, self.last_end_ms + self.min_pause_ms)
+        if self.last_start_tick_ms is None:
+            self.last_start_tick_ms = tick_ms - (0 if self.interval_ms else 1)
+        due_tick_ms = self.last_start_tick_ms + self.interval_ms
+        if self.last_end_tick_ms is None:
+            return due_tick_ms
+        return max(due_tick_ms, self.last_end_tick_ms + self.min_pause_ms)
 
     def epoch_completed(self) -> None:
         self.has_news = True
 
-    def checkpoint_started(self, now_ms: int) -> None:
-        self.last_start_ms = now_ms
+    def checkpoint_started(self, tick_ms: int) -> None:
+        self.last_start_tick_ms = tick_ms
 
-    def checkpoint_ended(self, now_ms: int, is_complete: bool) -> None:
-        self.last_end_ms = now_ms
+    def checkpoint_ended(self, tick_ms: int, is_complete: bool) -> None:
+        self.last_end_tick_ms = tick_ms
         self.has_news = not is_complete
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from penstock.checkpoint.finding import CHECKPOINT_PREFIX, checkpoint_numbers
@@ -34,6 +34,8 @@ class CompletedCheckpointStore:
         self._doubtful: set[int] = set()
         """Checkpoints that failed when they were written, and may be there all the same."""
         self._lock = threading.Lock()
+        self.files_in_use: Callable[[], set[str]] = set
+        """State files that subtasks go on from although no checkpoint refers to them yet."""
         try:
             folder.within(SHARED).make()
             folder.within(TASK_OWNED).make()
@@ -66,7 +68,8 @@ class CompletedCheckpointStore:
             self._checkpoints.append(metadata)
             dropped, self._checkpoints = self._checkpoints[: -self._retained], self._checkpoints[-self._retained :]
         for each in dropped:
-            self._remove(each)
+            with _telling_what_stays(self.path_of(each.checkpoint_id)):
+                self._remove(each)
         return [each.checkpoint_id for each in dropped]
 
     def recover(self, metadata: CheckpointMetadata) -> None:
@@ -116,18 +119,19 @@ class CompletedCheckpointStore:
         self.remove_files({handle.name for handle in metadata.handles()})
 
     def remove_files(self, names: set[str]) -> None:
-        """Remove those of these state files that no checkpoint refers to."""
+        """Remove those of these state files that no checkpoint refers to and no subtask goes on from."""
         for name in names - self._wanted():
             with _telling_what_stays(self.folder.path_of(name)):
                 self.folder.delete(name)
 
     def _wanted(self) -> set[str]:
+        in_use = self.files_in_use()
         with self._lock:
             kept = [*self._checkpoints, *self._held]
-        return {handle.name for metadata in kept for handle in metadata.handles()}
+        return in_use | {handle.name for metadata in kept for handle in metadata.handles()}
 
     def remove_leftovers(self, region: Region) -> None:
-        """Remove state files of a region that no checkpoint refers to: a run that failed left them."""
+        """Remove state files of a region that nobody wants: a run that failed left them."""
         vertices = tuple(f"v{vertex}-" for vertex in region)
         names: list[str] = []
         with _telling_what_stays(self.folder.path_of(SHARED)):
@@ -162,5 +166,7 @@ def _telling_what_stays(path: str) -> Iterator[None]:
     """A file that cannot be removed is only in the way: the job goes on."""
     try:
         yield
-    except OSError as error:
+    except LeadershipLostError:
+        raise
+    except Exception as error:  # Stores have errors of their own.
         _log.warning("%s is not needed any more but cannot be removed: %s", path, error)

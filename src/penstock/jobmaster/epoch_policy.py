@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.common.moment import Moment
+
 
 @dataclass
 class EpochPolicy:
@@ -13,22 +15,24 @@ class EpochPolicy:
     """
 
     interval_ms: int
-    last_start_ms: int | None = None
+    last_start_tick_ms: int | None = None
     wake_up_ms: int | None = None
-    """The earliest processing-time timer of all subtasks."""
+    """The earliest processing-time timer of all subtasks, by the wall clock."""
 
-    def epoch_started(self, now_ms: int) -> None:
-        self.last_start_ms = now_ms
+    def epoch_started(self, now: Moment) -> None:
+        self.last_start_tick_ms = now.tick_ms
 
     def epoch_completed(self, wake_ups_ms: list[int]) -> None:
         self.wake_up_ms = min(wake_ups_ms, default=None)
 
-    def wait_ms(self, now_ms: int, has_work: bool, checkpoint_ms: int | None = None) -> int | None:
-        """How long to wait, 0 for now; None until something happens. `checkpoint_ms`: when a checkpoint is due."""
-        wake_ups = [now_ms if has_work else None, self.wake_up_ms, checkpoint_ms]
-        if all(time is None for time in wake_ups):
+    def wait_ms(self, now: Moment, has_work: bool, checkpoint_tick_ms: int | None = None) -> int | None:
+        """How long to wait, 0 for now; None until something happens. `checkpoint_tick_ms`: a checkpoint is due then."""
+        waits = [
+            0 if has_work else None,
+            None if self.wake_up_ms is None else self.wake_up_ms - now.wall_ms,
+            None if checkpoint_tick_ms is None else checkpoint_tick_ms - now.tick_ms,
+        ]
+        if all(wait is None for wait in waits):
             return None
-        due = min(time for time in wake_ups if time is not None)
-        if self.last_start_ms is not None:
-            due = max(due, self.last_start_ms + self.interval_ms)
-        return max(0, due - now_ms)
+        pause_ms = 0 if self.last_start_tick_ms is None else self.last_start_tick_ms + self.interval_ms - now.tick_ms
+        return max(0, pause_ms, min(wait for wait in waits if wait is not None))

@@ -197,6 +197,9 @@ class FunctionSourceCoordinator:
         """What was emitted cannot be emitted again: it is read before the job stops."""
         return self.plan(epoch, is_checkpoint=True)
 
+    def resume(self) -> None:
+        """It was not held back."""
+
     def epoch_complete(self, reports: Mapping[int, SourceReport], duration_ms: int) -> None:
         """The limits of the spool are what slows a function down."""
 

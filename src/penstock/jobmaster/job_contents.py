@@ -7,13 +7,19 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.datastream.functions import CheckpointListener, TwoPhaseCommitSinkFunction
-from penstock.graph.descriptions import SourceDescription
+from penstock.graph.descriptions import FunctionSourceDescription, SourceDescription
 from penstock.graph.job_graph import JobGraph, JobVertex
 
 
 def hears_of_checkpoints(vertices: Iterable[JobVertex]) -> bool:
     """True if a function wants to be told that a checkpoint is complete, also the last one of the job."""
     return any(_listens(node.operator) for vertex in vertices for node in vertex.nodes)
+
+
+def tasks_hear_of_checkpoints(vertices: Iterable[JobVertex]) -> bool:
+    """True if such a function runs in a task. A source function runs in the driver, which tells it by itself."""
+    operators = [node.operator for vertex in vertices for node in vertex.nodes]
+    return any(_listens(each) for each in operators if not isinstance(each, FunctionSourceDescription))
 
 
 def _listens(operator: Any) -> bool:

@@ -6,7 +6,7 @@ import logging
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -29,6 +29,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.common.local_folders import new_local_folder
+from penstock.common.moment import Moment, wait_seconds
 from penstock.graph.execution_graph import ExecutionFacts, ExecutionGraph, ExecutionState
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region, pipelined_regions
@@ -249,6 +250,8 @@ class JobMaster:
         for runner in self._runners:
             if not runner.request(request):
                 self._answer(request, runner.region)  # It has ended, and its part of the checkpoint with it.
+                if isinstance(request, SavepointRequest):
+                    request.region_ended(runner.region)
 
     # --- life ------------------------------------------------------------------------------------------------------
 
@@ -280,7 +283,7 @@ class JobMaster:
             self.checkpoints.restored_from(
                 RestoredStats(found.metadata.checkpoint_id, wall_clock_ms(), found.metadata.is_savepoint, found.path)
             )
-        self._savepoints = SavepointWriter(store, self._executor.run_copies)
+        self._savepoints = SavepointWriter(store.folder, self._executor.run_copies)
         status = JobStatus.FAILED
         self._goes_on()
         try:
@@ -391,7 +394,7 @@ class JobMaster:
         if isinstance(failure, OutputError):
             raise failure
         with self._changed:
-            delay_ms = self._restart_strategy.on_failure(wall_clock_ms())
+            delay_ms = self._restart_strategy.on_failure(Moment.now().tick_ms)
             self._times.enter(JobStatus.FAILING if delay_ms is None else JobStatus.RESTARTING)
         if delay_ms is None:
             raise failure
@@ -409,7 +412,7 @@ class JobMaster:
                 if runner.region != region:
                     runner.go_back()
         with self._changed:
-            self._changed.wait_for(lambda: self.is_cancelled, timeout=delay_ms / 1000)
+            self._changed.wait_for(lambda: self.is_cancelled, timeout=wait_seconds(delay_ms))
         self._goes_on()
 
     def _goes_on(self) -> None:
@@ -428,9 +431,8 @@ class JobMaster:
         for operator_id, reports in ack.outcome.metrics.items():
             self._metrics.add(operator_id, ack.subtask, reports)
 
-    def checkpoint_completed(self, region: Region, requests: list[Request]) -> None:
-        metadata = self._checkpoints.latest
-        if metadata is not None and self._claimed is not None:
+    def checkpoint_completed(self, region: Region, requests: Iterable[Request]) -> None:
+        if self._checkpoints.latest is not None and self._claimed is not None:
             claimed, self._claimed = self._claimed, None
             remove_claimed(claimed)
         for request in requests:
@@ -438,17 +440,21 @@ class JobMaster:
         for runner in self._runners:
             runner.wake_up()
 
+    def checkpoint_proposed(self, region: Region, request: SavepointRequest) -> None:
+        self._answer(request, region)
+
     def _answer(self, request: Request, region: Region) -> None:
         """The region has done its part of what was asked for."""
         if not request.region_done(region):
             return
-        metadata = self._checkpoints.latest
-        assert metadata is not None, "every region has a checkpoint now"
+        is_drained = isinstance(request, SavepointRequest) and request.drains
+        metadata, held = self._checkpoints.hold(proposed=is_drained)
+        if isinstance(request, SavepointRequest):
+            self._savepoints.write(request, metadata, held)
+            return
+        held.close()
         if isinstance(request, CheckpointRequest):
             request.answer.set_result(metadata.checkpoint_id)
-        elif isinstance(request, SavepointRequest):
-            folder = self._checkpoints.store.folder
-            self._savepoints.write(request, FoundCheckpoint(metadata, folder, folder.uri))
 
 
 def add_report(facts: ExecutionFacts, ack: TaskAck) -> None:

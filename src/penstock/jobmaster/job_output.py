@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -68,6 +69,7 @@ class JobOutput:
 class RegionOutput:
     """Shows what the epochs of a region produced, once they are complete.
 
+    What may still be taken back waits; what is *due* is shown whatever happens, if need be by the next attempt.
     `holds_collected`: an epoch may be repeated although it was complete, if no checkpoint came after it. Collected
     values then wait for a checkpoint, so that nobody gets them twice; printed lines do not wait, as in Flink.
     """
@@ -77,27 +79,35 @@ class RegionOutput:
         self._holds_collected = holds_collected
         self._lines: list[tuple[bool, str]] = []
         self._held: list[tuple[str, list[Any]]] = []
+        self._due_lines: list[tuple[bool, str]] = []
+        self._due_values: deque[tuple[str, list[Any]]] = deque()
 
     def take(self, outcome: EpochOutcome) -> None:
-        """A subtask's part of an epoch that is complete."""
+        """A subtask's part of an epoch that all subtasks have acknowledged."""
         self._lines.extend(outcome.lines)
         self._held.extend(outcome.collected.items())
 
+    def epoch_completed(self, is_covered: bool) -> None:
+        """The epoch is complete; `is_covered`: and is not repeated, because a checkpoint or the job ends with it."""
+        self._due_lines += self._lines
+        self._lines = []
+        if is_covered or not self._holds_collected:
+            self._due_values += self._held
+            self._held = []
+
     def show(self) -> None:
-        lines, self._lines = self._lines, []
+        """Show what is due. What could not be shown stays due."""
         try:
-            self._output.show(lines)
+            self._output.show(self._due_lines)
         except (OSError, ValueError) as error:
             raise OutputError(f"print: cannot write to the terminal or file it goes to ({error})") from error
-        if not self._holds_collected:
-            self.release_held()
-
-    def release_held(self) -> None:
-        held, self._held = self._held, []
-        for collect_id, values in held:
+        self._due_lines = []
+        while self._due_values:
+            collect_id, values = self._due_values[0]
             self._output.collected[collect_id].put_all(values)
+            self._due_values.popleft()
 
     def drop_held(self) -> None:
-        """The region goes back to a checkpoint before these values."""
+        """The region goes back to a checkpoint before what waits."""
         self._held = []
         self._lines = []

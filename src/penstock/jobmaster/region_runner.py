@@ -6,6 +6,10 @@ import copy
 import logging
 import secrets
 import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,19 +21,21 @@ from penstock.checkpoint.store import TASK_OWNED
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import JobExecutionError, LeadershipLostError
+from penstock.common.moment import Moment, wait_seconds
 from penstock.graph.descriptions import SourceDescription
 from penstock.graph.execution_graph import ExecutionGraph, ExecutionState, ExecutionVertex
 from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.graph.regions import Region
+from penstock.jobmaster.epoch_plan import EpochEnding, EpochPlan, Reading, plan_epoch
 from penstock.jobmaster.epoch_policy import EpochPolicy
 from penstock.jobmaster.failure_history import error_of
-from penstock.jobmaster.job_contents import hears_of_checkpoints, without_collections
+from penstock.jobmaster.job_contents import hears_of_checkpoints, tasks_hear_of_checkpoints, without_collections
 from penstock.jobmaster.job_output import JobOutput, RegionOutput
 from penstock.jobmaster.savepoint_requests import Request, SavepointRequest
 from penstock.jobmaster.sink_commits import SinkCommits
 from penstock.jobmaster.source_coordinator import SourceCoordinator, build_source_coordinator
 from penstock.jobmaster.source_setup import SourceSetup
-from penstock.jobmaster.stage_executor import EpochCancelledError, EpochResult, StageExecutor, run_whole_epoch
+from penstock.jobmaster.stage_executor import EpochCancelledError, StageExecutor, run_whole_epoch
 from penstock.jobmaster.watermark_alignment import AlignmentGroups
 from penstock.runtime.rows import FROM_DRIVER, Row
 from penstock.runtime.sources import SourceAssignment
@@ -70,8 +76,39 @@ class Job(Protocol):
     def acknowledged(self, ack: TaskAck) -> None:
         """A subtask's report on an epoch that is complete."""
 
-    def checkpoint_completed(self, region: Region, requests: list[Request]) -> None:
+    def checkpoint_completed(self, region: Region, requests: Iterable[Request]) -> None:
         """The region has a new checkpoint, which these requests have asked for."""
+
+    def checkpoint_proposed(self, region: Region, request: SavepointRequest) -> None:
+        """The region has done its part of a savepoint, and makes it its checkpoint when that is written."""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One attempt, with the tasks that belong to it."""
+
+    folder: Path
+    deployment: JobDeployment
+    origin: int
+    """The checkpoint that it began with; 0 for none."""
+
+
+class _Next(Enum):
+    """What a region does when it has nothing more to wait for."""
+
+    EPOCH = auto()
+    NOTICE = auto()
+    """Tell the tasks of a checkpoint, and nothing else."""
+    LEAVE = auto()
+    """The job was cancelled, or the region is to go back."""
+
+
+class _Verdict(Enum):
+    """How an epoch has left the region."""
+
+    GOES_ON = auto()
+    HAS_ENDED = auto()
+    GOES_BACK = auto()
 
 
 class RegionRunner:
@@ -89,9 +126,15 @@ class RegionRunner:
         self._coordinator = CheckpointCoordinator(checkpoints, region, job.options)
         self._policy = EpochPolicy(job.config.get(keys.EPOCH_INTERVAL))
         self._commits = SinkCommits(self._graph, job.id_text, region=region)
-        self._output = RegionOutput(job.output, holds_collected=bool(job.options.interval_ms))
+        can_go_back = job.options.interval_ms is not None or self._graph.is_batch
+        self._output = RegionOutput(job.output, holds_collected=can_go_back)
+        self._hears = tasks_hear_of_checkpoints(self._vertices())
         self._changed = threading.Condition()
         self._requests: list[Request] = []
+        self._may_drain: SavepointRequest | None = None
+        """A request to drain the job, for which there is a checkpoint that the region can come back to."""
+        self._stop: SavepointRequest | None = None
+        """The request that ends the job. Its savepoint is written: whatever fails now, the region ends."""
         self._is_told_to_go_back = False
         self._uncommitted: dict[str, list[Any]] = {}
         """What belongs to the checkpoint that the job was restored from."""
@@ -138,6 +181,8 @@ class RegionRunner:
                 requests, self._requests = self._requests, []
             for request in requests:
                 request.fail(f"job {self._job.id_text} has ended before")
+            if self._stop is not None:
+                self._stop.fail(f"job {self._job.id_text} has failed")
             self._commits.close()
             for source in self._sources.values():
                 source.stop()
@@ -237,22 +282,33 @@ class RegionRunner:
         """True if the region has ended; False if it is to go back."""
         with self._changed:
             self._is_told_to_go_back = False
-        self._commit()
+        self._settle()
         self._transition(ExecutionState.DEPLOYING)
         deployment = self._deployment()
         self.executor.deploy(deployment, self._checkpoints.store.folder)
         self._transition(ExecutionState.INITIALIZING)
-        run_folder = self._folder / "runs" / secrets.token_hex(8)
-        run_folder.mkdir(parents=True)
+        run = _Run(self._folder / "runs" / secrets.token_hex(8), deployment, self._coordinator.completed_id)
+        run.folder.mkdir(parents=True)
         self._previous_epoch = 0
+        self._told_checkpoint = run.origin
         try:
-            while self._wait_for_work():
-                if self._run_epoch(run_folder, deployment):
-                    return True
-            return self._job.is_cancelled
+            return self._run_epochs(run)
         finally:
-            run_folder.rmdir()
-            forget_run(run_folder.name)
+            run.folder.rmdir()
+            forget_run(run.folder.name)
+
+    def _run_epochs(self, run: _Run) -> bool:
+        if self._stop is not None:
+            self._end_stopped(run, self._stop)
+            return True
+        while (step := self._wait_for_work()) is not _Next.LEAVE:
+            if step is _Next.NOTICE:
+                self._give_notice(run)
+                continue
+            verdict = self._run_epoch(run)
+            if verdict is not _Verdict.GOES_ON:
+                return verdict is _Verdict.HAS_ENDED
+        return self._job.is_cancelled
 
     def _transition(self, *states: ExecutionState) -> None:
         for vertex in self._executions():
@@ -271,24 +327,30 @@ class RegionRunner:
             region=self.region,
         )
 
-    def _wait_for_work(self) -> bool:
-        """False if the job was cancelled, or the region is to go back."""
+    def _wait_for_work(self) -> _Next:
         with self._changed:
             while not self._job.is_cancelled and not self._is_told_to_go_back:
-                wait_ms = self._wait_ms(wall_clock_ms())
+                wait_ms = self._wait_ms(Moment.now())
                 if wait_ms == 0:
-                    return True
-                self._changed.wait(None if wait_ms is None else wait_ms / 1000)
-        return False
+                    return _Next.EPOCH
+                if self._has_news_for_tasks():
+                    return _Next.NOTICE  # The next epoch would tell them, but nobody knows when it comes.
+                self._changed.wait(wait_seconds(wait_ms))
+        return _Next.LEAVE
 
-    def _wait_ms(self, now_ms: int) -> int | None:
+    def _wait_ms(self, now: Moment) -> int | None:
         for source in self._sources.values():
             source.check()
         if self._must_save_first():
             return None if self._has_own_checkpoint() else 0
         is_needed = bool(self._requests) or self._has_ended_input() or self._has_state_to_open()
         has_work = is_needed or any(source.has_work() for source in self._sources.values())
-        return self._policy.wait_ms(now_ms, has_work, self._coordinator.policy.wake_up_ms(now_ms))
+        return self._policy.wait_ms(now, has_work, self._coordinator.policy.wake_up_tick_ms(now.tick_ms))
+
+    def _has_news_for_tasks(self) -> bool:
+        """True if functions wait to hear of a checkpoint that has completed or failed."""
+        is_new = self._coordinator.completed_id > self._told_checkpoint or bool(self._coordinator.aborted)
+        return is_new and self._hears
 
     def _has_ended_input(self) -> bool:
         """True if nothing will come any more: a job that was restored after its end has only to end."""
@@ -311,54 +373,76 @@ class RegionRunner:
 
     # --- an epoch --------------------------------------------------------------------------------------------------
 
-    def _run_epoch(self, run_folder: Path, deployment: JobDeployment) -> bool:
-        """True if the region ended with this epoch."""
-        now_ms = wall_clock_ms()
-        self._policy.epoch_started(now_ms)
-        is_saving_first = self._must_save_first()
+    def _run_epoch(self, run: _Run) -> _Verdict:
+        now = Moment.now()
+        self._policy.epoch_started(now)
+        self._commit()  # A checkpoint counts from the moment on when the other regions have theirs, too.
         with self._changed:
-            requests = [] if is_saving_first else self._requests
-            self._requests = self._requests[len(requests) :]
+            plan = plan_epoch(
+                self._requests,
+                may_drain=self._may_drain,
+                is_saving_first=self._must_save_first(),
+                is_due=self._coordinator.policy.is_due(now.tick_ms),
+            )
+            self._requests = [request for request in self._requests if request not in plan.requests]
         try:
-            return self._run_requested_epoch(run_folder, deployment, requests, is_saving_first, now_ms)
+            return self._run_planned(plan, run, now)
         except BaseException as failure:
-            for request in requests:
-                request.fail(f"the job failed: {failure}")
+            for request in plan.requests:
+                if request is not self._stop:
+                    request.fail(f"the job failed: {failure}")
             raise
 
-    def _run_requested_epoch(
-        self, run_folder: Path, deployment: JobDeployment, requests: list[Request], is_saving_first: bool, now_ms: int
-    ) -> bool:
-        savepoints = [request for request in requests if isinstance(request, SavepointRequest)]
-        stop = next((request for request in savepoints if request.stops_job), None)
-        is_due = is_saving_first or self._coordinator.policy.is_due(now_ms)
+    def _run_planned(self, plan: EpochPlan, run: _Run, now: Moment) -> _Verdict:
         epoch = self._checkpoints.next_id()
-        source_rows = [] if is_saving_first else self._plan_sources(stop, epoch, bool(requests) or is_due)
-        is_last = not is_saving_first and self._has_ended_input()
-        is_checkpoint = bool(requests) or is_due or (is_last and self._ends_safely())
-        has_closing = is_checkpoint and is_last and hears_of_checkpoints(self._vertices())
-        if is_checkpoint:
-            self._coordinator.start(epoch, now_ms, savepoints[0].format_type if savepoints else None)
-        command = self._command(epoch, run_folder, now_ms, is_checkpoint, is_last and not has_closing)
-        result = self._run_command(command, deployment, source_rows)
-        self._tell_sources(result.acks, wall_clock_ms() - now_ms)
-        self._complete(epoch, result.acks, requests if is_checkpoint else None)
-        if is_last and is_checkpoint and self._coordinator.completed_id != epoch:
-            raise CheckpointFailedError(
-                f"checkpoint {epoch} failed, and it was the last one: the job cannot end with it"
-            )
-        is_stopping = not is_last and stop is not None and self._is_saved(stop)
-        if has_closing or is_stopping:
-            closing = self._command(self._checkpoints.next_id(), run_folder, wall_clock_ms(), is_closing=True)
-            self._run_command(closing, deployment, [])
-        return is_last or is_stopping
+        source_rows = self._plan_sources(plan, epoch)
+        ending = plan.ending(self._has_ended_input(), self._ends_safely(), self._hears)
+        if ending.is_checkpoint:
+            self._coordinator.start(epoch, now, ending.savepoint_format)
+        is_last = ending.is_last and not ending.hears_afterwards
+        command = self._command(run, epoch, now, is_checkpoint=ending.is_checkpoint, is_last=is_last)
+        acks = self._run_command(command, run, source_rows)
+        self._previous_epoch = epoch
+        self._tell_sources(acks, Moment.now().tick_ms - now.tick_ms)
+        positions = self._current_positions()
+        if ending.is_checkpoint:
+            self._coordinator.acknowledged(acks)
+        if plan.reading is Reading.TO_THE_END and plan.stop is not None and not self._is_drained(plan.stop, positions):
+            return _Verdict.GOES_BACK
+        is_complete = self._complete(epoch, acks, ending, positions)
+        if ending.is_last:
+            if ending.hears_afterwards:
+                self._give_notice(run, is_last=True)
+            self._tell_of_end(ending.requests)
+            return _Verdict.HAS_ENDED
+        if plan.drains_next is not None:
+            self._prepare_to_drain(plan.drains_next, is_complete)
+        if plan.stop is not None and self._is_saved(plan.stop):
+            self._stop = plan.stop
+            self._end_stopped(run, plan.stop)
+            return _Verdict.HAS_ENDED
+        if plan.stop is not None:
+            for source in self._sources.values():
+                source.resume()
+        return _Verdict.GOES_ON
 
-    def _is_saved(self, stop: SavepointRequest) -> bool:
-        """Wait for the savepoint with which the job is to stop; False if there is none, and the job goes on."""
-        stop.answer.add_done_callback(lambda _: self.wake_up())
-        with self._changed:
-            self._changed.wait_for(lambda: stop.answer.done() or self._job.is_cancelled or self._is_told_to_go_back)
-        return stop.answer.done() and stop.answer.exception() is None
+    def _plan_sources(self, plan: EpochPlan, epoch: int) -> list[Row]:
+        def planned(source: SourceCoordinator) -> dict[int, SourceAssignment]:
+            match plan.reading:
+                case Reading.NOTHING:
+                    return {}
+                case Reading.WHAT_IS_THERE:
+                    return source.plan(epoch, plan.is_checkpoint)
+                case Reading.WHAT_WAS_TAKEN:
+                    return source.suspend(epoch)
+                case Reading.TO_THE_END:
+                    return source.end(epoch)
+
+        return [
+            Row(vertex, subtask, FROM_DRIVER, 0, 0, assignment.encode())
+            for vertex, source in self._sources.items()
+            for subtask, assignment in planned(source).items()
+        ]
 
     def _ends_safely(self) -> bool:
         """True if the last epoch is a checkpoint: somebody commits what belongs to it."""
@@ -370,32 +454,35 @@ class RegionRunner:
 
     def _command(
         self,
+        run: _Run,
         epoch: int,
-        run_folder: Path,
-        now_ms: int,
+        now: Moment,
+        *,
         is_checkpoint: bool = False,
         is_last: bool = False,
-        is_closing: bool = False,
+        is_notice: bool = False,
     ) -> EpochCommand:
         aborted, self._coordinator.aborted = self._coordinator.aborted, []
+        completed = self._coordinator.completed_id
         return EpochCommand(
             epoch=epoch,
-            run_id=run_folder.name,
-            run_folder=str(run_folder),
+            run_id=run.folder.name,
+            run_folder=str(run.folder),
             orders=self._coordinator.orders(),
-            now_ms=now_ms,
+            now_ms=now.wall_ms,
             previous_epoch=self._previous_epoch,
-            restorable_epoch=self._coordinator.completed_id,
+            restorable_epoch=completed,
             is_checkpoint=is_checkpoint,
-            completed_checkpoint=self._coordinator.completed_id,
+            # Tasks are not told of what they were restored from, as in Flink.
+            completed_checkpoint=completed if completed > run.origin else 0,
             aborted_checkpoints=tuple(aborted),
-            is_last=is_last or is_closing,
-            is_closing=is_closing,
+            is_last=is_last,
+            is_notice=is_notice,
         )
 
-    def _run_command(self, command: EpochCommand, deployment: JobDeployment, source_rows: list[Row]) -> EpochResult:
-        host = TaskHost(deployment, self._checkpoints.store.folder, command)
-        result = run_whole_epoch(self.executor, host, deployment, command, source_rows)
+    def _run_command(self, command: EpochCommand, run: _Run, source_rows: list[Row]) -> list[TaskAck]:
+        host = TaskHost(run.deployment, self._checkpoints.store.folder, command)
+        result = run_whole_epoch(self.executor, host, run.deployment, command, source_rows)
         if result.failures:
             raise error_of(result.failures[0], self._job.id_text, self._job.name)
         expected = sum(vertex.parallelism for vertex in self._vertices())
@@ -405,40 +492,31 @@ class RegionRunner:
                 self._job.id_text,
                 self._job.name,
             )
-        return result
+        self._told_checkpoint = command.restorable_epoch
+        return sorted(result.acks, key=lambda ack: (ack.vertex, ack.subtask))
 
-    def _plan_sources(self, stop: SavepointRequest | None, epoch: int, is_checkpoint: bool) -> list[Row]:
-        def planned(source: SourceCoordinator) -> dict[int, SourceAssignment]:
-            if stop is None:
-                return source.plan(epoch, is_checkpoint)
-            return source.end(epoch) if stop.drains else source.suspend(epoch)
+    def _give_notice(self, run: _Run, is_last: bool = False) -> None:
+        """Let the tasks hear of the last checkpoint; `is_last`: and end."""
+        command = self._command(run, self._previous_epoch, Moment.now(), is_last=is_last, is_notice=True)
+        acks = self._run_command(command, run, [])
+        if not is_last:
+            self._tell_sources(acks, 0, is_notice=True)
+        self._take(acks)
+        self._output.epoch_completed(is_covered=is_last)
+        self._output.show()
 
-        return [
-            Row(vertex, subtask, FROM_DRIVER, 0, 0, assignment.encode())
-            for vertex, source in self._sources.items()
-            for subtask, assignment in planned(source).items()
-        ]
-
-    def _tell_sources(self, acks: list[TaskAck], duration_ms: int) -> None:
+    def _tell_sources(self, acks: list[TaskAck], duration_ms: int, is_notice: bool = False) -> None:
         for vertex, source in self._sources.items():
             reports = {ack.subtask: ack.outcome.source_report for ack in acks if ack.vertex == vertex}
-            told = {subtask: report for subtask, report in sorted(reports.items()) if report is not None}
-            source.epoch_complete(told, duration_ms)
+            told = {subtask: report for subtask, report in reports.items() if report is not None}
+            if told or not is_notice:
+                source.epoch_complete(told, duration_ms)
 
-    def _complete(self, epoch: int, acks: list[TaskAck], requests: list[Request] | None) -> None:
-        """The epoch is complete; `requests`: and it is a checkpoint, which these have asked for."""
-        self._previous_epoch = epoch
-        for ack in sorted(acks, key=lambda ack: (ack.vertex, ack.subtask)):
+    def _take(self, acks: list[TaskAck]) -> None:
+        for ack in acks:
             self._job.acknowledged(ack)
             self._add_up(ack.outcome.accumulators)
             self._output.take(ack.outcome)
-        self._coordinator.policy.epoch_completed()
-        if requests is not None:
-            self._complete_checkpoint(epoch, acks, requests)
-        self._output.show()
-        self._policy.epoch_completed(
-            [ack.outcome.next_processing_time for ack in acks if ack.outcome.next_processing_time is not None]
-        )
 
     def _add_up(self, accumulators: dict[str, Any]) -> None:
         for name, accumulator in accumulators.items():
@@ -447,23 +525,65 @@ class RegionRunner:
             else:
                 self.accumulators[name] = accumulator
 
-    def _complete_checkpoint(self, epoch: int, acks: list[TaskAck], requests: list[Request]) -> None:
-        positions = self._current_positions()
-        prepared = self._coordinator.complete(acks, self._by_operator(positions), wall_clock_ms())
+    # --- its completion --------------------------------------------------------------------------------------------
+
+    def _complete(self, epoch: int, acks: list[TaskAck], ending: EpochEnding, positions: dict[int, Any]) -> bool:
+        """All subtasks have done their part. True if that makes a checkpoint that is complete."""
+        self._take(acks)
+        times = [ack.outcome.next_processing_time for ack in acks]
+        self._policy.epoch_completed([time for time in times if time is not None])
+        self._coordinator.policy.epoch_completed()
+        if not ending.is_checkpoint:
+            self._output.epoch_completed(is_covered=ending.is_last)
+            self._output.show()
+            return False
+        accumulators = copy.deepcopy(self.accumulators)
+        prepared = self._coordinator.complete_acknowledged(self._by_operator(positions), Moment.now())
         if prepared is None:
-            for request in requests:
-                request.fail(f"checkpoint {epoch} failed; the job goes on")
-            return
-        # State, positions and accumulators move on together; whatever fails afterwards finds the checkpoint complete.
-        self._positions = positions
-        self._accumulators_then = copy.deepcopy(self.accumulators)
-        self._output.release_held()
-        for vertex, source in self._sources.items():
-            source.checkpoint_complete(positions[vertex])
+            self._go_on_without(epoch, ending)
+            return False
+        # State, positions, output, committables and accumulators move on together, and nothing here can fail. Whatever
+        # fails afterwards finds the checkpoint complete: it is not repeated, and what belongs to it is kept until done.
+        self._positions, self._accumulators_then = positions, accumulators
+        self._output.epoch_completed(is_covered=True)
         for operator_id, committables in prepared.items():
             self._prepared.setdefault(operator_id, []).extend(committables)
-        self._commit()
-        self._job.checkpoint_completed(self.region, requests)
+        self._carry_out(
+            self._settle,
+            *(partial(source.checkpoint_complete, positions[vertex]) for vertex, source in self._sources.items()),
+            partial(self._job.checkpoint_completed, self.region, ending.requests),
+        )
+        return True
+
+    def _go_on_without(self, epoch: int, ending: EpochEnding) -> None:
+        """The checkpoint failed, which is tolerated unless it was the last one."""
+        for request in ending.requests:
+            request.fail(f"checkpoint {epoch} failed; the job goes on")
+        if ending.is_last:
+            raise CheckpointFailedError(
+                f"checkpoint {epoch} failed, and it was the last one: the job cannot end with it"
+            )
+        self._output.epoch_completed(is_covered=False)
+        self._output.show()
+
+    def _settle(self) -> None:
+        """Commit and show what belongs to complete epochs; after a failure it is tried again."""
+        self._carry_out(self._commit, self._output.show)
+
+    def _carry_out(self, *steps: Callable[[], None]) -> None:
+        """Take all steps, also when one fails; the first failure is raised."""
+        failures: list[Exception] = []
+        for step in steps:
+            try:
+                step()
+            except (EpochCancelledError, LeadershipLostError):
+                raise
+            except Exception as failure:  # It must not keep the other steps from being taken.
+                failures.append(failure)
+        for other in failures[1:]:
+            _log.warning("job '%s': failed, too: %s", self._job.name, other)
+        if failures:
+            raise failures[0]
 
     def _commit(self) -> None:
         """Commit what belongs to the last complete checkpoint; after a failure it is tried again.
@@ -475,3 +595,53 @@ class RegionRunner:
         if self._checkpoints.is_whole:
             self._commits.commit(self._prepared)
             self._prepared = {}
+
+    # --- stopping --------------------------------------------------------------------------------------------------
+
+    def _prepare_to_drain(self, stop: SavepointRequest, has_checkpoint: bool) -> None:
+        if has_checkpoint:
+            self._may_drain = stop
+            return
+        with self._changed:
+            self._requests.remove(stop)
+        stop.fail("the checkpoint before it failed; the job goes on")
+
+    def _is_drained(self, stop: SavepointRequest, positions: dict[int, Any]) -> bool:
+        """Wait for the savepoint of the drained job; if there is none, the region goes back to before it was drained.
+
+        Only then a checkpoint is made of it: the job could not go on from that, and its commits cannot be taken back.
+        """
+        self._may_drain = None
+        failure = self._coordinator.propose(self._by_operator(positions), Moment.now())
+        if failure is not None:
+            stop.fail(f"{failure}; the job goes on")
+        else:
+            self._job.checkpoint_proposed(self.region, stop)
+        if self._is_saved(stop):
+            return True
+        self._coordinator.epoch_failed("the savepoint was not written", Moment.now().wall_ms)
+        return False
+
+    def _is_saved(self, stop: SavepointRequest) -> bool:
+        """Wait for the savepoint with which the job is to stop; False if there is none, and the job goes on."""
+        stop.written.add_done_callback(lambda _: self.wake_up())
+        with self._changed:
+            self._changed.wait_for(lambda: stop.written.done() or self._job.is_cancelled or self._is_told_to_go_back)
+        if stop.is_written:
+            return True
+        if self._job.is_cancelled:
+            stop.region_ended(self.region)  # A savepoint that is on its way can still be had.
+        else:
+            stop.fail(f"job {self._job.id_text} goes back to an earlier checkpoint")  # Unless it has its answer.
+        return False
+
+    def _end_stopped(self, run: _Run, stop: SavepointRequest) -> None:
+        """The job's state is in its savepoint: let the tasks hear of it, and end."""
+        self._give_notice(run, is_last=True)
+        self._tell_of_end([stop])
+        self._stop = None
+
+    def _tell_of_end(self, requests: Iterable[Request]) -> None:
+        for request in requests:
+            if isinstance(request, SavepointRequest):
+                request.region_ended(self.region)

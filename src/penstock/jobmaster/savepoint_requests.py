@@ -9,10 +9,10 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack
 from typing import Any
 
-from penstock.checkpoint.metadata import CANONICAL
+from penstock.checkpoint.folders import Folder
+from penstock.checkpoint.metadata import CANONICAL, CheckpointMetadata
 from penstock.checkpoint.restoring import FoundCheckpoint
 from penstock.checkpoint.savepoints import RunCopies, write_savepoint
-from penstock.checkpoint.store import CompletedCheckpointStore
 from penstock.common.exceptions import CheckpointError
 from penstock.graph.regions import Region
 
@@ -49,7 +49,8 @@ class CheckpointRequest(Request):
 class SavepointRequest(Request):
     """The answer is the path of the savepoint.
 
-    `stops_job`: the job ends with it; `drains`: as if its input had ended, with the maximum watermark.
+    `stops_job`: the job ends with it, and the answer comes when it has; `drains`: as if its input had ended, with the
+    maximum watermark.
     """
 
     def __init__(
@@ -60,15 +61,49 @@ class SavepointRequest(Request):
         stops_job: bool = False,
         drains: bool = False,
     ) -> None:
-        super().__init__(waits_for)
+        regions = set(waits_for)
+        super().__init__(regions)
         self.directory = directory
         self.format_type = format_type
         self.stops_job = stops_job
         self.drains = drains
+        self._still_running = regions
+        self.written: Future[str] = Future()
+        """Done when the savepoint is there, or will never be."""
         self.answer: Future[str] = Future()
 
+    def succeed(self, path: str) -> None:
+        """The savepoint is written."""
+        _set(self.written, path)
+        with self._lock:
+            is_over = not self.stops_job or not self._still_running
+        if is_over and not self.answer.done():
+            _set(self.answer, path)
+
+    def region_ended(self, region: Region) -> None:
+        """A region of the job that is to stop has come to its end."""
+        with self._lock:
+            self._still_running.discard(region)
+            is_over = not self._still_running
+        if is_over and self.is_written:
+            _set(self.answer, self.written.result())
+
+    @property
+    def is_written(self) -> bool:
+        return self.written.done() and self.written.exception() is None
+
     def fail(self, reason: str) -> None:
-        _fail(self.answer, f"the savepoint in {self.directory} was not written: {reason}")
+        if self.is_written:
+            _fail(self.answer, f"the savepoint is in {self.written.result()}, but the job did not stop: {reason}")
+            return
+        told = f"the savepoint in {self.directory} was not written: {reason}"
+        _fail(self.answer, told)
+        _fail(self.written, told)
+
+
+def _set(answer: Future[Any], value: Any) -> None:
+    with contextlib.suppress(InvalidStateError):  # It was given up meanwhile.
+        answer.set_result(value)
 
 
 def _fail(answer: Future[Any], reason: str) -> None:
@@ -79,24 +114,24 @@ def _fail(answer: Future[Any], reason: str) -> None:
 class SavepointWriter:
     """Copies complete checkpoints into savepoints while the job goes on."""
 
-    def __init__(self, store: CompletedCheckpointStore, run: RunCopies) -> None:
-        self._store = store
+    def __init__(self, folder: Folder, run: RunCopies) -> None:
+        self._folder = folder
         self._run = run
         self._threads: list[threading.Thread] = []
 
-    def write(self, request: SavepointRequest, checkpoint: FoundCheckpoint) -> None:
-        held = ExitStack()
-        held.enter_context(self._store.holding(checkpoint.metadata))  # Before the next checkpoint can come.
+    def write(self, request: SavepointRequest, metadata: CheckpointMetadata, held: ExitStack) -> None:
+        """`held`: keeps the checkpoint's files until it is closed."""
+        checkpoint = FoundCheckpoint(metadata, self._folder, self._folder.uri)
 
         def copy() -> None:
             try:
                 with held:
                     path = write_savepoint(checkpoint, request.directory, request.format_type, self._run)
-                request.answer.set_result(path)
+                request.succeed(path)
             except BaseException as error:  # Told to whoever asked.
                 request.fail(f"{type(error).__name__}: {error}")
 
-        thread = threading.Thread(target=copy, name=f"savepoint-{checkpoint.metadata.checkpoint_id}", daemon=True)
+        thread = threading.Thread(target=copy, name=f"savepoint-{metadata.checkpoint_id}", daemon=True)
         self._threads.append(thread)
         thread.start()
 

@@ -68,6 +68,9 @@ class SourceCoordinator(Protocol):
     def suspend(self, epoch: int) -> dict[int, SourceAssignment]:
         """Plan the last epoch before the job stops with a savepoint; what can be read again later is left."""
 
+    def resume(self) -> None:
+        """The job goes on after `suspend`: its savepoint could not be written."""
+
     def checkpoint_complete(self, position: Any) -> None:
         """Nothing before `position` will be asked for again."""
 
@@ -95,6 +98,9 @@ class KnownSourceCoordinator:
 
     def suspend(self, epoch: int) -> dict[int, SourceAssignment]:
         return {}
+
+    def resume(self) -> None:
+        """It was never held back."""
 
     def epoch_complete(self, reports: Mapping[int, SourceReport], duration_ms: int) -> None:
         self._pace.epoch_completed(duration_ms, self._pace.records, has_more=not self.is_exhausted)
@@ -249,6 +255,9 @@ class SocketSourceCoordinator:
 
     def suspend(self, epoch: int) -> dict[int, SourceAssignment]:
         return {}
+
+    def resume(self) -> None:
+        """It was not held back."""
 
     def epoch_complete(self, reports: Mapping[int, SourceReport], duration_ms: int) -> None:
         """There is nothing to report."""

@@ -261,6 +261,9 @@ class SplitSourceCoordinator:
             self._checkpoint_id = epoch
         return {}
 
+    def resume(self) -> None:
+        """Readers were not held back."""
+
     def epoch_complete(self, reports: Mapping[int, SourceReport], duration_ms: int) -> None:
         with self._changed, self._user_code():
             for subtask, report in reports.items():

@@ -52,13 +52,13 @@ class EpochCommand:
     is_checkpoint: bool = False
     """True if the epoch ends with a checkpoint."""
     completed_checkpoint: int = 0
-    """The last checkpoint that is complete; 0 for none."""
+    """The last checkpoint that this run has completed; 0 for none."""
     aborted_checkpoints: tuple[int, ...] = ()
     """Checkpoints that failed since the last epoch."""
     is_last: bool = False
     """True if the tasks end with this epoch."""
-    is_closing: bool = False
-    """True if there is nothing to do but to hear of the last checkpoint and to end."""
+    is_notice: bool = False
+    """True if there is nothing to do but to hear of the last checkpoint. It goes under the number of the last epoch."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class TaskHost:
             order = self._command.orders.get((vertex, subtask), SubtaskOrder())
             kept = self._continued(kept, vertex, subtask, order)
             self._notify(kept)
-            if not self._command.is_closing:
+            if not self._command.is_notice:
                 yield from kept.task.run_epoch(rows)
             ack = self._acknowledgement(kept, vertex, subtask, order, started_ms)
             if self._command.is_last:
@@ -225,9 +225,8 @@ class TaskHost:
     def _notify(self, kept: _KeptTask) -> None:
         for checkpoint in self._command.aborted_checkpoints:
             kept.task.notify_checkpoint_aborted(checkpoint)
-        completed = self._command.completed_checkpoint
-        kept.task.notify_checkpoint_complete(completed)
-        if kept.finished_epoch is not None and completed >= kept.finished_epoch:
+        kept.task.notify_checkpoint_complete(self._command.completed_checkpoint)
+        if kept.finished_epoch is not None and self._command.restorable_epoch >= kept.finished_epoch:
             kept.task.close()
 
     def _acknowledgement(

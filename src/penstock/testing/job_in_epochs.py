@@ -13,6 +13,7 @@ from penstock.checkpoint.options import CheckpointOptions
 from penstock.checkpoint.restoring import FoundCheckpoint, restore_job
 from penstock.checkpoint.statistics import CheckpointStatsTracker
 from penstock.checkpoint.store import CompletedCheckpointStore
+from penstock.common.moment import Moment
 from penstock.graph.descriptions import CollectSinkDescription
 from penstock.graph.job_graph import JobGraph, build_job_graph
 from penstock.jobmaster.stage_executor import InlineExecutor, run_whole_epoch
@@ -71,7 +72,7 @@ class JobInEpochs:
             self._start_run()
         self._epoch += 1
         if is_checkpoint:
-            self._coordinator.start(self._epoch, now_ms)
+            self._coordinator.start(self._epoch, Moment(now_ms, now_ms))
         command = EpochCommand(
             self._epoch,
             self._run_id,
@@ -95,7 +96,7 @@ class JobInEpochs:
         return sorted(repr(value) for ack in self.acks for part in ack.outcome.collected.values() for value in part)
 
     def _complete(self, now_ms: int) -> None:
-        prepared = self._coordinator.complete(self.acks, {}, now_ms)
+        prepared = self._coordinator.complete(self.acks, {}, Moment(now_ms, now_ms))
         assert prepared is not None and self._checkpoints.latest is not None, "nothing fails to be written to memory"
         self.committables = prepared
         self.checkpoint = FoundCheckpoint(self._checkpoints.latest, self.folder, "the test's checkpoint")

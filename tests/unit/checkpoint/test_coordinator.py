@@ -16,6 +16,7 @@ from penstock.checkpoint.restoring import restore_job
 from penstock.checkpoint.statistics import CheckpointStatsTracker
 from penstock.checkpoint.store import CompletedCheckpointStore
 from penstock.common.constants import MIN_LONG_VALUE
+from penstock.common.moment import Moment
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
 from penstock.graph.regions import pipelined_regions
@@ -59,9 +60,9 @@ class Job:
         """A checkpoint of a region; `said` is in the acknowledgement of each of its subtasks."""
         coordinator = self.coordinators[region]
         number = self.checkpoints.next_id()
-        coordinator.start(number, now_ms)
+        coordinator.start(number, Moment(now_ms, now_ms))
         acks = [self._ack(vertex, number, committables or {}, said) for vertex in sorted(self.regions[region])]
-        return coordinator.complete(acks, {f"position {region}": position}, now_ms + 50)
+        return coordinator.complete(acks, {f"position {region}": position}, Moment(now_ms + 50, now_ms + 50))
 
     def _ack(self, vertex, number, committables, said):
         handle = None
@@ -186,8 +187,8 @@ def test_metadata_that_cannot_be_written_fails_the_checkpoint(tmp_path):
 def test_files_of_a_failed_checkpoint_count_with_the_next(tmp_path):
     job = Job(tmp_path, Fault("rename", path="*/_metadata"), tolerable_failures=1)
     job.checkpoint()
-    job.coordinator.start(job.checkpoints.next_id(), 0)
-    job.coordinator.complete([TaskAck(vertex, 0, 2, None, OUTCOME, 0, 0) for vertex in (0, 1)], {}, 0)
+    job.coordinator.start(job.checkpoints.next_id(), Moment(0, 0))
+    job.coordinator.complete([TaskAck(vertex, 0, 2, None, OUTCOME, 0, 0) for vertex in (0, 1)], {}, Moment(0, 0))
     assert [handle.epoch for handle in job.on_disk().handles()] == [1, 1]
 
 
@@ -204,7 +205,7 @@ def test_going_back_forgets_what_no_complete_checkpoint_has(tmp_path):
 
 def test_epoch_that_fails_fails_its_checkpoint(tmp_path):
     job = Job(tmp_path)
-    job.coordinator.start(1, 100)
+    job.coordinator.start(1, Moment(100, 100))
     job.coordinator.epoch_failed("a worker died", 200)
     stats = job.stats.latest_failed
     assert (stats.id, stats.failure_message, stats.failure_timestamp_ms) == (1, "a worker died", 200)

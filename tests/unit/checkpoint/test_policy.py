@@ -10,7 +10,7 @@ from penstock.checkpoint.policy import CheckpointPolicy, FailurePolicy
 def test_without_an_interval_none_is_ever_due():
     policy = CheckpointPolicy(None)
     policy.epoch_completed()
-    assert not policy.is_due(10**9) and policy.wake_up_ms(10**9) is None
+    assert not policy.is_due(10**9) and policy.wake_up_tick_ms(10**9) is None
 
 
 def test_interval_of_zero_makes_every_epoch_one():
@@ -55,12 +55,12 @@ def test_pause_counts_after_a_failed_one_too():
 def test_job_wakes_up_for_one_only_if_something_has_happened_since_the_last():
     policy = CheckpointPolicy(100)
     policy.is_due(0)
-    assert policy.wake_up_ms(10) is None
+    assert policy.wake_up_tick_ms(10) is None
     policy.epoch_completed()
-    assert policy.wake_up_ms(10) == 100
+    assert policy.wake_up_tick_ms(10) == 100
     policy.checkpoint_started(100)
     policy.checkpoint_ended(100, is_complete=True)
-    assert policy.wake_up_ms(110) is None
+    assert policy.wake_up_tick_ms(110) is None
 
 
 def test_job_wakes_up_again_for_one_that_failed():
@@ -69,7 +69,7 @@ def test_job_wakes_up_again_for_one_that_failed():
     policy.epoch_completed()
     policy.checkpoint_started(100)
     policy.checkpoint_ended(100, is_complete=False)
-    assert policy.wake_up_ms(110) == 200
+    assert policy.wake_up_tick_ms(110) == 200
 
 
 @pytest.mark.parametrize(

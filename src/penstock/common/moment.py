@@ -1,0 +1,26 @@
+"""A point of time on two clocks: the one that people read, and the one that only goes forward."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Intervals are measured in ticks: a wall clock that is set back must not stretch them."""
+
+    wall_ms: int
+    """Milliseconds since 1970, as timers of processing time and people count them. May go back."""
+    tick_ms: int
+    """Milliseconds since some point in the past. Never goes back."""
+
+    @staticmethod
+    def now() -> Moment:
+        return Moment(time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000)
+
+
+def wait_seconds(wait_ms: int | None) -> float | None:
+    """What a thread is to wait, in the form `threading` takes; whoever waits that long looks again afterwards."""
+    return None if wait_ms is None else min(wait_ms / 1000, threading.TIMEOUT_MAX)

@@ -1,0 +1,130 @@
+"""A job that is to be drained ends with its savepoint, or goes on as if nobody had asked."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from job_parts import PATIENCE_S, RESTARTING, environment, file_sink, job_of, numbers_in
+
+from penstock.common import JobStatus, Time, WatermarkStrategy
+from penstock.common.exceptions import CheckpointError
+from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.datastream.functions import MapFunction
+from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.jobmaster.stage_executor import InlineExecutor
+
+
+class CopiesFail(InlineExecutor):
+    """The first savepoints cannot be written."""
+
+    def __init__(self, times):
+        super().__init__()
+        self._left = times
+
+    def run_copies(self, copies):
+        if self._left:
+            self._left -= 1
+            raise OSError("disk full")
+        return super().run_copies(copies)
+
+
+class Gate:
+    """Lets a job see no more than some records at first; shared by all copies of a function."""
+
+    def __init__(self, first):
+        self.first = first
+        self.was_reached = threading.Event()
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class Passing(MapFunction):
+    def __init__(self, gate):
+        self.gate = gate
+
+    def map(self, value):
+        if value >= self.gate.first:
+            self.gate.was_reached.set()
+        return value
+
+
+class NumberIsTime(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value
+
+
+SLOWLY = RESTARTING | {"penstock.epoch.interval": "20 ms"}
+WITHOUT_CHECKPOINTS = {"penstock.epoch.interval": "20 ms", "penstock.epoch.max-records": "10"}
+
+
+def windowed(env, folder, last, gate, regions=1):
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(NumberIsTime())
+    for region in range(regions):
+        numbers = env.from_sequence(0, last).map(Passing(gate)).assign_timestamps_and_watermarks(strategy)
+        sums = numbers.key_by(lambda value: 0).window(TumblingEventTimeWindows.of(Time.milliseconds(100)))
+        sums.reduce(lambda a, b: a + b).sink_to(file_sink(folder / f"region-{region}"))
+
+
+def window_sums(last):
+    return sorted(sum(range(start, min(start + 100, last + 1))) for start in range(0, last + 1, 100))
+
+
+@pytest.mark.parametrize("regions", [1, 2])
+@pytest.mark.parametrize("settings", [SLOWLY, WITHOUT_CHECKPOINTS], ids=["checkpoints", "none"])
+def test_job_whose_savepoint_fails_is_not_drained(tmp_path, settings, regions):
+    """No window fires early, and none twice, although the drained job had fired them all."""
+    env, gate, last = environment(), Gate(50), 1049
+    windowed(env, tmp_path / "out", last, gate, regions)
+    job = job_of(env, settings, executor=CopiesFail(2)).start()
+    assert gate.was_reached.wait(PATIENCE_S)
+    for _ in range(2):
+        with pytest.raises(CheckpointError, match=r"the savepoint in .* was not written: OSError: disk full"):
+            job.master.stop_with_savepoint(str(tmp_path / "savepoints"), drain=True).result(PATIENCE_S)
+        assert not job.master.status.is_terminal_state()
+    job.join()
+    assert job.master.status is JobStatus.FINISHED
+    for region in range(regions):
+        assert numbers_in(tmp_path / "out" / f"region-{region}") == window_sums(last)
+    assert job.master.restarts == 0, "it was no failure of the job"
+
+
+@pytest.mark.parametrize("regions", [1, 2])
+@pytest.mark.parametrize("settings", [SLOWLY, WITHOUT_CHECKPOINTS], ids=["checkpoints", "none"])
+def test_drained_job_fires_what_is_open_and_ends(tmp_path, settings, regions):
+    env, gate = environment(), Gate(50)
+    windowed(env, tmp_path / "out", 10**6, gate, regions)
+    job = job_of(env, settings).start()
+    assert gate.was_reached.wait(PATIENCE_S)
+    job.master.stop_with_savepoint(str(tmp_path / "savepoints"), drain=True).result(PATIENCE_S)
+    job.join()
+    assert job.master.status is JobStatus.FINISHED
+    for region in range(regions):
+        total = sum(numbers_in(tmp_path / "out" / f"region-{region}"))
+        read = round((2 * total + 0.25) ** 0.5 + 0.5)
+        assert total == sum(range(read)) and read > 50, "all that was read is in some window"
+
+
+def test_job_that_fails_while_it_is_drained_goes_on(tmp_path):
+    """The request is told; the region starts again from before."""
+    failures = []
+
+    class FailsAtTheEndOfTime(MapFunction):
+        def map(self, value):
+            if not failures:
+                failures.append(value)
+                raise RuntimeError("stumbled")
+            return value
+
+    env, gate, last = environment(), Gate(50), 1049
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(NumberIsTime())
+    numbers = env.from_sequence(0, last).map(Passing(gate)).assign_timestamps_and_watermarks(strategy)
+    days = numbers.key_by(lambda value: 0).window(TumblingEventTimeWindows.of(Time.days(1)))
+    days.reduce(lambda a, b: a + b).map(FailsAtTheEndOfTime()).sink_to(file_sink(tmp_path / "out"))
+    job = job_of(env, SLOWLY).start()
+    assert gate.was_reached.wait(PATIENCE_S)
+    with pytest.raises(CheckpointError, match="stumbled"):
+        job.master.stop_with_savepoint(str(tmp_path / "savepoints"), drain=True).result(PATIENCE_S)
+    job.join()
+    assert numbers_in(tmp_path / "out") == [sum(range(last + 1))]
