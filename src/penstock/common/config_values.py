@@ -92,6 +92,8 @@ def _list(value: object) -> list[str]:
     text = to_text(value).strip()
     if text.startswith("[") and text.endswith("]"):  # the flow form of YAML
         return [_unquoted(part) for part in _split(text[1:-1], ",") if part]
+    if text.startswith("- "):  # the block form
+        return [_unquoted(line.strip().removeprefix("-").strip()) for line in text.splitlines() if line.strip()]
     return [_unquoted(part) for part in _split(text, ";") if part]
 
 
@@ -99,7 +101,10 @@ def _map(value: object) -> dict[str, str]:
     if isinstance(value, Mapping):
         return {to_text(key): to_text(item) for key, item in value.items()}
     entries: dict[str, str] = {}
-    for part in _split(to_text(value), ","):
+    text = to_text(value).strip()
+    if text.startswith("{") and text.endswith("}"):  # the flow form of YAML
+        text = text[1:-1]
+    for part in _split(text, ","):
         if not part:
             continue
         pair = _split(_unquoted(part), ":")

@@ -92,8 +92,9 @@ class Configuration:
         self._values.update({f"{prefix or ''}{key}": value for key, value in other._values.items()})
         return self
 
-    def add_all_to_dict(self, target_dict: dict[str, str]) -> None:
-        target_dict.update(self.to_dict())
+    def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
+        """Put all entries into a dict, with the types that they were set with."""
+        target_dict.update(self._values)
 
     def to_dict(self) -> dict[str, str]:
         """All entries as text."""

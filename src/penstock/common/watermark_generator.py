@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(order=True, unsafe_hash=True)
 class Watermark:
     """The statement that no element with a timestamp up to and including this one will follow."""
 

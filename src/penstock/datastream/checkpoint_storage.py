@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -13,6 +14,19 @@ __all__ = ["CheckpointStorage", "CustomCheckpointStorage", "FileSystemCheckpoint
 
 _DEFAULT_STATE_THRESHOLD = 20 * 1024
 _DEFAULT_WRITE_BUFFER = 4096
+
+
+def normalized_path(path: str) -> str:
+    """A folder as Flink shows it: no doubled slashes, none at the end, `file:/` for `file:///`."""
+    parts = re.fullmatch(r"([A-Za-z][\w+.-]*):(?://([^/]*))?(/.*)?", path)
+    if parts is None:
+        return _single_slashes(path)
+    scheme, host, rest = parts[1], parts[2], parts[3] or ""
+    return f"{scheme}:{'//' + host if host else ''}{_single_slashes(rest)}"
+
+
+def _single_slashes(path: str) -> str:
+    return re.sub("/+", "/", path).rstrip("/") or "/"
 
 
 class CheckpointStorage(ABC):
@@ -41,7 +55,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
             raise ValueError(f"JobManagerCheckpointStorage: max_state_size must be positive, got {self.max_state_size}")
 
     def get_checkpoint_path(self) -> str | None:
-        return self.checkpoint_path
+        return None if self.checkpoint_path is None else normalized_path(self.checkpoint_path)
 
     def get_max_state_size(self) -> int:
         return self.DEFAULT_MAX_STATE_SIZE if self.max_state_size is None else self.max_state_size
@@ -91,7 +105,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
             )
 
     def get_checkpoint_path(self) -> str:
-        return str(self.checkpoint_path)
+        return normalized_path(str(self.checkpoint_path))
 
     def get_savepoint_path(self) -> str | None:
         """Always None: set the default savepoint folder with `execution.checkpointing.savepoint-dir`."""
@@ -107,7 +121,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
     def configuration(self) -> dict[str, str]:
         return {
             config_keys.CHECKPOINT_STORAGE.key: "filesystem",
-            config_keys.CHECKPOINT_DIR.key: self.get_checkpoint_path(),
+            config_keys.CHECKPOINT_DIR.key: str(self.checkpoint_path),
         }
 
 

@@ -1,45 +1,261 @@
-"""Elements as their declared type wants them."""
+"""Elements as their declared type wants them.
+
+PyFlink hands elements from function to function as they are, and turns them into Java's values where Java takes over:
+at an exchange, a key, a window or a sink. There FLOAT becomes single precision, DOUBLE a float, a number for INT a
+whole one, and a number that does not fit is an error. The same happens here, in the same places. A stream without
+declared types is never touched.
+
+Most elements fit already. So a type also gives an expression that is true for those: a loop with it is generated, and
+only the others are converted one by one.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from penstock.common.exceptions import InvalidProgramError
-from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
+from penstock.common.typeinfo import (
+    BasicArrayTypeInfo,
+    BasicType,
+    BasicTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    ObjectArrayTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+)
 from penstock.common.types import Row
 
+Converter = Callable[[Any], Any]
+Batches = Callable[[list[Any]], list[Any]]
 
-def row_form_of(type_info: TypeInformation | None) -> Callable[[Any], Any] | None:
-    """What gives elements their declared form; None if there is nothing to do, as for all types but rows."""
-    return (lambda value: as_declared(value, type_info)) if isinstance(type_info, RowTypeInfo) else None
+_BITS = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
+_PYTHON_TYPES = {BasicType.DOUBLE: "float", BasicType.STRING: "str", BasicType.BOOLEAN: "bool"}
+_SINGLE = struct.Struct("f")
+
+
+def converter_of(type_info: TypeInformation | None) -> Converter | None:
+    """What gives one element the form of its declared type; None if every element has it."""
+    match type_info:
+        case BasicTypeInfo():
+            return _basic_converter(type_info._basic_type)
+        case RowTypeInfo():
+            return lambda value: _as_row(value, type_info)
+        case TupleTypeInfo():
+            return lambda value: tuple(_fields(value, type_info)) if value is not None else None
+        case PrimitiveArrayTypeInfo(_element_type=BasicTypeInfo(_basic_type=BasicType.BYTE)):
+            return None  # It is bytes.
+        case ListTypeInfo(elem_type=element_type):
+            return _sequence_converter(element_type)
+        case BasicArrayTypeInfo() | PrimitiveArrayTypeInfo() | ObjectArrayTypeInfo():
+            return _sequence_converter(type_info._element_type)
+        case MapTypeInfo():
+            return _map_converter(type_info)
+    return None
+
+
+def batches_of(type_info: TypeInformation | None) -> Batches | None:
+    """The same for many elements at once; None if there is nothing to do."""
+    convert = converter_of(type_info)
+    if convert is None or type_info is None:
+        return None
+    fits = _fits(type_info, "v")
+    if fits is None:
+        return lambda values: [convert(v) for v in values]
+    scope: dict[str, Any] = {"convert": convert}
+    exec(f"def batches(values):\n    return [v if {fits} else convert(v) for v in values]", scope)
+    made: Batches = scope["batches"]
+    return made
+
+
+def row_form_of(type_info: TypeInformation | None) -> Converter | None:
+    """What makes elements rows where a row type is declared: within a chain, too, functions get rows."""
+    return converter_of(type_info) if isinstance(type_info, RowTypeInfo) else None
 
 
 def as_declared(value: Any, type_info: TypeInformation | None) -> Any:
-    """Where a row type is declared, tuples and lists become rows with the declared names; lists become tuples alike."""
-    if isinstance(type_info, RowTypeInfo) and isinstance(value, (tuple, list, Row)):
-        return _as_row(value, type_info)
-    if isinstance(type_info, TupleTypeInfo) and isinstance(value, (tuple, list)):
-        return tuple(_fields(value, list(value), type_info))
-    return value
+    convert = converter_of(type_info)
+    return value if convert is None else convert(value)
 
 
-def _as_row(value: Any, type_info: RowTypeInfo) -> Row:
-    names = type_info.get_field_names()
-    # A row made with names may have them in another order.
-    values = value.get_fields_by_names(names) if isinstance(value, Row) else list(value)
-    row = Row(*_fields(value, values, type_info))
+def collected_as(value: Any, type_info: TypeInformation | None) -> Any:
+    """An element of a collection, which Java reads: whole numbers that are too large wrap, others become text."""
+    if isinstance(type_info, BasicTypeInfo) and type_info._basic_type in _BITS and isinstance(value, (int, float)):
+        return _wrapped(int(value), _BITS[type_info._basic_type])
+    return as_declared(value, type_info)
+
+
+def _fits(type_info: TypeInformation, variable: str) -> str | None:
+    """An expression that is true for elements that need no conversion; None if there is none that is simple."""
+    match type_info:
+        case BasicTypeInfo(_basic_type=basic) if basic in _BITS:
+            bound = 1 << (_BITS[basic] - 1)
+            return f"type({variable}) is int and {-bound} <= {variable} < {bound}"
+        case BasicTypeInfo(_basic_type=basic) if basic in _PYTHON_TYPES:
+            return f"type({variable}) is {_PYTHON_TYPES[basic]}"
+        case TupleTypeInfo():
+            types = type_info.get_field_types()
+            fields = [_fits(each, f"{variable}[{at}]") for at, each in enumerate(types) if converter_of(each)]
+            if None in fields:
+                return None
+            checks = [f"type({variable}) is tuple and len({variable}) == {len(types)}", *fields]
+            return " and ".join(str(each) for each in checks)
+    return None
+
+
+def _basic_converter(basic: BasicType) -> Converter | None:
+    if basic in _BITS:
+        return lambda value: _whole(value, basic)
+    match basic:
+        case BasicType.FLOAT:
+            return lambda value: None if value is None else _single(_number(value, basic))
+        case BasicType.DOUBLE:
+            return lambda value: None if value is None else _number(value, basic)
+        case BasicType.STRING:
+            return _text
+        case BasicType.BIG_DEC:
+            return lambda value: Decimal(value) if type(value) is int else value
+        case BasicType.BOOLEAN:
+            return lambda value: None if value is None else bool(value)
+    return None
+
+
+def _whole(value: Any, basic: BasicType) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, (int, float, Decimal)):
+        raise _misfit(value, basic.name)
+    number = int(value)
+    if number != _wrapped(number, _BITS[basic]):
+        raise InvalidProgramError(
+            f"{value!r} does not fit into {basic.name}, which has {_BITS[basic]} bits; declare a larger type, such as "
+            f"LONG or BIG_INT"
+        )
+    return number
+
+
+def _wrapped(number: int, bits: int) -> int:
+    return (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+
+
+def _number(value: Any, basic: BasicType) -> float:
+    if not isinstance(value, (int, float, Decimal)):
+        raise _misfit(value, basic.name)
+    return float(value)
+
+
+def _single(value: float) -> float:
+    """The nearest number of single precision."""
+    try:
+        rounded: float = _SINGLE.unpack(_SINGLE.pack(value))[0]
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+    return rounded
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float, Decimal)):
+        return str(value)
+    raise _misfit(value, "STRING")
+
+
+def _misfit(value: Any, declared: str) -> InvalidProgramError:
+    return InvalidProgramError(
+        f"{value!r} of type {type(value).__name__} is no {declared}, which is the declared type; declare the type that "
+        f"the function returns, or none"
+    )
+
+
+def _sequence_converter(element_type: TypeInformation) -> Converter:
+    convert = converter_of(element_type)
+
+    def sequence(value: Any) -> Any:
+        if value is None:
+            return None
+        items = list(value)
+        return items if convert is None else [convert(item) for item in items]
+
+    return sequence
+
+
+def _map_converter(type_info: MapTypeInfo) -> Converter:
+    keys, values = converter_of(type_info._key_type_info), converter_of(type_info._value_type_info)
+
+    def mapping(value: Any) -> Any:
+        if value is None:
+            return None
+        entries = value if isinstance(value, dict) else _attributes(value, "MAP")
+        return {
+            key if keys is None else keys(key): item if values is None else values(item)
+            for key, item in entries.items()
+        }
+
+    return mapping
+
+
+def _attributes(value: Any, declared: str) -> dict[str, Any]:
+    if not hasattr(value, "__dict__"):
+        raise _misfit(value, declared)
+    attributes: dict[str, Any] = vars(value)
+    return attributes
+
+
+def in_row_shape(value: Any, type_info: RowTypeInfo) -> Row:
+    """The row that a value is by its declared type, with its fields as they are."""
+    return _row(value, _checked_values(value, type_info), type_info)
+
+
+def is_single_precision(type_info: TypeInformation) -> bool:
+    return isinstance(type_info, BasicTypeInfo) and type_info._basic_type is BasicType.FLOAT
+
+
+def _as_row(value: Any, type_info: RowTypeInfo) -> Row | None:
+    return None if value is None else _row(value, _fields(value, type_info), type_info)
+
+
+def _row(value: Any, fields: list[Any], type_info: RowTypeInfo) -> Row:
+    row = Row(*fields)
     if isinstance(value, Row):
         row.set_row_kind(value.get_row_kind())
-    row.set_field_names(names)
+    row.set_field_names(type_info.get_field_names())
     return row
 
 
-def _fields(value: Any, values: list[Any], type_info: RowTypeInfo | TupleTypeInfo) -> list[Any]:
+def _fields(value: Any, type_info: RowTypeInfo | TupleTypeInfo) -> list[Any]:
+    values = _checked_values(value, type_info)
+    return [as_declared(item, each) for item, each in zip(values, type_info.get_field_types(), strict=True)]
+
+
+def _checked_values(value: Any, type_info: RowTypeInfo | TupleTypeInfo) -> list[Any]:
     types = type_info.get_field_types()
+    values = _values(value, type_info)
     if len(values) != len(types):
         raise InvalidProgramError(
             f"{value!r} has {len(values)} fields, but {type_info} was declared with {len(types)}; declare the type "
             f"that the function returns"
         )
-    return [as_declared(item, each) for item, each in zip(values, types, strict=True)]
+    return values
+
+
+def _values(value: Any, type_info: RowTypeInfo | TupleTypeInfo) -> list[Any]:
+    if isinstance(type_info, TupleTypeInfo):
+        if not isinstance(value, (tuple, list, Row)):
+            raise _misfit(value, str(type_info))
+        return list(value)
+    names = type_info.get_field_names()
+    if isinstance(value, Row):
+        # A row made with names may have them in another order.
+        return list(value.get_fields_by_names(names))
+    if isinstance(value, (tuple, list)):
+        return list(value)
+    entries = value if isinstance(value, dict) else _attributes(value, str(type_info))
+    return [entries.get(name) for name in names]

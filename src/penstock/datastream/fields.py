@@ -18,6 +18,13 @@ Field = int | str
 
 def get_field(element: Any, field: Field) -> Any:
     """A field of a tuple, list, row, dict, dataclass or object; position 0 of a single value is the value itself."""
+    if isinstance(element, (tuple, list)) and isinstance(field, str):
+        if field in getattr(element, "_fields", ()):
+            return getattr(element, field)
+        raise InvalidProgramError(
+            f"field {field!r} of {element!r}: a {type(element).__name__} has no field of that name; give its position, "
+            f"such as sum(1), or make the elements rows, dicts or dataclasses"
+        )
     if isinstance(element, (tuple, list, Row, dict)):
         return element[field]  # type: ignore[index]
     if isinstance(field, str):
@@ -46,6 +53,10 @@ def with_field(element: Any, field: Field, value: Any) -> Any:
     if dataclasses.is_dataclass(element) and not isinstance(element, type):
         name = dataclasses.fields(element)[field].name if isinstance(field, int) else field
         return dataclasses.replace(element, **{name: value})
+    if isinstance(field, str):
+        copied = copy.copy(element)
+        setattr(copied, field, value)
+        return copied
     return value
 
 
@@ -65,6 +76,10 @@ class FieldAggregation(ReduceFunction):
                 f"{self.kind} needs the position (int) or the name (str) of a field, got {self.field!r} of type "
                 f"{type(self.field).__name__}"
             )
+
+    def check(self, value: Any) -> None:
+        """Raise if an element has no such field."""
+        get_field(value, self.field)
 
     def reduce(self, value1: Any, value2: Any) -> Any:
         first, second = get_field(value1, self.field), get_field(value2, self.field)

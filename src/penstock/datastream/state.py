@@ -59,6 +59,10 @@ class State(ABC):
     def clear(self) -> None:
         """Remove the state of the current key."""
 
+    def get_internal_state(self) -> Any:
+        """This state itself: PyFlink's has another one behind it, with the same methods."""
+        return self
+
 
 class ValueState(State, Generic[T]):
     """A single value per key."""

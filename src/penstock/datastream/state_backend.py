@@ -11,7 +11,11 @@ from urllib.parse import urlsplit
 
 from penstock.common import config_keys
 from penstock.common.exceptions import UnsupportedFeatureError
-from penstock.datastream.checkpoint_storage import FileSystemCheckpointStorage, JobManagerCheckpointStorage
+from penstock.datastream.checkpoint_storage import (
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+    normalized_path,
+)
 
 __all__ = [
     "CustomStateBackend",
@@ -246,4 +250,4 @@ def _local_path(path: str) -> str:
         raise ValueError(f"set_db_storage_paths: {path!r} is not local; working state needs a local folder")
     if not PurePosixPath(parts.path).is_absolute():
         raise ValueError(f"set_db_storage_paths: {path!r} is relative; give an absolute path")
-    return parts.path
+    return normalized_path(parts.path)

@@ -21,7 +21,7 @@ from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.connectors.base import DescribedSourceFunction
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.connectors.source_v2 import Source as SplitSource
-from penstock.datastream.declared_types import as_declared
+from penstock.datastream.declared_types import collected_as
 from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.functions import ParallelSourceFunction, SourceFunction
@@ -132,13 +132,12 @@ class StreamExecutionEnvironment:
         """Accepted for compatibility: records leave an operator at the latest when the epoch ends."""
         if timeout_millis < -1:
             raise ValueError(f"the buffer timeout must be -1 or more, got {timeout_millis}")
-        self._configuration.set_integer(_BUFFER_TIMEOUT_KEY, timeout_millis)
+        self._configuration.set_integer(keys.BUFFER_TIMEOUT.key, timeout_millis)
         return self
 
     def get_buffer_timeout(self) -> int:
-        if _BUFFER_TIMEOUT_KEY in self._configuration:
-            return self._configuration.get_integer(_BUFFER_TIMEOUT_KEY, 100)
-        return self._configuration.get(keys.BUFFER_TIMEOUT)
+        is_off = self._configuration.get_string(keys.BUFFER_TIMEOUT.key, "").strip() == "-1"
+        return -1 if is_off else self._configuration.get(keys.BUFFER_TIMEOUT)
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         self._configuration.set(keys.OPERATOR_CHAINING, False)
@@ -280,7 +279,7 @@ class StreamExecutionEnvironment:
         """The elements of a collection, in one subtask and in order."""
         if isinstance(collection, (str, bytes)):
             raise TypeError(f"from_collection needs a collection of elements, got {collection!r}; put it into a list")
-        values = [as_declared(value, type_info) for value in collection]
+        values = [collected_as(value, type_info) for value in collection]
         return self._add_source("Collection Source", d.CollectionSourceDescription(values), type_info)
 
     def from_elements(self, *elements: Any) -> DataStream:
@@ -483,5 +482,4 @@ class StreamExecutionEnvironment:
         return DataStream(self, transformation)
 
 
-_BUFFER_TIMEOUT_KEY = "execution.buffer-timeout.interval"
 _CHANGELOG_KEY = "state.changelog.enabled"

@@ -18,7 +18,7 @@ from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
 from penstock.graph.partitioners import KeyGroupStreamPartitioner
 from penstock.runtime.batch import Timestamps, call_each
 from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source
-from penstock.runtime.key_groups import check_keys
+from penstock.runtime.hashable_keys import hashable_keys
 from penstock.runtime.outputs import EdgeTarget
 from penstock.runtime.partitioning import ByKeyGroup
 from penstock.runtime.rows import Row
@@ -76,8 +76,7 @@ class CombiningEdgeTarget(EdgeTarget):
         loop_frame = cast(Any, failure.__traceback__).tb_next.tb_frame
         value = loop_frame.f_locals.get("value")
         key = self.select(value)
-        check_keys([key])
-        held = held_for(key)
+        held = held_for(hashable_keys([key])[0])
         if held is not None:
             self.reduce(held, value)
 
@@ -86,6 +85,11 @@ class CombiningEdgeTarget(EdgeTarget):
             self.push_as_they_are(values, timestamps)
             return
         times = cast("Sequence[int]", timestamps)
+        if not self._has_hashable_keys(values[0]):
+            self._is_worthwhile = False
+            self.send_all()
+            self.push_as_they_are(values, timestamps)
+            return
         try:
             earliest, latest = min(times), max(times)
         except TypeError:  # Some elements have no timestamp: for the window operator to refuse.
@@ -94,6 +98,14 @@ class CombiningEdgeTarget(EdgeTarget):
         self.combine(values, times, earliest, latest)
         if self._tried > _TRIAL_RECORDS:
             self._judge()
+
+    def _has_hashable_keys(self, value: Any) -> bool:
+        """False for keys such as lists, which the loop could not look up."""
+        try:
+            hash(self.select(value))
+        except Exception:  # A selector that fails does so again, where it is told.
+            return False
+        return True
 
     def _judge(self) -> None:
         """Stop combining if it does not pay."""

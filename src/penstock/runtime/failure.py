@@ -62,7 +62,8 @@ def describe_failure(
     # An error of Penstock's own says itself what the user can do.
     is_user_error = bool(users) or record is not None or isinstance(exc, PenstockError)
     shown = users if is_user_error else all_frames
-    text = "".join(traceback.format_list(shown)) + "".join(traceback.format_exception_only(type(exc), exc))
+    hint = "" if not all_frames or _is_users(all_frames[-1].filename) else _hint(exc)
+    text = "".join(traceback.format_list(shown)) + "".join(traceback.format_exception_only(type(exc), exc)) + hint
     return TaskFailure(
         vertex=vertex,
         task_name=task_name,
@@ -71,12 +72,22 @@ def describe_failure(
         operator=context.operator_name if context is not None else task_name,
         record=record,
         exception_type=type(exc).__name__,
-        message=str(exc),
+        message=str(exc) + hint,
         user_traceback=text,
         pickled_exception=_pickled(exc),
         is_user_error=is_user_error,
         host=platform.node(),
     )
+
+
+def _hint(exc: BaseException) -> str:
+    """What Python's own message does not say, where it is Penstock that stumbled over what a function returned."""
+    if isinstance(exc, TypeError) and str(exc).endswith("object is not iterable"):
+        return (
+            "; a function that gives any number of elements (flat_map, process, on_timer ...) must return an iterable "
+            "such as a list, yield, or return None for nothing"
+        )
+    return ""
 
 
 def _frames(trace: TracebackType | None) -> list[tuple[FrameType, int]]:

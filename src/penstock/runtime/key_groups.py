@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from penstock.common.exceptions import InvalidProgramError
@@ -12,13 +11,6 @@ from penstock.runtime.nan_keys import as_key, may_hold_nan
 
 def key_group_of(key: Any, max_parallelism: int) -> int:
     """The key group of `key`, between 0 and `max_parallelism` - 1."""
-    try:
-        hash(key)
-    except TypeError:
-        raise InvalidProgramError(
-            f"the key {key!r} is of type {type(key).__name__}, which is not hashable; key_by needs a hashable key: "
-            f"return a str, a number, a tuple or another immutable value"
-        ) from None
     check_kind(type(key))
     return murmur_mix(stable_hash(key)) % max_parallelism
 
@@ -76,15 +68,11 @@ class KeyOwners(dict[Any, int]):
 
     def of(self, keys: list[Any]) -> list[int]:
         """The owners of many keys."""
-        try:
-            if self._are_many:
-                if set(map(type, keys)) == {int}:
-                    return self._hashed(keys)  # As quick as looking them up.
-                self._add_missing(keys)
-            return list(map(self.__getitem__, keys))
-        except TypeError:
-            check_keys(keys)
-            raise
+        if self._are_many:
+            if set(map(type, keys)) == {int}:
+                return self._hashed(keys)  # As quick as looking them up.
+            self._add_missing(keys)
+        return list(map(self.__getitem__, keys))
 
     def _add_missing(self, keys: list[Any]) -> None:
         missing = [key for key in dict.fromkeys(keys) if key not in self]
@@ -105,9 +93,3 @@ class KeyOwners(dict[Any, int]):
         self._are_many = self._are_many or len(self) >= self._many
         if len(self) + keys > self._limit:
             self.clear()
-
-
-def check_keys(keys: Iterable[Any]) -> None:
-    """Raise for the first key that cannot be one."""
-    for key in keys:
-        key_group_of(key, 1)

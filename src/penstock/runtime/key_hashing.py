@@ -17,7 +17,8 @@ import pathlib
 import pickle
 import uuid
 import zlib
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.common.exceptions import InvalidProgramError
@@ -49,7 +50,7 @@ def _hash_sequence(key: Any) -> int:
     return result
 
 
-def _hash_set(key: frozenset[Any]) -> int:
+def _hash_set(key: Iterable[Any]) -> int:
     result = 0
     for item in key:
         result ^= murmur_mix(stable_hash(item))
@@ -114,6 +115,12 @@ _BY_BASE: tuple[tuple[type, Callable[[Any], int]], ...] = (
     (numbers.Number, _hash_number),  # Decimals and fractions too, which equal ints
     (tuple, _hash_sequence),
     (frozenset, _hash_set),
+    # What cannot be hashed comes as what can, see `hashable_keys`.
+    (list, _hash_sequence),
+    (array, _hash_sequence),
+    (set, _hash_set),
+    (dict, lambda key: _hash_set(key.items())),
+    (bytearray, lambda key: zlib.crc32(bytes(key))),
     (Row, _hash_row),
     (datetime.datetime, _hash_datetime),
     (datetime.date, _hash_date),

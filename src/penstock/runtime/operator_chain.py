@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+from penstock.common.typeinfo import RowTypeInfo
 from penstock.datastream.declared_types import row_form_of
-from penstock.graph.descriptions import FlatMapDescription, SourceDescription
+from penstock.graph.descriptions import (
+    FilterDescription,
+    FlatMapDescription,
+    MapDescription,
+    ProcessDescription,
+    SourceDescription,
+    WatermarksDescription,
+)
 from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.batch import Output
@@ -15,7 +23,14 @@ from penstock.runtime.combining import combines_on_the_way, combining_edge, take
 from penstock.runtime.operators import build_operator
 from penstock.runtime.operators.base import DriverReport, OperatorContext, StreamOperator, TaskInfo
 from penstock.runtime.operators.watermarks import TimestampsAndWatermarksOperator
-from penstock.runtime.outputs import ChainTarget, EdgeTarget, OperatorOutput, Target
+from penstock.runtime.outputs import (
+    ChainTarget,
+    DeclaredForm,
+    EdgeTarget,
+    OperatorOutput,
+    Target,
+    declared_form,
+)
 from penstock.runtime.rows import Row
 from penstock.runtime.sources import build_source_operator
 from penstock.runtime.state.backends import MakeTable
@@ -23,6 +38,9 @@ from penstock.runtime.state.table import StateTable
 
 if TYPE_CHECKING:
     from penstock.runtime.windowing.sessions import SessionWindowOperator
+
+_PASSING_ON = (FilterDescription, WatermarksDescription)
+_CHAINED_FUNCTIONS = (MapDescription, FlatMapDescription, ProcessDescription, *_PASSING_ON)
 
 
 class OperatorChain:
@@ -118,8 +136,28 @@ class OperatorChain:
         side: dict[str, list[Target]] = {}
         for tag, target in self._targets_of(node):
             (main if tag is None else side.setdefault(tag, [])).append(target)
-        has_declared_form = isinstance(node.operator, SourceDescription) and node.operator.has_declared_form
-        return OperatorOutput(main, side, None if has_declared_form else row_form_of(node.output_type))
+        return OperatorOutput(main, side, self._declared_form(node))
+
+    def _declared_form(self, node: StreamNode) -> DeclaredForm | None:
+        """What gives the elements that `node` emits the form of its declared type; None if they are to stay as is.
+
+        As in PyFlink, a function gets what the one before it in the chain returned; types hold where that ends. Rows
+        are rows for every function.
+        """
+        is_row = isinstance(node.output_type, RowTypeInfo)
+        if isinstance(node.operator, SourceDescription):
+            return declared_form(node.output_type) if is_row and not node.operator.has_declared_form else None
+        if isinstance(node.operator, _PASSING_ON) and (is_row or node is self._vertex.head):
+            return None
+        return declared_form(node.output_type) if is_row or not self._goes_on_in_a_function(node) else None
+
+    def _goes_on_in_a_function(self, node: StreamNode) -> bool:
+        """True if one function of the user's in the same chain, and nothing else, gets what `node` emits."""
+        chained = [edge for edge in self._vertex.chained_edges if edge.source == node.id]
+        leaves = any(edge.source_node == node.id for edge in self._job_graph.out_edges(self._vertex.id))
+        if leaves or len(chained) != 1 or chained[0].side_tag is not None:
+            return False
+        return isinstance(self._nodes[chained[0].target].operator, _CHAINED_FUNCTIONS)
 
     def _targets_of(self, node: StreamNode) -> Iterator[tuple[str | None, Target]]:
         for chained in self._vertex.chained_edges:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.declared_types import batches_of, converter_of
 from penstock.graph.job_graph import JobEdge
 from penstock.graph.partitioners import connected_downstream
 from penstock.runtime.batch import Batch, Timestamps, call_each
@@ -114,6 +116,27 @@ def _columns(batch: Batch) -> tuple[list[Any], Timestamps | None, list[Any] | No
     return batch.values, batch.timestamps, batch.keys
 
 
+class DeclaredForm:
+    """Gives elements the form of a declared type, many at a time."""
+
+    def __init__(self, convert: Callable[[Any], Any], convert_all: Callable[[list[Any]], list[Any]]) -> None:
+        self._convert = convert
+        self._convert_all = convert_all
+
+    def __call__(self, values: list[Any]) -> list[Any]:
+        try:
+            return self._convert_all(values)
+        except Exception:
+            call_each(self._convert, values)  # Fails again, where the record is seen.
+            raise
+
+
+def declared_form(type_info: TypeInformation | None) -> DeclaredForm | None:
+    """None for a type that asks for nothing."""
+    convert, convert_all = converter_of(type_info), batches_of(type_info)
+    return None if convert is None or convert_all is None else DeclaredForm(convert, convert_all)
+
+
 class OperatorOutput:
     """An operator's output: gathers single records into batches, and copies to every receiver in order."""
 
@@ -121,11 +144,11 @@ class OperatorOutput:
         self,
         main: Sequence[Target],
         side: Mapping[str, Sequence[Target]],
-        as_declared: Callable[[Any], Any] | None = None,
+        as_declared: DeclaredForm | None = None,
     ) -> None:
         self._main = main
         self._as_declared = as_declared
-        """Gives an element the form of its declared type, where that is a row."""
+        """Gives elements the form of their declared type."""
         self._side = side
         self._all = [*main, *(target for targets in side.values() for target in targets)]
         self._values: list[Any] = []
@@ -145,7 +168,7 @@ class OperatorOutput:
 
     def _push_main(self, values: list[Any], timestamps: Timestamps | None) -> None:
         if self._as_declared is not None:
-            values = call_each(self._as_declared, values)
+            values = self._as_declared(values)
         for target in self._main:
             target.push_batch(values, timestamps)
 

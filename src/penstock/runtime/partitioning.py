@@ -10,7 +10,8 @@ from penstock.common.exceptions import InvalidProgramError
 from penstock.graph import partitioners as p
 from penstock.runtime.batch import Batch, Timestamps, call_each
 from penstock.runtime.generated_loop import EachLoop
-from penstock.runtime.key_groups import KeyOwners, check_keys, check_kind
+from penstock.runtime.hashable_keys import hashable_keys
+from penstock.runtime.key_groups import KeyOwners, check_kind
 from penstock.runtime.nan_keys import may_hold_nan, with_one_nan
 
 Dealt = list[tuple[int, Batch]]
@@ -94,14 +95,18 @@ class ByKeyGroup(Dealer):
     def deal_keyed(self, keys: list[Any], values: list[Any], timestamps: Timestamps | None) -> Dealt:
         """Deal values whose keys are known."""
         if self._targets > 1:
-            owners = self._owners.of(keys)
+            try:
+                owners = self._owners.of(keys)
+            except TypeError:
+                keys = hashable_keys(keys)
+                owners = self._owners.of(keys)
             keys = with_one_nan(keys) if self._owners.take_nan_seen() else keys
             return _deal_by(owners, self._targets, values, timestamps, keys)
         try:
             different = set(keys)  # One target takes all, but a key that cannot be one must fail here, at its key_by.
         except TypeError:
-            check_keys(keys)
-            raise
+            keys = hashable_keys(keys)
+            different = set(keys)
         for kind in set(map(type, different)):
             check_kind(kind)
         return [(0, Batch(values, timestamps, with_one_nan(keys) if may_hold_nan(different) else keys))]

@@ -234,8 +234,9 @@ def test_results_must_be_a_list(harness):
         async def async_invoke(self, value):
             return value
 
-    for value, kind in ((5, "int"), (None, "NoneType")):
-        with pytest.raises(TypeError, match=f"async_invoke of Single must return a list, got {value} of type {kind}"):
+    for value, rule in ((5, "should be of list type"), (None, "cannot be none")):
+        message = f"The result of AsyncFunction {rule}, please check.*async_invoke returned {value} for {value}"
+        with pytest.raises(RuntimeError, match=message):
             harness(Single()).element(value).operator.end_epoch()
 
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common.exceptions import StateAccessError
 from penstock.common.typeinfo import Types
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from penstock.datastream.functions import KeyedProcessFunction, ProcessFunction
@@ -169,16 +168,19 @@ def test_plain_process_function_may_have_on_timer():
     assert harness(Timed()).element(("a",)).watermark(10).output == [("a", 10)]
 
 
-def test_state_in_open_has_no_key():
+def test_state_written_in_open_belongs_to_no_key_and_is_gone():
     class Early(KeyedProcessFunction):
         def open(self, runtime_context):
-            runtime_context.get_state(ValueStateDescriptor("count", Types.INT())).value()
+            self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.INT()))
+            self.count.update(100)
+            self.in_open = self.count.value()
 
         def process_element(self, value, ctx):
-            yield value
+            yield self.in_open, self.count.value()
 
-    with pytest.raises(StateAccessError, match=r"no current key; use it in process_element.*not in open\(\)"):
-        harness(Early())
+    opened = harness(Early())
+    assert opened.state_entries == 0
+    assert opened.element(("a",)).output == [(100, None)]
 
 
 class Session(KeyedProcessFunction):

@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
 from penstock.common.types import Row
-from penstock.datastream.declared_types import as_declared
+from penstock.datastream.declared_types import in_row_shape, is_single_precision
 from penstock.datastream.lowering.expressions import NEVER_NULL, Call, Column, Expression, NotLowerable, call
 from penstock.datastream.lowering.purity import PureFunction, pure_function
 from penstock.datastream.lowering.values import Value, expression_of
@@ -63,7 +63,8 @@ class Step:
 def step_of(function: Any, is_filter: bool, output_type: TypeInformation | None) -> Step:
     """Raises NotLowerable if the function cannot be traced."""
     if isinstance(output_type, RowTypeInfo) and not is_filter:
-        if any(isinstance(each, (RowTypeInfo, TupleTypeInfo)) for each in output_type.get_field_types()):
+        fields = output_type.get_field_types()
+        if any(isinstance(each, (RowTypeInfo, TupleTypeInfo)) or is_single_precision(each) for each in fields):
             raise NotLowerable("rows in rows")
     return Step(pure_function(function), is_filter, None if is_filter else output_type)
 
@@ -151,7 +152,7 @@ def _run(path: _Path, columns: Sequence[Column], names: list[str], steps: Sequen
             if not result:
                 return Dropped(path.doubtful())
         else:
-            element = as_declared(result, step.output_type) if isinstance(step.output_type, RowTypeInfo) else result
+            element = in_row_shape(result, step.output_type) if isinstance(step.output_type, RowTypeInfo) else result
     return Element(element, path.doubtful())
 
 

@@ -166,7 +166,8 @@ class DataStream(_Named):
     # --- about the stream --------------------------------------------------------------------------------------------
 
     def get_name(self) -> str:
-        return self.transformation.name
+        """The name as it was given: plans show a source's as `Source: name`."""
+        return self.transformation.name.removeprefix("Source: ")
 
     def get_type(self) -> TypeInformation:
         return self.transformation.output_type or Types.PICKLED_BYTE_ARRAY()

@@ -192,9 +192,12 @@ class AsyncWaitOperator(UserFunctionOperator):
     def _listed(self, results: Any, value: Any, method: str) -> list[Any]:
         if isinstance(results, Iterable):
             return list(results)
-        raise TypeError(
-            f"operator '{self.context.operator_name}': {method} of {type(self.user_function.function).__name__} must "
-            f"return a list, got {results!r} of type {type(results).__name__}; return [] for no result"
+        # PyFlink's own words, for programs that look for them.
+        rule = "cannot be none" if results is None else "should be of list type"
+        raise RuntimeError(
+            f"The result of AsyncFunction {rule}, please check the methods 'async_invoke' and 'timeout' of class "
+            f"'{type(self.user_function.function)}'. Operator '{self.context.operator_name}': {method} returned "
+            f"{results!r} for {value!r}; return [] for no result"
         )
 
 

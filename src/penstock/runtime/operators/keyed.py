@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.graph.descriptions import KeyedDescription, KeySelectorFunction
 from penstock.runtime.batch import Batch, call_each
+from penstock.runtime.hashable_keys import hashable_keys
 from penstock.runtime.nan_keys import with_one_nan
 from penstock.runtime.operators.base import StreamOperator
 
@@ -13,7 +14,7 @@ from penstock.runtime.operators.base import StreamOperator
 def keys_of(batch: Batch, key_selector: KeySelectorFunction) -> list[Any]:
     if batch.keys is not None:
         return batch.keys
-    return with_one_nan(call_each(key_selector, batch.values))
+    return with_one_nan(hashable_keys(call_each(key_selector, batch.values)))
 
 
 class KeyedOperator(StreamOperator):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from penstock.common.constants import MAX_LONG_VALUE
@@ -22,6 +22,8 @@ class ReduceOperator(KeyedOperator):
     def __init__(self, description: ReduceDescription) -> None:
         super().__init__(description)
         self.user_function = UserFunction(description.function, "reduce")
+        self._check_first: Callable[[Any], None] | None = getattr(description.function, "check", None)
+        """Finds out with the first element, not with the second of a key, that it lacks the field to be summed."""
 
     def open(self) -> None:
         self.user_function.open(StreamingRuntimeContext(self.context, has_keyed_state=True))
@@ -36,6 +38,9 @@ class ReduceOperator(KeyedOperator):
 
     def reduced(self, batch: Batch, keys: list[Any]) -> list[Any]:
         """The value of its key after each element."""
+        if self._check_first is not None:
+            self._check_first(batch.values[0])
+            self._check_first = None
         reduced = self._table.entries.setdefault(VOID_NAMESPACE, {})
         reduce = self.user_function.call
         backend = self.context.keyed_state

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from itertools import repeat
 from typing import Any
 
@@ -33,7 +34,8 @@ class UserFunctionOperator(StreamOperator):
         self.is_keyed = any(selector is not None for selector in key_selectors)
 
     def open(self) -> None:
-        self.user_function.open(StreamingRuntimeContext(self.context, has_keyed_state=self.is_keyed))
+        with self.context.keyed_state.of_nobody() if self.is_keyed else nullcontext():
+            self.user_function.open(StreamingRuntimeContext(self.context, has_keyed_state=self.is_keyed))
 
     def close(self) -> None:
         self.user_function.close()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, Final
 
 from penstock.common.exceptions import StateAccessError
 from penstock.datastream.state import (
@@ -18,6 +19,16 @@ from penstock.runtime.state import direct_views, ttl, views
 from penstock.runtime.state.contents import Contents, owned
 from penstock.runtime.state.direct_views import NO_KEY
 from penstock.runtime.state.table import VOID_NAMESPACE, Extent, StateTable
+
+
+class _Nobody:
+    """The key while a function is opened; one instance in every process."""
+
+    def __reduce__(self) -> str:
+        return "NOBODY"
+
+
+NOBODY: Final = _Nobody()
 
 
 class KeyedStateBackend:
@@ -93,6 +104,20 @@ class KeyedStateBackend:
 
     def clear_current_key(self) -> None:
         self.current_key = NO_KEY
+
+    @contextmanager
+    def of_nobody(self) -> Iterator[None]:
+        """Inside, state belongs to no key: it can be used, as in PyFlink's `open()`, and is gone afterwards."""
+        self.current_key = NOBODY
+        try:
+            yield
+        finally:
+            self.clear_current_key()
+            for table in self.tables.values():
+                for namespace in list(table.entries):
+                    table.remove(namespace, NOBODY)
+                for keys in table.changed.values() if isinstance(table.changed, dict) else ():
+                    keys.discard(NOBODY)
 
     def __len__(self) -> int:
         """How many entries are held, timers included."""
