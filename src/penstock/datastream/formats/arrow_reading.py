@@ -6,22 +6,12 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from typing import Any, BinaryIO
 
-from penstock.common.time import Instant
-from penstock.common.typeinfo import (
-    ExternalTypeInfo,
-    MapTypeInfo,
-    PrimitiveArrayTypeInfo,
-    RowTypeInfo,
-    TupleTypeInfo,
-    TypeInformation,
-    Types,
-)
+from penstock.common.typeinfo import RowTypeInfo
 from penstock.common.types import Row
 from penstock.datastream.connectors.file_formats import FileBatch
+from penstock.datastream.formats.arrow_columns import ColumnReader, ColumnReaders
 from penstock.datastream.formats.csv_values import make_row
-from penstock.datastream.formats.json_values import element_type_of
 
-Converter = Callable[[Any], Any]
 ColumnsIn = Callable[[list[str]], "list[str | None]"]
 """From the columns of a file to those that are read, one for each field."""
 Read = Callable[[Any, "list[str | None]"], "list[Any]"]
@@ -35,7 +25,8 @@ class ArrowRowReader:
     def __init__(self, row_type: RowTypeInfo, is_utc_timestamp: bool = True, is_case_sensitive: bool = True) -> None:
         self._names = row_type.get_field_names()
         self._types = row_type.get_field_types()
-        self._converters = [_converter(each, is_utc_timestamp) for each in self._types]
+        self._readers = ColumnReaders(make_row, lambda moment: _wall_time(moment, is_utc_timestamp))
+        self._opened: dict[int, tuple[Any, ColumnReader]] = {}
         self._is_case_sensitive = is_case_sensitive
 
     def columns_in(self, file_columns: list[str]) -> list[str | None]:
@@ -48,6 +39,10 @@ class ArrowRowReader:
     def rows(self, batch: Any, columns: list[str | None]) -> list[Row]:
         return [make_row(self._names, list(values)) for values in zip(*self.fields(batch, columns), strict=True)]
 
+    def dicts(self, batch: Any, columns: list[str | None]) -> list[dict[str, Any]]:
+        fields = self.fields(batch, columns)
+        return [dict(zip(self._names, values, strict=True)) for values in zip(*fields, strict=True)]
+
     def fields(self, batch: Any, columns: list[str | None]) -> list[list[Any]]:
         """The values of each field, one list for each."""
         return [
@@ -56,79 +51,35 @@ class ArrowRowReader:
         ]
 
     def _values(self, column: Any, at: int) -> list[Any]:
-        convert = self._converters[at]
-        if convert is _same:
-            return _python_values(column)
-        return [None if item is None else convert(item) for item in _python_values(column)]
+        import pyarrow as pa
+
+        try:
+            opened = self._opened.get(at)
+            if opened is None or opened[0] != column.type:
+                self._opened[at] = opened = column.type, self._readers.reader_for(self._types[at], column.type)
+            return opened[1](column)
+        except (pa.ArrowException, ValueError, ArithmeticError) as failure:
+            raise ValueError(
+                f"column {self._names[at]!r} is {column.type} in the file and declared as {self._types[at]}: "
+                f"{failure}; declare a type that holds its values"
+            ) from failure
 
 
-def _python_values(column: Any) -> list[Any]:
-    """Nanoseconds, for which Python has no time, stay numbers."""
-    import pyarrow as pa
+class ArrowDictReader(ArrowRowReader):
+    """Turns batches of Arrow columns into dicts, with rows as dicts in them. Times with a zone keep it."""
 
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        values: list[Any] = column.cast(pa.int64()).to_pylist()
-        return values
-    values = column.to_pylist()
-    return values
-
-
-def _converter(type_info: TypeInformation, is_utc_timestamp: bool) -> Converter:
-    """What makes a value that Arrow gives one of the type."""
-    match type_info:
-        case ExternalTypeInfo():
-            return _converter(type_info._type_info, is_utc_timestamp)
-        case RowTypeInfo():
-            names = type_info.get_field_names()
-            fields = _optional_converters(type_info.get_field_types(), is_utc_timestamp)
-            return lambda row: make_row(names, [c(row.get(n)) for n, c in zip(names, fields, strict=True)])
-        case TupleTypeInfo():
-            fields = _optional_converters(type_info.get_field_types(), is_utc_timestamp)
-            return lambda row: tuple(c(item) for c, item in zip(fields, row.values(), strict=True))
-        case MapTypeInfo():
-            inner = [type_info._key_type_info, type_info._value_type_info]
-            key, value = _optional_converters(inner, is_utc_timestamp)
-            return lambda entries: {key(k): value(v) for k, v in entries}
-        case PrimitiveArrayTypeInfo() if type_info._element_type == Types.BYTE():
-            return bytes
-    if (element := element_type_of(type_info)) is not None:
-        (each,) = _optional_converters([element], is_utc_timestamp)
-        return lambda items: [each(item) for item in items]
-    if type_info == Types.SQL_TIMESTAMP():
-        return lambda moment: _wall_time(moment, is_utc_timestamp)
-    if type_info == Types.INSTANT():
-        return _instant
-    return int if type_info == Types.BIG_INT() else _same
+    def __init__(self, row_type: RowTypeInfo) -> None:
+        super().__init__(row_type)
+        self._readers = ColumnReaders(
+            lambda names, values: dict(zip(names, values, strict=True)), lambda moment: moment
+        )
 
 
-def _same(item: Any) -> Any:
-    return item
-
-
-def _optional_converters(types: list[TypeInformation], is_utc_timestamp: bool) -> list[Converter]:
-    return [_optional(_converter(each, is_utc_timestamp)) for each in types]
-
-
-def _optional(convert: Converter) -> Converter:
-    return lambda item: None if item is None else convert(item)
-
-
-def _wall_time(moment: datetime | int, is_utc: bool) -> datetime:
+def _wall_time(moment: datetime, is_utc: bool) -> datetime:
     """What the clock showed, in UTC or on this machine, where the file knows the instant."""
-    if isinstance(moment, int):
-        seconds, nanos = divmod(moment, 1_000_000_000)
-        return datetime.fromtimestamp(seconds, timezone.utc).replace(microsecond=nanos // 1000, tzinfo=None)
     if moment.tzinfo is None:
         return moment
     return moment.astimezone(timezone.utc if is_utc else None).replace(tzinfo=None)
-
-
-def _instant(moment: datetime | int) -> Instant:
-    if isinstance(moment, int):
-        return Instant(*divmod(moment, 1_000_000_000))
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
-    seconds = int(aware.replace(microsecond=0).timestamp())
-    return Instant(seconds, aware.microsecond * 1000)
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
@@ -151,15 +102,18 @@ def parquet_batches(stream: BinaryIO, offset: int, batch_size: int, columns_in: 
 
 def orc_batches(stream: BinaryIO, offset: int, batch_size: int, columns_in: ColumnsIn, read: Read) -> Batches:
     """The rows of an ORC file behind the first `offset`."""
-    from pyarrow import PythonFile, Table
+    from pyarrow import PythonFile
     from pyarrow.orc import ORCFile
 
     file = ORCFile(PythonFile(stream, mode="r"))
     columns = columns_in(file.schema.names)
+    # Without any column, it would not tell how many rows there are.
+    wanted = [column for column in columns if column is not None] or file.schema.names[:1]
     number = 0
     for stripe in range(file.nstripes):
-        table = Table.from_batches([file.read_stripe(stripe, [column for column in columns if column is not None])])
-        for batch in table.to_batches(max_chunksize=batch_size):
+        rows = file.read_stripe(stripe, wanted)
+        for start in range(0, rows.num_rows, batch_size):
+            batch = rows.slice(start, batch_size)
             yield from _behind(batch, number, offset, columns, read)
             number += batch.num_rows
 
@@ -169,4 +123,3 @@ def _behind(batch: Any, number: int, offset: int, columns: list[str | None], rea
     if number + batch.num_rows > offset:
         rest = batch.slice(max(0, offset - number))
         yield FileBatch(read(rest, columns), number + batch.num_rows)
-

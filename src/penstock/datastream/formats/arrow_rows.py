@@ -19,6 +19,8 @@ from penstock.common.typeinfo import (
     TypeInformation,
     Types,
 )
+from penstock.datastream.formats import exact_values
+from penstock.datastream.formats.exact_values import WHOLE_TYPES
 from penstock.datastream.formats.json_values import element_type_of
 
 ROWS_AT_ONCE = 8_192
@@ -70,7 +72,7 @@ class ArrowRowWriter(BulkWriter, ABC):
         field, convert = self.schema.field(at), self._converters[at]
         try:
             return pa.array([None if item is None else convert(item) for item in self._columns[at]], field.type)
-        except (pa.ArrowException, TypeError, ValueError, AttributeError) as failure:
+        except (pa.ArrowException, TypeError, ValueError, AttributeError, ArithmeticError) as failure:
             raise ValueError(
                 f"column {field.name!r} is declared as {self._row_type.get_field_types()[at]}, but holds something "
                 f"else: {failure}"
@@ -144,13 +146,17 @@ def _converter(type_info: TypeInformation, is_utc_timestamp: bool) -> Converter:
             item = _optional(_converter(type_info._value_type_info, is_utc_timestamp))
             return lambda entries: [(key(k), item(v)) for k, v in entries.items()]
         case PrimitiveArrayTypeInfo() if type_info._element_type == Types.BYTE():
-            return bytes
+            return exact_values.raw_bytes
     if (element := element_type_of(type_info)) is not None:
         each = _optional(_converter(element, is_utc_timestamp))
         return lambda items: [each(item) for item in items]
     if type_info == Types.SQL_TIMESTAMP():
         return lambda moment: _wall_time(moment, is_utc_timestamp)
-    return _instant_ns if type_info == Types.INSTANT() else lambda item: item
+    return _EXACT.get(type_info, _same)
+
+
+def _same(item: Any) -> Any:
+    return item
 
 
 def _struct_converter(
@@ -176,4 +182,19 @@ def _wall_time(moment: datetime, is_utc: bool) -> datetime:
 
 
 def _instant_ns(instant: Instant) -> int:
-    return instant.seconds * 1_000_000_000 + instant.nanos
+    nanos = instant.seconds * 1_000_000_000 + instant.nanos
+    if not -(1 << 63) <= nanos < 1 << 63:
+        raise ValueError(f"{instant!r} is not between the years 1677 and 2262, as nanoseconds must be")
+    return nanos
+
+
+# Where Arrow itself would round or cut off.
+_EXACT: dict[TypeInformation, Converter] = {
+    **{each: exact_values.whole_number(each) for each in WHOLE_TYPES},
+    Types.FLOAT(): exact_values.real_number(Types.FLOAT()),
+    Types.STRING(): exact_values.text,
+    Types.CHAR(): exact_values.text,
+    Types.SQL_DATE(): exact_values.calendar_day,
+    Types.SQL_TIME(): lambda value: exact_values.clock_time(value, least_micros=1000),
+    Types.INSTANT(): _instant_ns,
+}

@@ -241,5 +241,5 @@ _WRITERS: dict[TypeInformation, FieldWriter] = {
     Types.SQL_TIME(): format_time,
     Types.SQL_TIMESTAMP(): lambda value: format_timestamp(value, " "),
     Types.INSTANT(): format_instant,
-    BYTES: lambda value: base64.b64encode(value).decode("ascii"),
+    BYTES: lambda value: base64.b64encode(exact_values.raw_bytes(value)).decode("ascii"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Integral
 from typing import Any
@@ -130,3 +130,21 @@ def calendar_day(value: Any) -> date:
     if isinstance(value, datetime) or not isinstance(value, date):
         raise ValueError(f"{value!r} is no date; give a datetime.date, of a datetime its date()")
     return value
+
+
+def clock_time(value: Any, least_micros: int = 1) -> time:
+    """A time of UTC, of a precision."""
+    if not isinstance(value, time):
+        raise ValueError(f"{value!r} is no datetime.time")
+    if value.tzinfo is not None and value.utcoffset() != timedelta(0):
+        raise ValueError(f"{value!r} has an offset; only a time in UTC can be written")
+    if value.microsecond % least_micros:
+        raise ValueError(f"{value!r} is not exact to {least_micros} microseconds, which is all that can be written")
+    return value
+
+
+def raw_bytes(value: Any) -> bytes:
+    """Bytes, or a list of numbers that are bytes; a number alone, which Python would take for a length, is refused."""
+    if isinstance(value, (str, Integral)):
+        raise ValueError(f"{value!r} is no bytes")
+    return bytes(value)

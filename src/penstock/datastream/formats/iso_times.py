@@ -8,6 +8,7 @@ from datetime import datetime, time, timedelta, timezone
 
 from penstock.common.formatting import format_as_java
 from penstock.common.time import Instant
+from penstock.datastream.formats.exact_values import clock_time
 
 _EPOCH = datetime(1970, 1, 1)
 _FRACTION = re.compile(r"[.,](\d+)$")
@@ -84,8 +85,7 @@ def parse_instant(text: str) -> Instant:
 
 def format_time(moment: time) -> str:
     """Shows a fraction only if there is one."""
-    if moment.tzinfo is not None and moment.utcoffset() != timedelta(0):
-        raise ValueError(f"{moment!r} has an offset; only a time in UTC can be written")
+    clock_time(moment)
     return f"{moment:%H:%M:%S}" + (f".{moment.microsecond:06d}".rstrip("0") if moment.microsecond else "")
 
 

@@ -292,6 +292,6 @@ _SIMPLE_WRITERS: dict[TypeInformation, Writer] = {
     Types.SQL_TIMESTAMP(): lambda value: f'"{format_timestamp(value, "T").removesuffix(".0")}Z"',
     Types.INSTANT(): lambda value: f'"{format_instant(value)}"',
     Types.PICKLED_BYTE_ARRAY(): _dump,
-    BYTES: lambda value: f'"{base64.b64encode(value).decode("ascii")}"',
+    BYTES: lambda value: f'"{base64.b64encode(exact_values.raw_bytes(value)).decode("ascii")}"',
     **{each: _whole_writer(each) for each in WHOLE_TYPES},
 }

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from penstock.common.configuration import Configuration
+from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.datastream.connectors.file_formats import BulkFormat, FileBatch, FileToRead
@@ -63,11 +64,26 @@ class OrcWriterFactory(RowDataBulkWriterFactory):
         super().__init__(row_type)
         self.writer_properties = writer_properties
         self.hadoop_config = hadoop_config
-        arrow_schema(row_type)  # So that a type that cannot be written is told here.
+        _check_columns(arrow_schema(row_type))
 
     def create(self, stream: BinaryIO) -> OrcRowWriter:
         compression = self.writer_properties.get("orc.compress", "ZLIB").upper()
         return OrcRowWriter(stream, self.get_row_type(), "UNCOMPRESSED" if compression == "NONE" else compression)
+
+
+def _check_columns(schema: Any) -> None:
+    """A type that cannot be written is told here, not with the first row."""
+    from pyarrow import types
+
+    left = list(schema)
+    while left:
+        field = left.pop()
+        if types.is_time(field.type):
+            raise UnsupportedFeatureError(
+                f"OrcBulkWriters: column {field.name!r} is a time of day, which ORC has no type for; write it as text, "
+                f"as a number or as a SQL_TIMESTAMP"
+            )
+        left.extend(field.type.field(at) for at in range(field.type.num_fields))
 
 
 class OrcBulkWriters:

@@ -10,7 +10,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.datastream.connectors.file_formats import BulkFormat, FileBatch, FileToRead, StreamFormat
-from penstock.datastream.formats.arrow_reading import ArrowRowReader, parquet_batches
+from penstock.datastream.formats.arrow_reading import ArrowDictReader, ArrowRowReader, parquet_batches
 from penstock.datastream.formats.arrow_rows import ROWS_AT_ONCE, ArrowRowWriter, arrow_schema
 from penstock.datastream.formats.avro import AvroSchema, record_schema
 from penstock.datastream.formats.avro_rows import row_type_of
@@ -21,21 +21,14 @@ __all__ = ["AvroParquetReaders", "AvroParquetWriters", "ParquetBulkWriters", "Pa
 
 @dataclass(frozen=True)
 class AvroParquetFormat(StreamFormat):
-    """Reads Parquet files as the dicts of an Avro schema: its fields, as Arrow has them. Missing columns are None."""
+    """Reads Parquet files as the dicts of an Avro schema, with times as Arrow has them. Missing columns are None."""
 
     schema: AvroSchema
 
     def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:
-        names = [field["name"] for field in self.schema.to_object()["fields"]]
-
-        def columns_in(file_columns: list[str]) -> list[str | None]:
-            return [name if name in file_columns else None for name in names]
-
-        def dicts(batch: Any, columns: list[str | None]) -> list[Any]:
-            return [{name: row.get(name) for name in names} for row in batch.to_pylist()]
-
+        reader = ArrowDictReader(row_type_of(record_schema("AvroParquetReaders", self.schema)))
         with file.open_raw() as stream:
-            yield from parquet_batches(stream, offset or 0, ROWS_AT_ONCE, columns_in, dicts)
+            yield from parquet_batches(stream, offset or 0, ROWS_AT_ONCE, reader.columns_in, reader.dicts)
 
 
 class AvroParquetReaders:
