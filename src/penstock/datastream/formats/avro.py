@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,9 +23,9 @@ from penstock.datastream.formats.avro_files import (
     check_codec,
     expanded,
     fastavro,
-    not_of_schema,
+    write_record,
 )
-from penstock.datastream.formats.avro_rows import row_reader, row_type_of, row_writer
+from penstock.datastream.formats.avro_rows import record_writer, row_reader, row_type_of
 from penstock.datastream.utils import ResultTypeQueryable
 
 __all__ = [
@@ -205,15 +206,12 @@ class AvroRowSerializationSchema(SerializationSchema):
         super().__init__()
         self.schema = _schema_of("AvroRowSerializationSchema", record_class, avro_schema_string)
         self._library, self._parsed, full = _parsed("AvroRowSerializationSchema", self.schema)
-        self._write = row_writer(full)
+        self._record = record_writer(full)
 
     def serialize(self, element: Any) -> bytes:
-        record, message = self._write(element), BytesIO()
-        try:
-            self._library.schemaless_writer(message, self._parsed, record)
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as failure:
-            user = "AvroRowSerializationSchema"
-            raise not_of_schema(self._library, user, self._parsed, record, failure) from failure
+        message, library, schema = BytesIO(), self._library, self._parsed
+        write = partial(library.schemaless_writer, message, schema)
+        write_record(library, "AvroRowSerializationSchema", schema, self._record, element, write)
         return message.getvalue()
 
     def __reduce__(self) -> tuple[Any, ...]:

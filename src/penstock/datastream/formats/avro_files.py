@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from penstock.common.exceptions import ConnectorError
 from penstock.common.serialization import BulkWriter
-from penstock.common.types import Row
 from penstock.datastream.connectors.file_formats import FileBatch, FileToRead
 from penstock.datastream.connectors.optional_packages import optional_package
 from penstock.datastream.formats.avro_resolution import mismatch
-from penstock.datastream.formats.avro_rows import Converter, row_writer
+from penstock.datastream.formats.avro_rows import Converter, record_writer
 
 _CHUNK = 1 << 16
 _SHOWN = 200
@@ -158,20 +157,11 @@ class AvroFileWriter(BulkWriter):
     def __init__(self, stream: BinaryIO, schema: Any, codec: str) -> None:
         self._library = fastavro("AvroBulkWriters")
         self._schema = self._library.parse_schema(schema)
-        self._from_row: Converter | None = None
+        self._record = record_writer(expanded("AvroBulkWriters", schema))
         self._writer = self._library.write.Writer(stream, self._schema, codec=codec)
 
     def add_element(self, element: Any) -> None:
-        record = self._record(element) if isinstance(element, Row) else element
-        try:
-            self._writer.write(record)
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as failure:
-            raise not_of_schema(self._library, "AvroBulkWriters", self._schema, record, failure) from failure
-
-    def _record(self, row: Row) -> Any:
-        if self._from_row is None:  # Only now: not every schema of dicts could be one of rows.
-            self._from_row = row_writer(expanded("AvroBulkWriters", self._schema))
-        return self._from_row(row)
+        write_record(self._library, "AvroBulkWriters", self._schema, self._record, element, self._writer.write)
 
     def flush(self) -> None:
         self._writer.flush()
@@ -180,7 +170,21 @@ class AvroFileWriter(BulkWriter):
         self._writer.flush()
 
 
-def not_of_schema(library: Any, user: str, schema: Any, record: Any, failure: Exception) -> ValueError:
+def write_record(
+    library: Any, user: str, schema: Any, convert: Converter, element: Any, write: Callable[[Any], object]
+) -> None:
+    """Write an element as a record of the schema; ValueError if it is none."""
+    try:
+        record = convert(element)
+    except (ValueError, TypeError, AttributeError, ArithmeticError) as failure:
+        raise ValueError(f"{user}: {element!r} does not fit the Avro schema: {failure}") from failure
+    try:
+        write(record)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as failure:
+        raise _not_of_schema(library, user, schema, record, failure) from failure
+
+
+def _not_of_schema(library: Any, user: str, schema: Any, record: Any, failure: Exception) -> ValueError:
     """What is wrong with an element; validation tells the field, which writing often does not."""
     told: Exception = failure
     try:

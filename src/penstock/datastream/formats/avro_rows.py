@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from typing import Any
 
 from penstock.common.time import Instant
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from penstock.datastream.formats import exact_values
 from penstock.datastream.formats.csv_values import make_row
 
 Converter = Callable[[Any], Any]
@@ -111,20 +112,23 @@ def _wall_time(moment: datetime) -> datetime:
 # --- writing ---------------------------------------------------------------------------------------------------------
 
 
-def row_writer(schema: Any) -> Converter:
-    """What makes a dict that fastavro writes of a row; dicts may hold rows, too."""
-    return _writer(schema) or (lambda row: row)
+def record_writer(schema: Any) -> Converter:
+    """What makes a value that fastavro writes of one that fits an expanded schema: rows become dicts.
+
+    Fastavro itself would cut off or round some values. ValueError for those, and for others that do not fit.
+    """
+    return _writer(schema) or (lambda record: record)
 
 
 def _writer(schema: Any) -> Converter | None:
+    """None where fastavro is exact itself; also for records that hold themselves, and unions of several types."""
     if isinstance(schema, list):
         held = _held(schema)
         return None if held is None else _optional(_writer(held))
     if not isinstance(schema, dict):
-        return None
-    logical = schema.get("logicalType")
-    if logical in _MOMENTS:
-        return _moment
+        return _EXACT.get(schema)
+    if schema.get("logicalType") in _EXACT_TIMES:
+        return _EXACT_TIMES[schema["logicalType"]]
     match schema["type"]:
         case "record":
             return _record_writer(schema)
@@ -132,30 +136,82 @@ def _writer(schema: Any) -> Converter | None:
             return lambda items: [item(each) for each in items]
         case "map" if (value := _writer(schema["values"])) is not None:
             return lambda entries: {key: value(each) for key, each in entries.items()}
-    return None
+    return _EXACT.get(schema["type"])
 
 
 def _record_writer(schema: Any) -> Converter:
-    row_type = row_type_of(schema)
-    names = row_type.get_field_names()
-    writers = [_writer(field["type"]) for field in schema["fields"]]
+    writers = {field["name"]: _writer(field["type"]) for field in schema["fields"]}
+    names = list(writers)
+
+    def field(name: str, value: Any) -> Any:
+        write = writers[name]
+        try:
+            return value if write is None else write(value)
+        except (ValueError, TypeError, AttributeError, ArithmeticError) as failure:
+            raise ValueError(f"field {name!r}: {failure}") from failure
 
     def record(row: Any) -> dict[str, Any]:
-        values = list(row_type._values_of(row))
+        if isinstance(row, dict):  # What is missing has the schema's default.
+            return {name: field(name, value) if name in writers else value for name, value in row.items()}
+        values = list(row_type_of(schema)._values_of(row))
         if len(values) != len(names):
             raise ValueError(f"{row!r} has {len(values)} fields, but the schema has {names}")
-        return dict(zip(names, _each(writers, values), strict=True))
+        return {name: field(name, value) for name, value in zip(names, values, strict=True)}
 
     return record
 
 
-def _moment(value: Any) -> Any:
+def _moment(value: Any, least_micros: int, is_local: bool) -> Any:
     """Times without a zone are in UTC, as in what is read."""
     if isinstance(value, Instant):
-        return _EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
-    if isinstance(value, datetime) and value.tzinfo is None:
-        return value.replace(tzinfo=timezone.utc)
-    return value
+        micros, rest = divmod(value.nanos, 1000)
+        if rest:
+            raise ValueError(f"{value!r} has nanoseconds, which are lost in microseconds")
+        value = _EPOCH + timedelta(seconds=value.seconds, microseconds=micros)
+    elif not isinstance(value, datetime):
+        return _number_of_time(value)
+    elif is_local and value.tzinfo is not None:
+        raise ValueError(f"{value!r} has a zone, which a local time has not")
+    if value.microsecond % least_micros:
+        raise ValueError(f"{value!r} has microseconds, which are lost in milliseconds")
+    return value.replace(tzinfo=None) if is_local else value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+
+
+def _time(value: Any, least_micros: int) -> Any:
+    return exact_values.clock_time(value, least_micros) if isinstance(value, time) else _number_of_time(value)
+
+
+def _number_of_time(value: Any) -> int:
+    """Dates and times may also be the numbers that are written for them."""
+    return exact_values.whole_number(Types.LONG())(value)
+
+
+def _date(value: Any) -> Any:
+    return exact_values.calendar_day(value) if isinstance(value, date) else _number_of_time(value)
+
+
+def _nothing(value: Any) -> None:
+    if value is not None:
+        raise ValueError(f"{value!r} is not None")
+
+
+_EXACT: dict[str, Converter] = {
+    "null": _nothing,
+    "boolean": exact_values.boolean,
+    "int": exact_values.whole_number(Types.INT()),
+    "long": exact_values.whole_number(Types.LONG()),
+    "float": exact_values.real_number(Types.FLOAT()),
+    "double": exact_values.real_number(Types.DOUBLE()),
+}
+_EXACT_TIMES: dict[str, Converter] = {
+    "date": _date,
+    "time-millis": lambda value: _time(value, 1000),
+    "time-micros": lambda value: _time(value, 1),
+    "timestamp-millis": lambda value: _moment(value, 1000, is_local=False),
+    "timestamp-micros": lambda value: _moment(value, 1, is_local=False),
+    "local-timestamp-millis": lambda value: _moment(value, 1000, is_local=True),
+    "local-timestamp-micros": lambda value: _moment(value, 1, is_local=True),
+}
 
 
 def _each(converters: list[Converter | None], values: list[Any]) -> list[Any]:
