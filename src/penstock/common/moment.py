@@ -20,6 +20,10 @@ class Moment:
     def now() -> Moment:
         return Moment(time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000)
 
+    def since(self) -> int:
+        """Milliseconds that have passed since then."""
+        return time.monotonic_ns() // 1_000_000 - self.tick_ms
+
 
 def wait_seconds(wait_ms: int | None) -> float | None:
     """What a thread is to wait, in the form `threading` takes; whoever waits that long looks again afterwards."""

@@ -33,7 +33,9 @@ from penstock.common.moment import Moment, wait_seconds
 from penstock.graph.execution_graph import ExecutionFacts, ExecutionGraph, ExecutionState
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region, pipelined_regions
+from penstock.jobmaster.epoch_history import EpochHistory, EpochReport
 from penstock.jobmaster.failure_history import FailureHistory, FailureRecord
+from penstock.jobmaster.flame_graphs import FlameGraphs
 from penstock.jobmaster.job_metrics import JobMetrics
 from penstock.jobmaster.job_output import JobOutput, OutputError
 from penstock.jobmaster.job_times import JobTimes
@@ -81,6 +83,8 @@ class JobMaster:
         self.checkpoints = CheckpointStatsTracker(self.options.history)
         self._failures = FailureHistory(config.get(keys.WEB_EXCEPTION_HISTORY))
         self._metrics = JobMetrics()
+        self.epochs = EpochHistory(self.job_graph)
+        self.flame_graphs = FlameGraphs()
         self.restarts = 0
         self._changed = threading.Condition()
         self._runners: list[RegionRunner] = []
@@ -430,6 +434,14 @@ class JobMaster:
             execution.transition_to(ExecutionState.FINISHED, ack.ended_ms)
         for operator_id, reports in ack.outcome.metrics.items():
             self._metrics.add(operator_id, ack.subtask, reports)
+        self.flame_graphs.add(ack)
+
+    def epoch_completed(self, report: EpochReport) -> None:
+        subtasks = [each for vertex in report.region for each in self.execution_graph.job_vertices[vertex].subtasks]
+        self.epochs.add(report, sum(each.current.facts.state_size for each in subtasks))
+
+    def sampled_vertices(self) -> frozenset[int]:
+        return self.flame_graphs.wanted(wall_clock_ms())
 
     def checkpoint_completed(self, region: Region, requests: Iterable[Request]) -> None:
         if self._checkpoints.latest is not None and self._claimed is not None:

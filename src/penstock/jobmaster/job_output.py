@@ -13,6 +13,8 @@ from penstock.common.exceptions import JobExecutionError
 from penstock.runtime.stream_task import EpochOutcome
 
 _END = object()
+_REMEMBERED_LINES = 1_000
+_LONGEST_LINE = 2_000
 
 
 class OutputError(JobExecutionError):
@@ -56,10 +58,19 @@ class JobOutput:
         self.write_lines: Callable[[list[tuple[bool, str]]], None] = write_to_terminal
         """Where printed lines go; each with True for standard error."""
         self._lock = threading.Lock()
+        self._last_lines: deque[tuple[bool, str]] = deque(maxlen=_REMEMBERED_LINES)
+        self._line_count = 0
 
     def show(self, lines: list[tuple[bool, str]]) -> None:
         with self._lock:  # Lines of two regions must not run into each other.
+            self._line_count += len(lines)
+            self._last_lines.extend(lines[-_REMEMBERED_LINES:])
             self.write_lines(lines)
+
+    def last_lines(self) -> tuple[int, list[tuple[bool, str]]]:
+        """How many lines were printed, and the last of them, long ones cut; each with True for standard error."""
+        with self._lock:
+            return self._line_count, [(is_error, line[:_LONGEST_LINE]) for is_error, line in self._last_lines]
 
     def end(self, failure: BaseException | None = None) -> None:
         for values in self.collected.values():

@@ -26,6 +26,7 @@ from penstock.graph.descriptions import SourceDescription
 from penstock.graph.execution_graph import ExecutionGraph, ExecutionState, ExecutionVertex
 from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.graph.regions import Region
+from penstock.jobmaster.epoch_history import EpochReport
 from penstock.jobmaster.epoch_plan import EpochEnding, EpochPlan, Reading, plan_epoch
 from penstock.jobmaster.epoch_policy import EpochPolicy
 from penstock.jobmaster.failure_history import error_of
@@ -81,6 +82,12 @@ class Job(Protocol):
 
     def checkpoint_proposed(self, region: Region, request: SavepointRequest) -> None:
         """The region has done its part of a savepoint, and makes it its checkpoint when that is written."""
+
+    def epoch_completed(self, report: EpochReport) -> None:
+        """The region has done an epoch, whose acknowledgements were told before."""
+
+    def sampled_vertices(self) -> frozenset[int]:
+        """Those whose stacks somebody wants to see."""
 
 
 @dataclass(frozen=True)
@@ -396,20 +403,24 @@ class RegionRunner:
     def _run_planned(self, plan: EpochPlan, run: _Run, now: Moment) -> _Verdict:
         epoch = self._checkpoints.next_id()
         source_rows = self._plan_sources(plan, epoch)
+        planning_ms = now.since()
         ending = plan.ending(self._has_ended_input(), self._ends_safely(), self._hears)
         if ending.is_checkpoint:
             self._coordinator.start(epoch, now, ending.savepoint_format)
         is_last = ending.is_last and not ending.hears_afterwards
         command = self._command(run, epoch, now, is_checkpoint=ending.is_checkpoint, is_last=is_last)
         acks = self._run_command(command, run, source_rows)
+        ran_ms = now.since()
         self._previous_epoch = epoch
-        self._tell_sources(acks, Moment.now().tick_ms - now.tick_ms)
+        self._tell_sources(acks, ran_ms)
         positions = self._current_positions()
         if ending.is_checkpoint:
             self._coordinator.acknowledged(acks)
         if plan.reading is Reading.TO_THE_END and plan.stop is not None and not self._is_drained(plan.stop, positions):
             return _Verdict.GOES_BACK
         is_complete = self._complete(epoch, acks, ending, positions)
+        times = [now.wall_ms + each for each in (0, planning_ms, ran_ms, now.since())]
+        self._job.epoch_completed(EpochReport(self.region, *times, ending.is_checkpoint, acks))
         if ending.is_last:
             if ending.hears_afterwards:
                 self._give_notice(run, is_last=True)
@@ -478,6 +489,7 @@ class RegionRunner:
             aborted_checkpoints=tuple(aborted),
             is_last=is_last,
             is_notice=is_notice,
+            sampled_vertices=self._job.sampled_vertices(),
         )
 
     def _run_command(self, command: EpochCommand, run: _Run, source_rows: list[Row]) -> list[TaskAck]:

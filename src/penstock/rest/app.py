@@ -9,13 +9,14 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from penstock.common import config_keys as keys
 from penstock.jobmaster.dispatcher import Dispatcher
-from penstock.rest import cluster_documents, job_documents, metric_documents
+from penstock.rest import cluster_documents, job_documents, metric_documents, process_documents
 from penstock.rest.browser_guard import BrowserGuard
+from penstock.rest.dashboard import SecurityHeaders, dashboard_routes
 from penstock.rest.commands import DISPOSALS, Commands, checkpoints_of, savepoints_of
 from penstock.rest.document_routes import document_routes
 from penstock.rest.endpoint import Call, Handler, endpoint
@@ -32,8 +33,11 @@ def build_app(
     """The application. `shut_down` is what DELETE /cluster does; `more_routes` come first."""
     routes = [*more_routes, *_routes(dispatcher, operations, shut_down)]
     return Starlette(
-        routes=[*routes, Mount("/v1", routes=routes)],
-        middleware=[Middleware(BrowserGuard, address=dispatcher.config.get_optional(keys.REST_ADDRESS))],
+        routes=[*dashboard_routes(), *routes, Mount("/v1", routes=routes)],
+        middleware=[
+            Middleware(SecurityHeaders),
+            Middleware(BrowserGuard, address=dispatcher.config.get_optional(keys.REST_ADDRESS)),
+        ],
         exception_handlers={RestError: _refused, HTTPException: _no_such_path, Exception: _broken},
     )
 
@@ -81,8 +85,16 @@ def _cluster_routes(dispatcher: Dispatcher, shut_down: Callable[[], None]) -> li
         Route("/jobs/metrics", endpoint(lambda call: _metrics_of_jobs(dispatcher, call)), methods=["GET"]),
         get("/taskmanagers", cluster_documents.task_managers),
         get("/jobmanager/config", lambda dispatcher: job_documents.all_settings(dispatcher.config)),
+        get("/jobmanager/environment", lambda _: process_documents.environment()),
+        get("/jobmanager/thread-dump", lambda _: process_documents.thread_dump()),
+        get("/jobmanager/logs", lambda _: process_documents.log_tail().listing()),
+        Route("/jobmanager/log", _log, methods=["GET"]),
         Route("/cluster", endpoint(end), methods=["DELETE"]),
     ]
+
+
+async def _log(_: Request) -> Response:
+    return PlainTextResponse(process_documents.log_tail().text())
 
 
 def _metrics_of_jobs(dispatcher: Dispatcher, call: Call) -> list[dict[str, Any]]:

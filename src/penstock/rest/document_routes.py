@@ -9,7 +9,13 @@ from starlette.routing import BaseRoute, Route
 
 from penstock.common import config_keys as keys
 from penstock.jobmaster.dispatcher import Dispatcher, RunningJob
-from penstock.rest import accumulator_documents, checkpoint_documents, job_documents, metric_documents
+from penstock.rest import (
+    accumulator_documents,
+    checkpoint_documents,
+    epoch_documents,
+    job_documents,
+    metric_documents,
+)
 from penstock.rest.documents import ATTEMPTS, OF_JOB, OF_VERTEX, OVERVIEW, document
 from penstock.rest.endpoint import Call, Handler, endpoint
 from penstock.rest.errors import bad_request
@@ -17,7 +23,7 @@ from penstock.rest.lookup import find_job
 from penstock.rest.vertex_documents import pick_attempt
 
 # Documents that are not answered whole.
-_CUT_OF_JOB = (OVERVIEW, "/metrics", "/exceptions", "/accumulators")
+_CUT_OF_JOB = (OVERVIEW, "/metrics", "/exceptions", "/accumulators", "/epochs")
 _CUT_OF_VERTEX = ("/metrics", ATTEMPTS)
 
 
@@ -28,6 +34,7 @@ def document_routes(dispatcher: Dispatcher) -> list[BaseRoute]:
         "/accumulators": told.accumulators,
         "/exceptions": told.exceptions,
         "/metrics": told.metrics,
+        "/epochs": told.epochs,
         "/checkpoints/details/{checkpoint}": told.checkpoint,
         "/checkpoints/details/{checkpoint}/subtasks/{vertex}": told.checkpoint_of_vertex,
         **{f"/vertices/{{vertex}}{path}": told.of_vertex(path) for path in OF_VERTEX if path not in _CUT_OF_VERTEX},
@@ -71,6 +78,11 @@ class _Documents:
 
     def metrics(self, call: Call) -> list[dict[str, str]]:
         return metric_documents.selected(self.of_job("/metrics")(call), call.query.get("get"))
+
+    def epochs(self, call: Call) -> Any:
+        """What an ended job has left is told whole."""
+        resolution, since = call.query.get("resolution", "1000"), call.query.get("since", "0")
+        return self._document(call, "/epochs", lambda job: epoch_documents.since(job, resolution, since))
 
     def vertex_metrics(self, call: Call) -> list[dict[str, str]]:
         facts = metric_documents.by_subtask(self.of_vertex("/metrics")(call))

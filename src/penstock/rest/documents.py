@@ -9,7 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.jobmaster.dispatcher import EndedJob, RunningJob
-from penstock.rest import accumulator_documents, checkpoint_documents, job_documents, metric_documents, vertex_documents
+from penstock.rest import (
+    accumulator_documents,
+    checkpoint_documents,
+    epoch_documents,
+    job_documents,
+    metric_documents,
+    vertex_documents,
+)
 from penstock.rest.errors import not_found
 
 OVERVIEW = "/overview"
@@ -30,6 +37,8 @@ OF_JOB: dict[str, Callable[[RunningJob], Any]] = {
     "/metrics": metric_documents.job_metrics,
     "/checkpoints": checkpoint_documents.statistics,
     "/checkpoints/config": checkpoint_documents.settings,
+    "/epochs": epoch_documents.kept,
+    "/stdout": job_documents.printed,
 }
 OF_VERTEX: dict[str, Callable[[RunningJob, str], Any]] = {
     "": vertex_documents.details,
@@ -38,6 +47,8 @@ OF_VERTEX: dict[str, Callable[[RunningJob, str], Any]] = {
     "/watermarks": metric_documents.watermarks,
     "/accumulators": accumulator_documents.of_vertex,
     "/metrics": metric_documents.vertex_metrics,
+    "/backpressure": epoch_documents.backpressure,
+    "/flamegraph": vertex_documents.flame_graph,
     ATTEMPTS: vertex_documents.attempts,
 }
 

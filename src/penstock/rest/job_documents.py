@@ -162,6 +162,15 @@ def exceptions(job: RunningJob) -> dict[str, Any]:
     return {"exceptionHistory": {"entries": entries, "truncated": False}}
 
 
+def printed(job: RunningJob) -> dict[str, Any]:
+    """The last lines that the job has printed; `total` counts those before them, too."""
+    total, lines = job.master.output.last_lines()
+    return {
+        "total": total,
+        "lines": [{"stream": "stderr" if is_error else "stdout", "text": line} for is_error, line in lines],
+    }
+
+
 def at_most(told: dict[str, Any], limit: int) -> dict[str, Any]:
     entries = told["exceptionHistory"]["entries"]
     return {"exceptionHistory": {"entries": entries[:limit], "truncated": len(entries) > limit}}

@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock.common.job_status import JobStatus
 from penstock.jobmaster.dispatcher import RunningJob
+from penstock.rest.epoch_documents import rates
 from penstock.rest.errors import bad_request
 from penstock.rest.execution_documents import task_metrics
 from penstock.rest.lookup import find_vertex
@@ -58,8 +59,13 @@ def vertex_metrics(job: RunningJob, vertex_id: str) -> dict[str, dict[str, Any]]
     """By metric id within the vertex: `subtasks` where the value of each is known, `sum` where only the sum is."""
     vertex = find_vertex(job, vertex_id)
     known: dict[str, dict[str, Any]] = {}
+    per_second = rates(job)
     for subtask in vertex.subtasks:
-        for name, value in task_metrics(subtask.current).items():
+        metrics = {
+            **task_metrics(subtask.current),
+            **per_second.get((vertex.job_vertex.id, subtask.subtask), {}),
+        }
+        for name, value in metrics.items():
             known.setdefault(name, {"subtasks": {}})["subtasks"][str(subtask.subtask)] = value
     by_operator = job.master.metrics
     for node in vertex.job_vertex.nodes:

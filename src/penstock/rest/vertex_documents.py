@@ -112,6 +112,11 @@ def by_host(job: RunningJob, vertex_id: str) -> dict[str, Any]:
     }
 
 
+def flame_graph(job: RunningJob, vertex_id: str) -> dict[str, Any]:
+    """What the vertex's threads were seen doing since somebody began to ask; each question has it sampled on."""
+    return job.master.flame_graphs.ask(find_vertex(job, vertex_id).job_vertex.id, now_ms())
+
+
 def attempts(job: RunningJob, vertex_id: str) -> dict[str, list[dict[str, Any]]]:
     """By subtask, all attempts that are kept; the current one is the last."""
     return {

@@ -17,6 +17,7 @@ from penstock.runtime.chunk import encode
 from penstock.runtime.failure import describe_failure
 from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, Row
 from penstock.runtime.saved_state import SHARED, SavedState, StateFolder, StateHandle
+from penstock.runtime.stack_sampler import Stack, sampling
 from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import Extent
 from penstock.runtime.stream_task import Committables, EpochOutcome, JobDeployment, StreamTask
@@ -59,6 +60,8 @@ class EpochCommand:
     """True if the tasks end with this epoch."""
     is_notice: bool = False
     """True if there is nothing to do but to hear of the last checkpoint. It goes under the number of the last epoch."""
+    sampled_vertices: frozenset[int] = frozenset()
+    """Those of which acknowledgements shall tell what their threads were doing."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,8 @@ class TaskAck:
     """How long it took to write the snapshot."""
     host: str = ""
     process: int = 0
+    stacks: dict[Stack, int] = field(default_factory=dict)
+    """What its thread was seen doing, and how often; empty unless that was asked for."""
 
 
 class LostTaskError(PenstockError):
@@ -171,9 +176,11 @@ class TaskHost:
             order = self._command.orders.get((vertex, subtask), SubtaskOrder())
             kept = self._continued(kept, vertex, subtask, order)
             self._notify(kept)
+            stacks: dict[Stack, int] = {}
             if not self._command.is_notice:
-                yield from kept.task.run_epoch(rows)
-            ack = self._acknowledgement(kept, vertex, subtask, order, started_ms)
+                with sampling(stacks) if vertex in self._command.sampled_vertices else contextlib.nullcontext():
+                    yield from kept.task.run_epoch(rows)
+            ack = self._acknowledgement(kept, vertex, subtask, order, started_ms, stacks)
             if self._command.is_last:
                 kept.drop()
             else:
@@ -230,7 +237,13 @@ class TaskHost:
             kept.task.close()
 
     def _acknowledgement(
-        self, kept: _KeptTask, vertex: int, subtask: int, order: SubtaskOrder, started_ms: int
+        self,
+        kept: _KeptTask,
+        vertex: int,
+        subtask: int,
+        order: SubtaskOrder,
+        started_ms: int,
+        stacks: dict[Stack, int],
     ) -> TaskAck:
         task, command = kept.task, self._command
         started_snapshot_ms = _monotonic_ms()
@@ -255,6 +268,7 @@ class TaskHost:
             _monotonic_ms() - started_snapshot_ms,
             platform.node(),
             os.getpid(),
+            stacks,
         )
 
     def _write(self, task: StreamTask, vertex: int, subtask: int, extent: Extent) -> _Snapshot:

@@ -1,0 +1,300 @@
+"""What the epochs of a job did over the last hour, by the second and by ten seconds: for charts and rates.
+
+Its size depends on the number of vertices and subtasks alone, however short epochs are.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from penstock.graph.job_graph import JobGraph
+from penstock.graph.regions import Region
+from penstock.runtime.task_host import TaskAck
+
+FINE_MS, FINE_LENGTH = 1_000, 300
+COARSE_MS, COARSE_LENGTH = 10_000, 360
+RECENT_MS = 5_000
+"""What is told as the present: an average over this time."""
+_NO_PAUSE_MS = 5
+"""An epoch that begins so soon after another one did not wait for input."""
+_STEPS_PER_DOUBLING = 8
+
+
+class Total(IntEnum):
+    """What is added up for a vertex, and for a subtask."""
+
+    RECORDS_IN = 0
+    RECORDS_OUT = 1
+    BYTES_IN = 2
+    BYTES_OUT = 3
+    BUSY_MS = 4
+    BACKPRESSURED_MS = 5
+
+
+if TYPE_CHECKING:
+    Totals = array[float]
+    """By Total."""
+else:
+    Totals = array  # Not generic before Python 3.12
+
+
+def _nothing() -> Totals:
+    return array("d", bytes(8 * len(Total)))
+
+
+@dataclass(frozen=True)
+class _Held:
+    """For how long subtasks waited for those behind them, in an epoch from `started_ms` to `ended_ms`."""
+
+    started_ms: int
+    ended_ms: int
+    by_subtask: dict[tuple[int, int], Totals]
+
+    def is_followed_at_once(self, started_ms: int) -> bool:
+        return started_ms - self.ended_ms <= max(_NO_PAUSE_MS, (self.ended_ms - self.started_ms) // 10)
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """A complete epoch of one region. Times are the driver's clock."""
+
+    region: Region
+    started_ms: int
+    planned_ms: int
+    """When it was clear who reads what."""
+    ran_ms: int
+    """When all subtasks had acknowledged."""
+    ended_ms: int
+    """When it was complete: checkpoint written, output shown."""
+    is_checkpoint: bool
+    acks: list[TaskAck]
+
+    @property
+    def duration_ms(self) -> int:
+        return max(0, self.ended_ms - self.started_ms)
+
+
+@dataclass
+class Bucket:
+    """What happened within one second, or ten."""
+
+    epochs: float = 0
+    checkpoints: float = 0
+    planning_ms: float = 0
+    running_ms: float = 0
+    completing_ms: float = 0
+    durations: Counter[int] = field(default_factory=Counter)
+    """How many epochs took how long; by logarithm."""
+    state_size: int | None = None
+    vertices: dict[int, Totals] = field(default_factory=dict)
+    watermarks: dict[int, int] = field(default_factory=dict)
+    subtasks: dict[tuple[int, int], Totals] = field(default_factory=dict)
+    """Kept for the last seconds only."""
+
+    def duration_ms(self, share: float) -> float | None:
+        """The duration that this share of the epochs did not exceed; None without epochs."""
+        rank = share * self.durations.total()
+        seen = 0
+        for step in sorted(self.durations):
+            seen += self.durations[step]
+            if seen >= rank:
+                return _duration_of(step)
+        return None
+
+
+def _step_of(duration_ms: float) -> int:
+    return -1 if duration_ms < 1 else round(math.log2(duration_ms) * _STEPS_PER_DOUBLING)
+
+
+def _duration_of(step: int) -> float:
+    return 0.5 if step < 0 else float(2 ** (step / _STEPS_PER_DOUBLING))
+
+
+class Timeline:
+    """Buckets of one width; only the newest are kept."""
+
+    def __init__(self, width_ms: int, length: int) -> None:
+        self.width_ms = width_ms
+        self._length = length
+        self._buckets: dict[int, Bucket] = {}
+
+    def shares(self, start_ms: int, end_ms: int) -> Iterator[tuple[Bucket, float]]:
+        """The buckets that a time touches, each with the share of the time that is in it."""
+        first, last = start_ms // self.width_ms, max(start_ms, end_ms) // self.width_ms
+        if first == last:
+            yield self.at(last), 1.0
+            return
+        for number in range(max(first, last - self._length + 1), last + 1):
+            begin, end = number * self.width_ms, (number + 1) * self.width_ms
+            share = (min(end, end_ms) - max(begin, start_ms)) / (end_ms - start_ms)
+            if share > 0:
+                yield self.at(number), share
+
+    def at(self, number: int) -> Bucket:
+        bucket = self._buckets.get(number)
+        if bucket is None:
+            bucket = self._buckets[number] = Bucket()
+            for old in [each for each in self._buckets if each <= number - self._length]:
+                del self._buckets[old]
+        return bucket
+
+    def forget_subtasks_before(self, at_ms: int) -> None:
+        for number, bucket in self._buckets.items():
+            if bucket.subtasks and (number + 1) * self.width_ms <= at_ms:
+                bucket.subtasks = {}
+
+    def between(self, first: int, end: int) -> list[Bucket]:
+        """The buckets from number `first` to before `end`; empty ones where nothing happened."""
+        return [self._buckets.get(number) or Bucket() for number in range(first, end)]
+
+    def oldest(self) -> int | None:
+        return min(self._buckets, default=None)
+
+
+class EpochHistory:
+    """Runners of regions add to it, each in its own thread; requests read it.
+
+    A subtask is busy while it runs its part of an epoch. When it is done before those that it sends to, and the next
+    epoch follows without a pause, it was kept from going on by them: it was backpressured. Otherwise it was idle.
+    """
+
+    def __init__(self, graph: JobGraph) -> None:
+        self._downstream = [_reachable(graph, vertex.id) for vertex in graph.vertices]
+        self._lock = threading.Lock()
+        self._fine = Timeline(FINE_MS, FINE_LENGTH)
+        self._coarse = Timeline(COARSE_MS, COARSE_LENGTH)
+        self._held: dict[Region, _Held] = {}
+        """Of the last epoch of each region: whether it was backpressure is clear when the next one begins."""
+        self._state_sizes: dict[Region, int] = {}
+        self.first_ms: int | None = None
+
+    def add(self, report: EpochReport, state_size: int) -> None:
+        """A complete epoch; `state_size`: of all subtasks of its region."""
+        with self._lock:
+            if self.first_ms is None:
+                self.first_ms = report.started_ms
+            self._state_sizes[report.region] = state_size
+            before = self._held.get(report.region)
+            if before is not None and before.is_followed_at_once(report.started_ms):
+                self._add_backpressure(before)
+            self._held[report.region] = self._held_in(report)
+            by_subtask = {(ack.vertex, ack.subtask): _totals_of(report, ack) for ack in report.acks}
+            by_vertex = _by_vertex(by_subtask)
+            for timeline in (self._fine, self._coarse):
+                self._add_to(timeline, report, by_vertex)
+            self._add_subtasks(report.started_ms, report.ended_ms, by_subtask)
+            self._fine.forget_subtasks_before(report.ended_ms - 3 * RECENT_MS)
+
+    def _add_to(self, timeline: Timeline, report: EpochReport, by_vertex: dict[int, Totals]) -> None:
+        bucket = None
+        for bucket, share in timeline.shares(report.started_ms, report.ended_ms):
+            bucket.epochs += share
+            bucket.checkpoints += share * report.is_checkpoint
+            bucket.planning_ms += share * (report.planned_ms - report.started_ms)
+            bucket.running_ms += share * (report.ran_ms - report.planned_ms)
+            bucket.completing_ms += share * (report.ended_ms - report.ran_ms)
+            for vertex, totals in by_vertex.items():
+                _add(bucket.vertices, vertex, totals, share)
+        assert bucket is not None, "a time touches at least one bucket"
+        bucket.durations[_step_of(report.duration_ms)] += 1
+        bucket.state_size = sum(self._state_sizes.values())
+        for ack in report.acks:
+            lowest = min(bucket.watermarks.get(ack.vertex, ack.outcome.watermark), ack.outcome.watermark)
+            bucket.watermarks[ack.vertex] = lowest
+
+    def _add_subtasks(self, start_ms: int, end_ms: int, by_subtask: dict[tuple[int, int], Totals]) -> None:
+        for bucket, share in self._fine.shares(start_ms, end_ms):
+            for key, totals in by_subtask.items():
+                _add(bucket.subtasks, key, totals, share)
+
+    def _held_in(self, report: EpochReport) -> _Held:
+        ends: dict[int, int] = {}
+        for ack in report.acks:
+            ends[ack.vertex] = max(ack.ended_ms, ends.get(ack.vertex, 0))
+        held: dict[tuple[int, int], Totals] = {}
+        for ack in report.acks:
+            until = min(report.ended_ms, max((ends.get(each, 0) for each in self._downstream[ack.vertex]), default=0))
+            if until > ack.ended_ms >= report.started_ms:
+                totals = held[ack.vertex, ack.subtask] = _nothing()
+                totals[Total.BACKPRESSURED_MS] = until - ack.ended_ms
+        return _Held(report.started_ms, report.ended_ms, held)
+
+    def _add_backpressure(self, held: _Held) -> None:
+        by_vertex = _by_vertex(held.by_subtask)
+        for timeline in (self._fine, self._coarse):
+            for bucket, share in timeline.shares(held.started_ms, held.ended_ms):
+                for vertex, totals in by_vertex.items():
+                    _add(bucket.vertices, vertex, totals, share)
+        self._add_subtasks(held.started_ms, held.ended_ms, held.by_subtask)
+
+    # --- for requests ----------------------------------------------------------------------------------------------
+
+    def recent(self, now_ms: int) -> dict[tuple[int, int], Totals]:
+        """By (vertex, subtask): what it did per second, over the last seconds."""
+        with self._lock:
+            if self.first_ms is None:
+                return {}
+            end = now_ms // FINE_MS
+            begin = max(end - RECENT_MS // FINE_MS, self.first_ms // FINE_MS)
+            if begin >= end:  # It has just begun: the first second is not over.
+                begin, end = end, end + 1
+            sums: dict[tuple[int, int], Totals] = {}
+            for bucket in self._fine.between(begin, end):
+                for key, totals in bucket.subtasks.items():
+                    _add(sums, key, totals, 1000 / (FINE_MS * (end - begin)))
+            return sums
+
+    def buckets(self, is_fine: bool, since_ms: int, now_ms: int) -> tuple[int, int, list[Bucket]]:
+        """The width of buckets, the beginning of the first one, and all that begin after `since_ms` and are over."""
+        timeline = self._fine if is_fine else self._coarse
+        with self._lock:
+            oldest = timeline.oldest()
+            end = now_ms // timeline.width_ms
+            length = FINE_LENGTH if is_fine else COARSE_LENGTH
+            first = max(end - length, since_ms // timeline.width_ms + 1, end if oldest is None else oldest)
+            return timeline.width_ms, first * timeline.width_ms, timeline.between(first, max(first, end))
+
+
+def _reachable(graph: JobGraph, vertex: int) -> frozenset[int]:
+    seen: set[int] = set()
+    waiting = [vertex]
+    while waiting:
+        for edge in graph.out_edges(waiting.pop()):
+            if edge.target_vertex not in seen:
+                seen.add(edge.target_vertex)
+                waiting.append(edge.target_vertex)
+    return frozenset(seen)
+
+
+def _totals_of(report: EpochReport, ack: TaskAck) -> Totals:
+    outcome = ack.outcome
+    totals = _nothing()
+    totals[Total.RECORDS_IN] = outcome.records_in
+    totals[Total.RECORDS_OUT] = outcome.records_out
+    totals[Total.BYTES_IN] = outcome.bytes_in
+    totals[Total.BYTES_OUT] = outcome.bytes_out
+    totals[Total.BUSY_MS] = min(max(0, ack.ended_ms - ack.started_ms), report.duration_ms)
+    return totals
+
+
+def _by_vertex(by_subtask: dict[tuple[int, int], Totals]) -> dict[int, Totals]:
+    sums: dict[int, Totals] = {}
+    for (vertex, _), totals in by_subtask.items():
+        _add(sums, vertex, totals, 1.0)
+    return sums
+
+
+def _add(sums: dict[Any, Totals], key: Any, totals: Iterable[float], share: float) -> None:
+    total = sums.get(key)
+    if total is None:
+        total = sums[key] = _nothing()
+    for at, value in enumerate(totals):
+        if value:
+            total[at] += value * share

@@ -1,0 +1,76 @@
+"""What the REST API tells about the process that runs jobs: its threads, its log, its Python."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from typing import Any
+
+_REMEMBERED_RECORDS = 2_000
+_LONGEST_RECORD = 8_000
+LOG_NAME = "penstock.log"
+
+
+class LogTail(logging.Handler):
+    """The last records that Penstock logged in this process, also where nobody has set up a log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)-5s %(name)s - %(message)s"))
+        self._lines: deque[str] = deque(maxlen=_REMEMBERED_RECORDS)
+        self._last_s = time.time()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(self.format(record)[:_LONGEST_RECORD])
+        self._last_s = record.created
+
+    def text(self) -> str:
+        return "".join(f"{line}\n" for line in list(self._lines))
+
+    def listing(self) -> dict[str, Any]:
+        return {"logs": [{"name": LOG_NAME, "size": len(self.text().encode()), "mtime": int(self._last_s * 1000)}]}
+
+
+_tail: LogTail | None = None
+
+
+def log_tail() -> LogTail:
+    """The one of this process; it begins with the first call."""
+    global _tail
+    if _tail is None:
+        _tail = LogTail()
+        logging.getLogger("penstock").addHandler(_tail)
+    return _tail
+
+
+def thread_dump() -> dict[str, Any]:
+    """What every thread of this process is doing, in Flink's shape."""
+    frames = sys._current_frames()
+    return {
+        "threadInfos": [
+            {
+                "threadName": thread.name,
+                "stringifiedThreadInfo": f'"{thread.name}" Id={thread.ident}{" daemon" if thread.daemon else ""}\n'
+                + "".join(traceback.format_stack(frames.get(thread.ident or 0))),
+            }
+            for thread in sorted(threading.enumerate(), key=lambda thread: thread.name)
+        ]
+    }
+
+
+def environment() -> dict[str, Any]:
+    """The interpreter, in Flink's shape, whose `jvm` is Python here. Variables are not told: they hold secrets."""
+    return {
+        "jvm": {
+            "version": f"{platform.python_implementation()} {platform.python_version()}",
+            "arch": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}",
+            "options": [sys.executable],
+        },
+        "classpath": list(sys.path),
+    }
