@@ -20,6 +20,8 @@ settings.register_profile(
 settings.load_profile("penstock")
 # The programs that tests start leave nothing in the cache of whoever runs them, and no process that makes it.
 os.environ.setdefault("PENSTOCK_NO_CLASS_ARCHIVE", "1")
+# Their jobs open no port for a dashboard that nobody looks at, and print no address of one.
+os.environ.setdefault("PENSTOCK_NO_WEB", "1")
 
 
 @pytest.fixture(scope="session")

@@ -13,12 +13,9 @@ const WIDTH = 252;
 const LINE = 20;
 const MOST_LINES = 5;
 
-export function operatorsOf(node: PlanNode): string[] {
-  return node.description.split("<br/>").filter(Boolean);
-}
-
-function heightOf(node: PlanNode): number {
-  return 114 + LINE * Math.min(MOST_LINES, operatorsOf(node).length);
+/** The chain's operators by the names that the user gave; where it branches, which its name cannot show line by line, described. */
+function operatorsOf(node: PlanNode, name: string): string[] {
+  return name.includes("(") && name.includes(", ") ? node.description.split("<br/>").filter(Boolean) : name.split(" -> ");
 }
 
 interface Placed {
@@ -28,7 +25,8 @@ interface Placed {
   edges: { key: string; from: string; to: string; label: string; path: string; x: number; y: number }[];
 }
 
-function place(nodes: PlanNode[], isUpright: boolean): Placed {
+function place(nodes: PlanNode[], chains: Map<string, string[]>, isUpright: boolean): Placed {
+  const heightOf = (node: PlanNode) => 114 + LINE * Math.min(MOST_LINES, chains.get(node.id)!.length);
   const graph = new dagre.graphlib.Graph({ multigraph: true });
   graph.setGraph({ rankdir: isUpright ? "TB" : "LR", nodesep: 36, ranksep: isUpright ? 64 : 96, marginx: 16, marginy: 16 });
   graph.setDefaultEdgeLabel(() => ({}));
@@ -74,7 +72,11 @@ export function JobGraph(props: { job: JobDetails; series?: EpochSeries; chosen?
   const isUpright = useMedia("(max-width: 720px)");
   const nodes = props.job.plan.nodes;
   const shape = JSON.stringify(nodes);
-  const placed = useMemo(() => place(nodes, isUpright), [shape, isUpright]);
+  const chains = useMemo(
+    () => new Map(nodes.map((node) => [node.id, operatorsOf(node, props.job.vertices.find((vertex) => vertex.id === node.id)?.name ?? "")])),
+    [shape],
+  );
+  const placed = useMemo(() => place(nodes, chains, isUpright), [chains, isUpright]);
   const frame = useRef<HTMLDivElement>(null);
   const [view, setView] = useState<View>({ x: 0, y: 0, scale: 1 });
   const pointers = useRef(new Map<number, { x: number; y: number }>());
@@ -183,6 +185,7 @@ export function JobGraph(props: { job: JobDetails; series?: EpochSeries; chosen?
             <Vertex
               key={node.id}
               node={node}
+              operators={chains.get(node.id)!}
               at={placed.nodes.get(node.id)!}
               job={props.job}
               series={props.series}
@@ -216,18 +219,18 @@ export function JobGraph(props: { job: JobDetails; series?: EpochSeries; chosen?
 
 function Vertex(props: {
   node: PlanNode;
+  operators: string[];
   at: { x: number; y: number; height: number };
   job: JobDetails;
   series?: EpochSeries;
   isChosen: boolean;
   onChoose: () => void;
 }) {
-  const { node, at } = props;
+  const { node, at, operators } = props;
   const entry = props.job.vertices.find((vertex) => vertex.id === node.id);
   const series = props.series?.vertices[node.id];
   const busy = recent(series?.busy) ?? 0;
   const held = recent(series?.backpressured) ?? 0;
-  const operators = operatorsOf(node);
   const rest = operators.length - MOST_LINES + 1;
   const lines = operators.length > MOST_LINES ? [...operators.slice(0, MOST_LINES - 1), `… and ${rest} more`] : operators;
   return (
@@ -266,7 +269,7 @@ function Vertex(props: {
         <span>{f.percent(busy)} busy</span>
         {held > 0.1 && <span class="held">{f.percent(held)} held up</span>}
         <span class="mark" title="Watermark">
-          {f.watermark(latest(series?.watermark))}
+          {node.inputs ? f.watermark(latest(series?.watermark)) : ""}
         </span>
       </span>
     </button>

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import quote
 
 import click
 
@@ -22,7 +21,7 @@ from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import EnvironmentSetupError
 from penstock.rest import sockets
-from penstock.rest.access import LOOPBACK
+from penstock.rest.access import LOOPBACK, page_address
 from penstock.rest.access_token import configured_token, own_token
 from penstock.rest.client import LEADERSHIP, Address, RestClient, RestClientError
 from penstock.rest.job_manager_process import JobManagerFiles, run_job_manager
@@ -96,6 +95,8 @@ def _start_daemon(config: Configuration, log: Path | None, answer: Answer) -> No
         process.kill()
         raise EnvironmentSetupError(f"the job manager did not start; the end of {log}:\n{_end_of(log)}")
     answer.say(f"Job manager {process.pid} listens on localhost:{port}")
+    if config.get(keys.WEB_UI_ENABLED):
+        answer.say(f"Dashboard: `penstock jobmanager token --url --port {port}` prints its address")
     answer.give({"pid": process.pid, "port": port, "log": str(log)})
 
 
@@ -182,8 +183,7 @@ def token(port: int | None, is_url: bool, answer: Answer, configuration: Any) ->
             f"there is no token for port {port}; `penstock jobmanager start` starts a job manager, which makes one"
         )
         sys.exit(1)
-    scheme = "https" if config.get(keys.SSL_REST_ENABLED) else "http"
-    url = f"{scheme}://{LOOPBACK}:{port}/#token={quote(found.secret, safe='')}"
+    url = page_address(f"{LOOPBACK}:{port}", found, config.get(keys.SSL_REST_ENABLED))
     answer.say(url if is_url else found.secret)
     answer.give({"port": port, "token": found.secret, "url": url})
 

@@ -116,6 +116,7 @@ def program_options(command: F) -> F:
         click.option("--conf", type=click.Path(path_type=Path), help="A config.yaml or its folder (weaker than -D)."),
         click.option("-t", "--target", help="local, spark: on Spark (default); inline: without; remote: as -m."),
         click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077."),
+        click.option("--no-web", is_flag=True, help="No dashboard for this run."),
         click.option("--pyflink", is_flag=True, help="Run a PyFlink job as it is: pyflink imports give Penstock."),
         click.option("--debug", is_flag=True, envvar="PENSTOCK_DEBUG", help="On failure show the whole stack."),
         *(
@@ -156,6 +157,8 @@ def read_request(given: dict[str, Any]) -> Request:
         configuration["execution.target"] = target
     if given["master"] is not None:
         configuration["spark.master"] = given["master"]
+    if given["no_web"]:
+        configuration[keys.WEB_UI_ENABLED.key] = "false"
     configuration.update(_recovery(given))
     configuration.update(_cluster(given, configuration))
     program = _program(given)

@@ -352,6 +352,12 @@ JOB_STORE_CAPACITY = (
     .default_value(100)
     .with_description("how many ended jobs a job manager keeps in its list")
 )
+WEB_UI_ENABLED = (
+    _key("web.ui.enabled")
+    .boolean_type()
+    .default_value(True)
+    .with_description("false: no dashboard, and no port is opened for it; same as --no-web")
+)
 WEB_SUBMIT = _key("web.submit.enable").boolean_type().default_value(True)
 WEB_CANCEL = _key("web.cancel.enable").boolean_type().default_value(True)
 WEB_REFRESH_INTERVAL = _key("web.refresh-interval").duration_type().default_value(3000)

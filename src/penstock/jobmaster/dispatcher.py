@@ -64,7 +64,7 @@ class Dispatcher:
         config: Configuration,
         archive: JobArchive | None = None,
         capacity: int = DEFAULT_CAPACITY,
-        hosts: Callable[[], list[dict[str, Any]]] | None = None,
+        hosts: Callable[[], list[dict[str, Any]] | None] | None = None,
     ) -> None:
         self.config = config
         self._describe = describe

@@ -6,6 +6,7 @@ import logging
 import socket
 import ssl
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
@@ -22,6 +23,7 @@ from penstock.rest.access_token import (
 _log = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
+_EVERYWHERE = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,26 @@ class ServerAccess:
         port = listener.getsockname()[1]
         return ServerAccess(make_own_token(port), tls, port)
 
+    def page(self, address: str) -> str:
+        """What to open in a browser for the dashboard of a server that is reached at `host:port`."""
+        return page_address(address, self.token, self.tls is not None)
+
     def close(self) -> None:
         if self.own_port is not None and self.token is not None:
             remove_own_token(self.own_port, self.token)
+
+
+def page_address(address: str, token: AccessToken | None, is_encrypted: bool) -> str:
+    """The token stands behind the #: browsers do not send it, and the page takes it out of sight."""
+    fragment = "" if token is None else f"#token={quote(token.secret, safe='')}"
+    return f"{'https' if is_encrypted else 'http'}://{address}/{fragment}"
+
+
+def reached_at(listener: socket.socket, config: Configuration) -> str:
+    """`host:port` as others reach a socket that listens."""
+    bound, port = listener.getsockname()[:2]
+    host = config.get_optional(keys.REST_ADDRESS) or (socket.gethostname() if bound in _EVERYWHERE else bound)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def check_binding(host: str, config: Configuration) -> None:

@@ -16,8 +16,8 @@ from penstock.common import config_keys as keys
 from penstock.jobmaster.dispatcher import Dispatcher
 from penstock.rest import cluster_documents, job_documents, metric_documents, process_documents
 from penstock.rest.browser_guard import BrowserGuard
-from penstock.rest.dashboard import SecurityHeaders, dashboard_routes
 from penstock.rest.commands import DISPOSALS, Commands, checkpoints_of, savepoints_of
+from penstock.rest.dashboard import SecurityHeaders, dashboard_routes
 from penstock.rest.document_routes import document_routes
 from penstock.rest.endpoint import Call, Handler, endpoint
 from penstock.rest.errors import RestError
@@ -33,7 +33,11 @@ def build_app(
     """The application. `shut_down` is what DELETE /cluster does; `more_routes` come first."""
     routes = [*more_routes, *_routes(dispatcher, operations, shut_down)]
     return Starlette(
-        routes=[*dashboard_routes(), *routes, Mount("/v1", routes=routes)],
+        routes=[
+            *(dashboard_routes() if dispatcher.config.get(keys.WEB_UI_ENABLED) else ()),
+            *routes,
+            Mount("/v1", routes=routes),
+        ],
         middleware=[
             Middleware(SecurityHeaders),
             Middleware(BrowserGuard, address=dispatcher.config.get_optional(keys.REST_ADDRESS)),

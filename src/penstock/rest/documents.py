@@ -31,6 +31,7 @@ OF_JOB: dict[str, Callable[[RunningJob], Any]] = {
     "/status": job_documents.status,
     "/plan": job_documents.plan,
     "/config": job_documents.configuration,
+    "/jobmanager/config": lambda job: job_documents.all_settings(job.config),
     "/exceptions": job_documents.exceptions,
     "/accumulators": accumulator_documents.of_job,
     "/execution-result": job_documents.execution_result,

@@ -1,11 +1,13 @@
-"""Lets other processes of this user control the jobs of this one."""
+"""Lets other processes of this user control the jobs of this one, and shows them in a browser."""
 
 from __future__ import annotations
 
 import atexit
+import importlib
 import logging
 import os
 import socket
+import sys
 import threading
 from typing import Any
 
@@ -15,7 +17,7 @@ from penstock.common.exceptions import PenstockError
 from penstock.jobmaster.dispatcher import Dispatcher, RunningJob
 from penstock.jobmaster.local_job_client import LocalJobClient
 from penstock.rest import sockets
-from penstock.rest.access import LOOPBACK, ServerAccess, check_binding
+from penstock.rest.access import LOOPBACK, ServerAccess, check_binding, reached_at
 from penstock.rest.server import LazyServer
 
 _log = logging.getLogger(__name__)
@@ -24,11 +26,17 @@ _ANSWERS_READ_WITHIN_S = 5
 """How long a process waits at its end for those who asked for a savepoint and have not heard the result."""
 
 
+_DASHBOARD_PORTS = f"{keys.REST_PORT.default}-{keys.REST_PORT.default + 200}"
+"""Of these the first that is free is taken, unless the user has named others."""
+NO_WEB = "PENSTOCK_NO_WEB"
+"""A variable that turns the dashboard off for all programs that are started with it, such as tests."""
+
+
 class DriverServer:
-    """The REST API of a process whose program runs jobs: on a Unix socket, and on TCP ports that the user named."""
+    """The REST API of a process whose program runs jobs: on a Unix socket, and with the dashboard on a TCP port."""
 
     def __init__(self, config: Configuration) -> None:
-        self.dispatcher = Dispatcher(_describe, config)
+        self.dispatcher = Dispatcher(_describe, config, hosts=_spark_executors)
         self._operations: Any = None
         self._socket = sockets.listen()
         self._owner = os.getpid()
@@ -43,13 +51,17 @@ class DriverServer:
         client.when_done(lambda: self._socket.withdraw(job.job_id))
 
     def listen_on_tcp(self, config: Configuration) -> None:
-        """Also serve a port that the user named; one that is taken is told and does no harm."""
-        chosen = chosen_ports(config)
-        if chosen is None or chosen in self._ports:
+        """Serve the ports that the user named, or a free one for the dashboard; one line says where that is."""
+        is_shown = config.get(keys.WEB_UI_ENABLED) and not os.environ.get(NO_WEB)
+        ports = chosen_ports(config) or (_DASHBOARD_PORTS if is_shown else None)
+        if ports is None or ports in self._ports:
             return
-        self._ports.add(chosen)
-        listener = bind_tcp(config, chosen)
-        self._servers.append(LazyServer(listener, self._app, ServerAccess.to(listener, config)).start())
+        self._ports.add(ports)  # One that is taken is told once, and does no harm.
+        listener = bind_tcp(config, ports)
+        access = ServerAccess.to(listener, config)
+        self._servers.append(LazyServer(listener, self._app, access).start())
+        if is_shown:
+            print(f"Dashboard: {access.page(reached_at(listener, config))}", file=sys.stderr, flush=True)
 
     def _app(self) -> Any:
         from penstock.rest.app import build_app
@@ -74,6 +86,13 @@ def _describe(job: RunningJob) -> dict[str, Any]:
     from penstock.rest.documents import describe
 
     return describe(job)
+
+
+def _spark_executors() -> list[dict[str, Any]] | None:
+    if "pyspark" not in sys.modules:
+        return None
+    known: list[dict[str, Any]] | None = importlib.import_module("penstock.spark.task_managers").task_managers_here()
+    return known
 
 
 _server: DriverServer | None = None

@@ -20,7 +20,7 @@ from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import EnvironmentSetupError, LeadershipLostError
 from penstock.rest import sockets
-from penstock.rest.access import ServerAccess
+from penstock.rest.access import ServerAccess, reached_at
 from penstock.rest.driver_server import bind_tcp, chosen_ports
 from penstock.rest.polling import poll
 from penstock.rest.server import LazyServer
@@ -34,7 +34,6 @@ _log = logging.getLogger(__name__)
 
 _LOCKED_WITHIN_S = 1
 _LOOK_AT_SPARK_S = 5
-_EVERYWHERE = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True)
@@ -146,16 +145,9 @@ def _contender(
 ) -> Contender:
     from penstock.rest.contender import Contender
 
-    contender = Contender(config, high_availability, folder, _address(config, listener), stop.set)
+    contender = Contender(config, high_availability, folder, reached_at(listener, config), stop.set)
     contender.contend()
     return contender
-
-
-def _address(config: Configuration, listener: socket.socket) -> str:
-    """Where others reach this job manager."""
-    bound, port = listener.getsockname()[:2]
-    host = config.get_optional(keys.REST_ADDRESS) or (socket.gethostname() if bound in _EVERYWHERE else bound)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _serve(
@@ -172,6 +164,8 @@ def _serve(
     access = ServerAccess.to(listener, config)
     servers = [LazyServer(listener, lambda: app, access).start(), LazyServer(own.listener, lambda: app).start()]
     _log.info("the job manager listens on %s:%d", host, port)
+    if config.get(keys.WEB_UI_ENABLED):  # A token has no place in a log.
+        _log.info("`penstock jobmanager token --url --port %d` prints the address of the dashboard", port)
     try:
         while not stop.wait(_LOOK_AT_SPARK_S):
             leading = leader()

@@ -95,7 +95,7 @@ export function OverviewTab(props: { job: JobDetails; vertex?: string; failures:
                           <Spark values={of?.busy ?? []} width={60} height={18} />
                         </span>
                       </td>
-                      <td>{f.watermark(latest(of?.watermark))}</td>
+                      <td>{sources.includes(vertex.id) ? "–" : f.watermark(latest(of?.watermark))}</td>
                     </tr>
                   );
                 })}
