@@ -28,11 +28,11 @@ export function rate(value: number | null | undefined): string {
 
 export function bytes(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
-  const units = ["B", "KB", "MB", "GB", "TB"];
+  const units = ["B", "kB", "MB", "GB", "TB"];
   let size = value;
   let unit = 0;
-  while (size >= 1023.5 && unit < units.length - 1) {
-    size /= 1024;
+  while (size >= 999.5 && unit < units.length - 1) {
+    size /= 1000;
     unit++;
   }
   return `${trimmed(size.toFixed(unit === 0 || size >= 100 ? 0 : size >= 10 ? 1 : 2))} ${units[unit]}`;

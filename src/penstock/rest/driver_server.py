@@ -18,6 +18,7 @@ from penstock.jobmaster.dispatcher import Dispatcher, RunningJob
 from penstock.jobmaster.local_job_client import LocalJobClient
 from penstock.rest import sockets
 from penstock.rest.access import LOOPBACK, ServerAccess, check_binding, reached_at
+from penstock.rest.process_documents import log_tail
 from penstock.rest.server import LazyServer
 
 _log = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class DriverServer:
         self._servers = [LazyServer(self._socket.listener, self._app).start()]
         self._ports: set[str] = set()
         self._lock = threading.Lock()
+        log_tail()
         atexit.register(self._close)
 
     def add(self, client: LocalJobClient, config: Configuration) -> None:

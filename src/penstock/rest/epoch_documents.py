@@ -43,18 +43,17 @@ def since(job: RunningJob, resolution: str, after: str) -> dict[str, Any]:
         raise bad_request(f"resolution={resolution} is not known; use {' or '.join(RESOLUTIONS)} (milliseconds)")
     if not after.isdigit():
         raise bad_request(f"since must be a time in milliseconds, got {after!r}")
-    return _series(job, RESOLUTIONS[resolution], int(after))
+    return _series(job, RESOLUTIONS[resolution], int(after), now_ms())
 
 
 def kept(job: RunningJob) -> dict[str, Any]:
     """What stays of a job that has ended: the finest series that has all of it."""
     first = job.master.epochs.first_ms
     is_short = first is None or now_ms() - first < FINE_MS * FINE_LENGTH
-    return _series(job, is_short, 0)
+    return _series(job, is_short, 0, now_ms() + (FINE_MS if is_short else COARSE_MS))  # Nothing more will come.
 
 
-def _series(job: RunningJob, is_fine: bool, after_ms: int) -> dict[str, Any]:
-    now = now_ms()
+def _series(job: RunningJob, is_fine: bool, after_ms: int, now: int) -> dict[str, Any]:
     width, start, buckets = job.master.epochs.buckets(is_fine, after_ms, now)
     seconds = width / 1000
     return {

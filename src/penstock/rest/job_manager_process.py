@@ -23,6 +23,7 @@ from penstock.rest import sockets
 from penstock.rest.access import ServerAccess, reached_at
 from penstock.rest.driver_server import bind_tcp, chosen_ports
 from penstock.rest.polling import poll
+from penstock.rest.process_documents import log_tail
 from penstock.rest.server import LazyServer
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def run_job_manager(config: Configuration) -> None:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)-5s %(name)s - %(message)s", stream=sys.stdout
     )
+    log_tail()
     for talkative in ("py4j", "uvicorn"):
         logging.getLogger(talkative).setLevel(logging.WARNING)
     listener = _bound(config)

@@ -29,6 +29,12 @@ class LogTail(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         self._lines.append(self.format(record)[:_LONGEST_RECORD])
         self._last_s = record.created
+        fallback = logging.lastResort
+        if fallback is not None and record.levelno >= fallback.level and not self._has_others():
+            fallback.handle(record)  # Python would have shown it if this handler were not there.
+
+    def _has_others(self) -> bool:
+        return bool(logging.getLogger().handlers) or logging.getLogger("penstock").handlers != [self]
 
     def text(self) -> str:
         return "".join(f"{line}\n" for line in list(self._lines))

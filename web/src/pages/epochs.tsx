@@ -21,10 +21,12 @@ export function EpochsTab({ job }: { job: JobDetails }) {
   const sinks = job.plan.nodes.filter((node) => !job.plan.nodes.some((other) => other.inputs?.some((input) => input.id === node.id))).map((node) => node.id);
   const names = new Map(job.vertices.map((vertex) => [vertex.id, short(vertex.name)]));
   const of = (name: string) => job.vertices.map((vertex) => ({ label: names.get(vertex.id)!, values: series.vertices[vertex.id]?.[name] ?? [] }));
-  const lags = job.vertices.map((vertex) => ({
+  const lags = job.vertices
+    .map((vertex) => ({
     label: names.get(vertex.id)!,
     values: (series.vertices[vertex.id]?.watermark ?? []).map((mark, at) => f.watermarkLag(mark, t[at] + series.resolution)),
-  }));
+  }))
+    .filter((line) => line.values.some((value) => value !== null));
   return (
     <>
       <div class="title">
@@ -82,7 +84,7 @@ export function EpochsTab({ job }: { job: JobDetails }) {
           ]}
         />
         <Chart title="State" timestamps={t} format={f.bytes} lines={[{ label: "in checkpoints", values: series["state-size"], isFilled: true, colour: 5 }]} />
-        {lags.some((line) => line.values.some((value) => value !== null)) && <Chart title="Watermark lag" timestamps={t} format={f.duration} lines={lags} />}
+        {lags.length > 0 && <Chart title="Watermark lag" timestamps={t} format={f.duration} lines={lags} />}
         <Chart title="Busy" timestamps={t} format={f.percent} most={1} lines={of("busy")} />
         <Chart title="Backpressured" timestamps={t} format={f.percent} most={1} lines={of("backpressured")} />
       </div>

@@ -61,7 +61,7 @@ export function TimelineTab({ job, failures }: { job: JobDetails; failures: any 
               <Row
                 name={
                   <button type="button" class="textual" aria-expanded={isOpen} onClick={() => setOpen(isOpen ? open.filter((id) => id !== vertex.id) : [...open, vertex.id])}>
-                    <Icon name="chevron" size={14} /> {vertex.name}
+                    <Icon name="chevron" size={14} /> <span class="cut">{vertex.name}</span>
                   </button>
                 }
                 spans={earliest(subtasks, end)}
