@@ -63,22 +63,27 @@ class _Held:
 
 @dataclass(frozen=True)
 class EpochReport:
-    """A complete epoch of one region. Times are the driver's clock."""
+    """A complete epoch of one region."""
 
     region: Region
     started_ms: int
-    planned_ms: int
-    """When it was clear who reads what."""
-    ran_ms: int
-    """When all subtasks had acknowledged."""
-    ended_ms: int
-    """When it was complete: checkpoint written, output shown."""
+    """By the driver's clock."""
+    planning_ms: int
+    """Until it was clear who reads what."""
+    running_ms: int
+    """From then until all subtasks had acknowledged."""
+    completing_ms: int
+    """From then until it was complete: checkpoint written, output shown."""
     is_checkpoint: bool
     acks: list[TaskAck]
 
     @property
     def duration_ms(self) -> int:
-        return max(0, self.ended_ms - self.started_ms)
+        return self.planning_ms + self.running_ms + self.completing_ms
+
+    @property
+    def ended_ms(self) -> int:
+        return self.started_ms + self.duration_ms
 
 
 @dataclass
@@ -197,9 +202,9 @@ class EpochHistory:
         for bucket, share in timeline.shares(report.started_ms, report.ended_ms):
             bucket.epochs += share
             bucket.checkpoints += share * report.is_checkpoint
-            bucket.planning_ms += share * (report.planned_ms - report.started_ms)
-            bucket.running_ms += share * (report.ran_ms - report.planned_ms)
-            bucket.completing_ms += share * (report.ended_ms - report.ran_ms)
+            bucket.planning_ms += share * report.planning_ms
+            bucket.running_ms += share * report.running_ms
+            bucket.completing_ms += share * report.completing_ms
             for vertex, totals in by_vertex.items():
                 _add(bucket.vertices, vertex, totals, share)
         assert bucket is not None, "a time touches at least one bucket"

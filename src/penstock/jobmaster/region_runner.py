@@ -419,8 +419,17 @@ class RegionRunner:
         if plan.reading is Reading.TO_THE_END and plan.stop is not None and not self._is_drained(plan.stop, positions):
             return _Verdict.GOES_BACK
         is_complete = self._complete(epoch, acks, ending, positions)
-        times = [now.wall_ms + each for each in (0, planning_ms, ran_ms, now.since())]
-        self._job.epoch_completed(EpochReport(self.region, *times, ending.is_checkpoint, acks))
+        self._job.epoch_completed(
+            EpochReport(
+                self.region,
+                now.wall_ms,
+                planning_ms=planning_ms,
+                running_ms=ran_ms - planning_ms,
+                completing_ms=now.since() - ran_ms,
+                is_checkpoint=ending.is_checkpoint,
+                acks=acks,
+            )
+        )
         if ending.is_last:
             if ending.hears_afterwards:
                 self._give_notice(run, is_last=True)

@@ -36,7 +36,7 @@ def epoch(start: int, end: int, records: int = 0, first: tuple[int, int] | None 
         TaskAck(0, 0, 1, None, outcome(records, watermark), START + begin, START + done),
         TaskAck(1, 0, 1, None, outcome(records, watermark), START + done, START + end),
     ]
-    return EpochReport(BOTH, START + start, START + start, START + end, START + end, False, acks)
+    return EpochReport(BOTH, START + start, 0, end - start, 0, False, acks)
 
 
 def added(*reports: EpochReport) -> EpochHistory:
@@ -119,6 +119,6 @@ def test_quantiles_of_durations_are_nearly_exact(durations, share):
 def test_lowest_watermark_counts():
     late = TaskAck(0, 1, 1, None, outcome(watermark=5), START, START + 10)
     report = epoch(0, 10, watermark=9)
-    history = added(EpochReport(BOTH, START, START, START + 10, START + 10, False, [*report.acks, late]))
+    history = added(EpochReport(BOTH, START, 0, 10, 0, False, [*report.acks, late]))
     _, _, (bucket,) = history.buckets(True, 0, START + 1_000)
     assert bucket.watermarks == {0: 5, 1: 9}
