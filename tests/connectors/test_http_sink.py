@@ -155,6 +155,20 @@ def test_refused_elements_are_found_and_skipped(service, tmp_path):
     job.close()
 
 
+@pytest.mark.parametrize("status", [301, 401, 403, 404, 405, 501])
+def test_answers_that_are_not_about_elements_skip_none(service, tmp_path, status):
+    service.answers = [(status, {})]
+    job = ServerSinkJob(sink(service, on_refused=OnRefused.SKIP), tmp_path, int).write(3)
+    with pytest.raises(ConnectorError, match=f"answers {status} to 3 elements"):
+        job.checkpoint()
+
+
+def test_lines_with_a_line_break_are_refused(service, tmp_path):
+    lines = HttpSink.builder().set_url(service.url).set_serializer(SimpleStringSchema()).set_body(HttpBody.LINES)
+    with pytest.raises(ValueError, match="has a line break, so it would be two lines"):
+        ServerSinkJob(lines.build(), tmp_path, lambda i: "a\nb").write()
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -163,6 +177,7 @@ def test_refused_elements_are_found_and_skipped(service, tmp_path):
         (lambda builder: builder.set_url("http://x").build(), r"no serializer; call set_serializer"),
         (lambda builder: builder.set_serializer(str), r"must be a SerializationSchema"),
         (lambda builder: builder.set_timeout_ms(-1), r"timeout_ms must not be negative, got -1"),
+        (lambda builder: builder.set_timeout_ms(0), r"timeout_ms must be positive, got 0"),
     ],
 )
 def test_builder_says_what_is_missing_or_wrong(build, message):

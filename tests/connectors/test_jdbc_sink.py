@@ -209,6 +209,30 @@ def test_rows_that_are_refused_can_be_skipped(postgres, table, tmp_path):
     job.close()
 
 
+def test_refused_rows_are_counted_once_though_the_connection_is_lost(postgres, table, tmp_path):
+    with postgres.connect() as connection:
+        connection.execute(f"create table {table}_c (n int check (n % 2 = 0))")
+    statement = f"insert into {table}_c values (?)"
+    sink = JdbcSink.sink(statement, NUMBER, options(postgres), None, on_refused=OnRefused.SKIP)
+    job = ServerSinkJob(sink, tmp_path, lambda i: (i,)).write(6)
+    writer = job.operators[0].writer
+    run, pauses = writer._run, []
+
+    def lose_connection(rows):
+        if rows == [[4]] and not pauses:
+            with postgres.connect() as connection:
+                connection.execute("select pg_terminate_backend(%s)", [writer._connection.info.backend_pid])
+        run(rows)
+
+    writer._run, writer._pause = lose_connection, pauses.append
+    job.checkpoint()
+    assert pauses == [1.0]
+    metrics = dict(job.operators[0].context.metric_group.metrics())
+    assert [metric.get_value() for name, metric in metrics.items() if name.endswith(REFUSED_METRIC)] == [3]
+    assert numbers(postgres, f"{table}_c") == [0, 2, 4]
+    job.close()
+
+
 def test_missing_table_is_no_reason_to_skip(postgres, tmp_path):
     sink = JdbcSink.sink("insert into nowhere values (?)", NUMBER, options(postgres), on_refused=OnRefused.SKIP)
     with pytest.raises(ConnectorError, match='relation "nowhere" does not exist'):

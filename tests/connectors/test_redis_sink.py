@@ -125,6 +125,79 @@ def test_refused_elements_fail_the_job_or_are_skipped(redis_server, name, tmp_pa
     job.close()
 
 
+@pytest.fixture
+def troubled(redis_server):
+    """The server's client; afterwards the server is as it was."""
+    client = redis_server.client()
+    yield client
+    make_well(client)
+
+
+TROUBLES = {
+    "read-only": lambda client: client.replicaof("127.0.0.1", 1),
+    "full": lambda client: client.config_set("maxmemory", 1),
+    "without replicas": lambda client: client.config_set("min-replicas-to-write", 1),
+}
+
+
+def make_well(client):
+    client.replicaof("NO", "ONE")
+    client.config_set("maxmemory", 0)
+    client.config_set("min-replicas-to-write", 0)
+
+
+@pytest.mark.parametrize("trouble", list(TROUBLES))
+@pytest.mark.parametrize("on_refused", list(OnRefused))
+def test_a_server_that_takes_nothing_now_refuses_no_element(
+    redis_server, troubled, name, tmp_path, trouble, on_refused
+):
+    mapper = RedisMapper.list(name, str)
+    job = ServerSinkJob(sink(redis_server, mapper, on_refused=on_refused), tmp_path).write(3)
+    TROUBLES[trouble](troubled)
+    pauses = []
+
+    def well_again(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            make_well(troubled)
+
+    job.operators[0].writer._pause = well_again
+    job.checkpoint()
+    assert troubled.lrange(name, 0, -1) == ["0", "1", "2"]
+    assert pauses == [0.1, 0.2]
+    metrics = dict(job.operators[0].context.metric_group.metrics())
+    assert [metric.get_value() for full, metric in metrics.items() if full.endswith(REFUSED_METRIC)] == [0]
+    job.close()
+
+
+def test_a_server_that_stays_full_fails_the_job(redis_server, troubled, name, tmp_path):
+    skipping = sink(redis_server, RedisMapper.list(name, str), on_refused=OnRefused.SKIP, max_retries=1)
+    job = ServerSinkJob(skipping, tmp_path).write(3)
+    job.operators[0].writer._pause = lambda seconds: None
+    TROUBLES["full"](troubled)
+    with pytest.raises(ConnectorError, match="3 commands were not written in 2 attempts: command not allowed"):
+        job.checkpoint()
+
+
+class Last(RedisMapper):
+    """Reads what an earlier element has set, which works on a full server, before it sets it anew."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def commands(self, element):
+        yield "GET", self._name
+        yield "SET", self._name, element
+
+
+def test_commands_stay_in_order_when_some_are_sent_again(redis_server, troubled, name, tmp_path):
+    job = ServerSinkJob(sink(redis_server, Last(name)), tmp_path).write(3)
+    TROUBLES["full"](troubled)
+    job.operators[0].writer._pause = lambda seconds: make_well(troubled)
+    job.checkpoint().close()
+    assert troubled.get(name) == "2"
+
+
 def test_server_that_comes_back_gets_everything(redis_server, name, tmp_path):
     job = ServerSinkJob(sink(redis_server, RedisMapper.list(name, str)), tmp_path).write().checkpoint().write()
     redis_server.kill()
@@ -145,7 +218,7 @@ def test_attempts_come_to_an_end(tmp_path):
     job = ServerSinkJob(nowhere.set_max_retries(2).build(), tmp_path).write()
     pauses = []
     job.operators[0].writer._pause = pauses.append
-    with pytest.raises(ConnectorError, match="1 commands were not sent in 3 attempts: Error 111 connecting to"):
+    with pytest.raises(ConnectorError, match="1 commands were not written in 3 attempts: Error 111 connecting to"):
         job.checkpoint()
     assert pauses == [0.1, 0.2]
 

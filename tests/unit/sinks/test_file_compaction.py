@@ -112,6 +112,20 @@ def test_disk_that_is_full_leaves_no_half_file(tmp_path, monkeypatch):
     assert contents(tmp_path) == [b"0\n1\n"]
 
 
+@pytest.mark.parametrize("strategy", [None, EVERY_THIRD, SIX_BYTES])
+def test_what_was_prepared_for_a_checkpoint_that_was_not_taken_goes_with_the_attempt(tmp_path, strategy):
+    job = SinkJob(sink(tmp_path, strategy), tmp_path).write(1).checkpoint().write(1).checkpoint()
+    known = hidden_files(tmp_path)
+    job.write(1)
+    for operator in job.operators:
+        operator.prepare_commit(3)
+    job.fail()
+    assert hidden_files(tmp_path) == known
+    job.write(1).end()
+    assert b"".join(contents(tmp_path)) == b"0\n1\n2\n"
+    assert hidden_files(tmp_path) == []
+
+
 def test_misuse_is_refused_when_the_sink_is_built(tmp_path):
     rows = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
     with pytest.raises(TypeError, match="needs a FileCompactStrategy and a FileCompactor"):

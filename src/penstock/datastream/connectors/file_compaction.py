@@ -43,35 +43,36 @@ class PartsToCompact:
         self._compactor = compaction.compactor
         self._delimiter = compaction.compactor.file_delimiter or b""
         self._files = files
-        self._parts: list[PartFile] = []
+        self.parts: list[PartFile] = []
+        """Those that wait."""
         self._checkpoints = 0
 
     def __bool__(self) -> bool:
-        return bool(self._parts)
+        return bool(self.parts)
 
     def restore(self, state: WaitingParts) -> None:
-        self._parts.extend(state.parts)
+        self.parts.extend(state.parts)
         self._checkpoints = max(self._checkpoints, state.checkpoints)
 
     def snapshot(self, bucket_id: str) -> WaitingParts:
-        return WaitingParts(bucket_id, tuple(self._parts), self._checkpoints)
+        return WaitingParts(bucket_id, tuple(self.parts), self._checkpoints)
 
     def prepare_commit(self, finished: list[PartFile], is_last: bool) -> list[FileCommittable]:
         """Take the files of a checkpoint; what is to be shown and removed when it is complete."""
-        self._parts.extend(finished)
-        if not self._parts:
+        self.parts.extend(finished)
+        if not self.parts:
             return []
         self._checkpoints += 1
         if not (is_last or self._is_due()):
             return []
-        parts, self._parts, self._checkpoints = self._parts, [], 0
+        parts, self.parts, self._checkpoints = self.parts, [], 0
         if self._compactor.kind == "identical" or len(parts) == 1:
             return list(parts)
         return [self._put_together(parts), *(InProgressFileToCleanup(part.hidden_path) for part in parts)]
 
     def _is_due(self) -> bool:
         size, checkpoints = self._strategy.size_threshold, self._strategy.num_checkpoints_before_compaction
-        return 0 <= size <= sum(part.length for part in self._parts) or 0 < checkpoints <= self._checkpoints
+        return 0 <= size <= sum(part.length for part in self.parts) or 0 < checkpoints <= self._checkpoints
 
     def _check(self, part: PartFile) -> None:
         size = self._files.size_of(part.hidden_path)

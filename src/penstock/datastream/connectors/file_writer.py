@@ -127,6 +127,8 @@ class Bucket:
         self._open: OpenPart | None = None
         self._finished: list[tuple[PartFile, bool]] = []
         """With whether a checkpoint refers to the file."""
+        self._unsaved: list[PartFile] = []
+        """What was prepared for a checkpoint that has no state of this bucket yet."""
         self._copied: list[InProgressFileToCleanup] = []
         self._to_compact = None if options.compaction is None else PartsToCompact(options.compaction, files)
 
@@ -155,12 +157,18 @@ class Bucket:
             if is_last or not self._can_stay_open() or self._policy.should_roll_on_checkpoint(self._open):
                 self._finish_part()
         finished = [part for part, _ in self._finished]
+        self._unsaved = [part for part, is_saved in self._finished if not is_saved]
         self._finished = []
-        shown = finished if self._to_compact is None else self._to_compact.prepare_commit(finished, is_last)
+        shown: list[FileCommittable] = list(finished)
+        if self._to_compact is not None:
+            before = {*self._to_compact.parts, *finished}
+            shown = self._to_compact.prepare_commit(finished, is_last)
+            self._unsaved += [each for each in shown if isinstance(each, PartFile) and each not in before]
         copied, self._copied = self._copied, []
         return [*shown, *copied]
 
     def snapshot(self) -> list[FileWriterState]:
+        self._unsaved = []
         states: list[FileWriterState] = [] if self._open is None else [self._open.save(self._files)]
         return [*states, self._to_compact.snapshot(self._bucket_id)] if self._to_compact else states
 
@@ -187,10 +195,10 @@ class Bucket:
 
     def dispose(self) -> None:
         """Close; files that no checkpoint refers to are removed, as no restart will ask for them."""
-        for part, is_saved in self._finished:
-            if not is_saved:
-                self._files.delete(part.hidden_path)
-        self._finished.clear()
+        unsaved = [*self._unsaved, *(part for part, is_saved in self._finished if not is_saved)]
+        self._finished, self._unsaved = [], []
+        for part in unsaved:
+            self._files.delete(part.hidden_path)
         if self._open is not None:
             part_to_close, self._open = self._open, None
             part_to_close.dispose(self._files)

@@ -22,6 +22,8 @@ __all__ = ["HttpBody", "HttpSink", "HttpSinkBuilder"]
 _USER = "HttpSink"
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 """What a service answers when it would answer otherwise a little later."""
+_ABOUT_ELEMENTS = {400, 406, 409, 412, 413, 415, 422}
+"""What it answers when it does not like what was sent. Other answers would be the same for any element."""
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 30.0
 
@@ -123,6 +125,8 @@ class HttpSinkBuilder:
 
     def set_timeout_ms(self, timeout_ms: int) -> HttpSinkBuilder:
         """How long to wait for an answer; 30 seconds, unless set."""
+        if timeout_ms == 0:
+            raise ValueError("HttpSink: timeout_ms must be positive, got 0: no service answers in no time")
         return self._set(timeout_ms=timeout_ms)
 
     def set_on_refused(self, on_refused: OnRefused) -> HttpSinkBuilder:
@@ -154,6 +158,11 @@ class _Answer:
     @property
     def is_good(self) -> bool:
         return 200 <= self.status < 300
+
+    @property
+    def is_about_elements(self) -> bool:
+        """False if any request would be answered so: the password or the address is wrong, for instance."""
+        return self.status in _ABOUT_ELEMENTS
 
     @property
     def passes(self) -> bool:
@@ -212,8 +221,12 @@ class HttpWriter(SinkWriter[Any]):
         except Exception as reason:  # Whatever a schema raises is its way to refuse.
             self._refused.add(element, reason)
             return
-        if content is not None:
-            self._buffer.add((element, content))
+        if content is None:
+            return
+        if self._sink.body is HttpBody.LINES and b"\n" in content:
+            self._refused.add(element, ValueError(f"{_USER}: {content!r} has a line break, so it would be two lines"))
+            return
+        self._buffer.add((element, content))
 
     def flush(self, end_of_input: bool) -> None:
         self._buffer.write()
@@ -225,12 +238,14 @@ class HttpWriter(SinkWriter[Any]):
         answer = self._answer(self._body_of(items))
         if answer.is_good:
             return
+        told = answer.text[:200].strip()
+        refusal = ConnectorError(f"{_USER}: {self._sink.url} answers {answer.status} to {len(items)} elements: {told}")
+        if not answer.is_about_elements:
+            raise refusal
         if len(items) > 1 and self._sink.on_refused is OnRefused.SKIP:
             for item in items:  # Which of them is it?
                 self._send([item])
             return
-        told = answer.text[:200].strip()
-        refusal = ConnectorError(f"{_USER}: {self._sink.url} answers {answer.status} to {len(items)} elements: {told}")
         self._refused.add(items[0][0], refusal)
 
     def _body_of(self, items: list[Item]) -> bytes:

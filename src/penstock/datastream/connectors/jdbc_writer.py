@@ -6,6 +6,7 @@ import logging
 import re
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -114,30 +115,33 @@ class JdbcWriter(SinkWriter[Any]):
             connection.close()
 
     def _write_rows(self, rows: list[Values]) -> None:
+        left = deque(rows)
         for attempt in range(self._max_retries + 1):
             try:
-                self._attempt(rows)
+                self._attempt(left)
                 return
             except (self._library.OperationalError, self._library.InterfaceError, NoConnectionError) as failure:
                 # The connection is lost, the server restarts, others held locks: what passes by itself.
                 self.close()
                 if attempt == self._max_retries:
-                    raise not_written(len(rows), failure, f" in {attempt + 1} attempts") from failure
-                _log.warning("%s: attempt %d to write %d rows failed: %s", _USER, attempt + 1, len(rows), failure)
+                    raise not_written(len(left), failure, f" in {attempt + 1} attempts") from failure
+                _log.warning("%s: attempt %d to write %d rows failed: %s", _USER, attempt + 1, len(left), failure)
             self._pause(_PAUSE_S * (attempt + 1))
 
-    def _attempt(self, rows: list[Values]) -> None:
+    def _attempt(self, left: deque[Values]) -> None:
+        """Write all rows. Those that were written or refused alone are not left for another attempt."""
         if self._connection is None:
             self._connection = connect(self._options)
         try:
-            self._run(rows)
+            self._run(list(left))
         except (self._library.OperationalError, self._library.InterfaceError):
             raise
         except self._library.Error as refusal:
             if not self._skips or not self._is_about_a_row(refusal):
-                raise not_written(len(rows), refusal) from refusal
-            for row in rows:
-                self._run_alone(row)
+                raise not_written(len(left), refusal) from refusal
+            while left:
+                self._run_alone(left[0])
+                left.popleft()
 
     def _run(self, rows: list[Values]) -> None:
         with self._connection.transaction(), self._connection.cursor() as cursor:

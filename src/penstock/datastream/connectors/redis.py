@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +21,8 @@ __all__ = ["RedisMapper", "RedisSink", "RedisSinkBuilder"]
 
 _USER = "RedisSink"
 _ADDED_BEFORE = "ID specified in XADD is equal or smaller"
+_WRONG_TYPE = "WRONGTYPE"
+_CODE = re.compile(r"[A-Z][A-Z_]+$")
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
 
@@ -147,7 +150,7 @@ class RedisSinkBuilder:
         return self._set(batch_interval_ms=batch_interval_ms)
 
     def set_max_retries(self, max_retries: int) -> RedisSinkBuilder:
-        """How often a batch is sent again when Redis cannot be reached; 5 times, unless set."""
+        """How often commands are sent again when Redis cannot be reached or takes none; 5 times, unless set."""
         return self._set(max_retries=max_retries)
 
     def set_on_refused(self, on_refused: OnRefused) -> RedisSinkBuilder:
@@ -203,29 +206,57 @@ class RedisWriter(SinkWriter[Any]):
         self._client.close()
 
     def _send(self, batch: list[tuple[Any, Command]]) -> None:
-        answers = self._answers([command for _, command in batch])
-        for (element, command), answer in zip(batch, answers, strict=True):
+        """Send commands until Redis has answered all of them.
+
+        What the server cannot do now is sent again with all that is behind it, so that commands stay in order.
+        """
+        attempt = 0
+        while batch:
+            done, failure = self._attempt(batch)
+            batch = batch[done:]
+            if failure is not None:
+                self._wait_or_fail(attempt, len(batch), failure)
+                attempt += 1
+
+    def _attempt(self, batch: list[tuple[Any, Command]]) -> tuple[int, Exception | None]:
+        """How many commands are done, and why the next one is not."""
+        try:
+            answers = self._answers([command for _, command in batch])
+        except (self._library.ConnectionError, self._library.TimeoutError) as lost:
+            return 0, lost
+        for at, ((element, command), answer) in enumerate(zip(batch, answers, strict=True)):
             if isinstance(answer, Exception) and not _was_added_before(command, answer):
+                if not self._is_about_the_command(answer):
+                    return at, answer
                 self._refused.add(element, _refusal(command, answer))
+        return len(batch), None
 
     def _answers(self, commands: list[Command]) -> list[Any]:
-        """What Redis says to each command. A batch whose answer is lost is sent again as a whole."""
-        for attempt in range(self._max_retries + 1):
-            pipeline = self._client.pipeline(transaction=False)
-            for command in commands:
-                pipeline.execute_command(*command)
-            try:
-                answers: list[Any] = pipeline.execute(raise_on_error=False)
-                return answers
-            except (self._library.ConnectionError, self._library.TimeoutError) as failure:
-                if attempt == self._max_retries:
-                    raise ConnectorError(
-                        f"{_USER}: {len(commands)} commands were not sent in {attempt + 1} attempts: {failure}"
-                    ) from failure
-            except self._library.DataError as refusal:
-                raise ConnectorError(f"{_USER}: {refusal}; map values to text, bytes or numbers") from refusal
-            self._pause(min(_FIRST_PAUSE_S * 2**attempt, _LONGEST_PAUSE_S))
-        raise AssertionError("the last attempt returns or raises")
+        """What Redis says to each command."""
+        pipeline = self._client.pipeline(transaction=False)
+        for command in commands:
+            pipeline.execute_command(*command)
+        try:
+            answers: list[Any] = pipeline.execute(raise_on_error=False)
+        except self._library.DataError as refusal:
+            raise ConnectorError(f"{_USER}: {refusal}; map values to text, bytes or numbers") from refusal
+        return answers
+
+    def _is_about_the_command(self, answer: Exception) -> bool:
+        """True if Redis refuses the command itself; False if it takes none now, as when it is read-only or full."""
+        if isinstance(answer, (self._library.exceptions.NoScriptError, self._library.exceptions.ClusterCrossSlotError)):
+            return True
+        if type(answer) is not self._library.ResponseError:
+            return False  # The client has classes of its own for most states of a server.
+        code = str(answer).partition(" ")[0]
+        return code == _WRONG_TYPE or _CODE.match(code) is None
+
+    def _wait_or_fail(self, attempt: int, commands: int, failure: Exception) -> None:
+        if attempt == self._max_retries:
+            raise ConnectorError(
+                f"{_USER}: {commands} commands were not written in {attempt + 1} attempts: {failure}"
+            ) from failure
+        self._pause(min(_FIRST_PAUSE_S * 2**attempt, _LONGEST_PAUSE_S))
 
 
 def _was_added_before(command: Command, answer: Exception) -> bool:
