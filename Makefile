@@ -20,7 +20,7 @@ help:
 	@echo "make types   mypy --strict"
 	@echo "make bench   throughput measurements"
 	@echo "make chaos   kill processes of a job at random, and check its results (CHAOS_ARGS=\"--rounds 50 --seed 7\")"
-	@echo "make servers what the tests of connectors need: Kafka, PostgreSQL, Redis (without them they are skipped)"
+	@echo "make servers what the tests of connectors need: Kafka, PostgreSQL, MariaDB, Redis (without them they are skipped)"
 	@echo "make venv    only set up .venv"
 	@echo "make clean   remove .venv and caches"
 
@@ -84,7 +84,7 @@ KAFKA_VERSION ?=
 servers: java packages $(SERVERS)/kafka/.fetched
 
 packages:
-	@for needed in initdb:postgresql redis-server:redis-server mvn:maven; do \
+	@for needed in initdb:postgresql mariadb-install-db:mariadb-server redis-server:redis-server mvn:maven; do \
 	  program=$${needed%%:*}; package=$${needed##*:}; \
 	  if command -v $$program >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/$$program >/dev/null 2>&1; then continue; fi; \
 	  missing="$$missing $$package"; \

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 if TYPE_CHECKING:
-    from servers import KafkaServer, PostgresServer, RedisServer, SecuredKafkaServer, Server
+    from servers import KafkaServer, MySqlServer, PostgresServer, RedisServer, SecuredKafkaServer, Server
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "unit" / "sinks"), str(HERE.parent / "unit" / "sources")]
@@ -54,6 +54,13 @@ def postgres() -> Iterator[PostgresServer]:
     from servers import PostgresServer
 
     yield from _running(PostgresServer)
+
+
+@pytest.fixture(scope="session")
+def mysql() -> Iterator[MySqlServer]:
+    from servers import MySqlServer
+
+    yield from _running(MySqlServer)
 
 
 @pytest.fixture(scope="session")

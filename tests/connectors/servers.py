@@ -31,6 +31,8 @@ def free_ports(count: int) -> list[int]:
         for each in sockets:
             each.close()
 
+_WITH_SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
+
 
 class Server:
     """A server process. `kill` is the end of a crash: SIGKILL; `start` begins again with the same data."""
@@ -306,6 +308,55 @@ def _postgres_programs() -> Path:
         if (folder / "initdb").exists() and (folder / "postgres").exists():
             return folder
     raise ServerUnavailableError("PostgreSQL's initdb is not installed; run: make servers")
+
+
+class MySqlServer(Server):
+    """MariaDB, which speaks MySQL's protocol. The user `penstock` with the password `secret` may do everything."""
+
+    name = "MariaDB"
+    user, password, database = "penstock", "secret", "penstock"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._program, install = shutil.which("mariadbd", path=_WITH_SBIN), shutil.which("mariadb-install-db")
+        if self._program is None or install is None:
+            raise ServerUnavailableError("MariaDB is not installed; run: make servers")
+        [self.port] = free_ports(1)
+        self._data = folder / "data"
+        if os.getuid() == 0:  # It refuses to run as root.
+            shutil.chown(folder, "mysql", "mysql")
+        command = [install, "--no-defaults", f"--datadir={self._data}", "--auth-root-authentication-method=normal"]
+        subprocess.run([*command, "--skip-test-db"], check=True, capture_output=True, cwd=folder, **self.rights())
+        (folder / "init.sql").write_text(
+            f"create database if not exists {self.database};\n"
+            f"create user if not exists '{self.user}'@'%' identified by '{self.password}';\n"
+            f"grant all on *.* to '{self.user}'@'%';\n"
+        )
+
+    def rights(self) -> dict[str, Any]:
+        return {"user": "mysql", "group": "mysql", "extra_groups": []} if os.getuid() == 0 else {}
+
+    def command(self) -> list[str]:
+        return [
+            str(self._program), "--no-defaults", f"--datadir={self._data}", f"--port={self.port}",
+            "--bind-address=127.0.0.1", f"--socket={self.folder}/socket", f"--init-file={self.folder}/init.sql",
+            "--innodb-flush-log-at-trx-commit=0",
+        ]  # fmt: skip
+
+    def check(self) -> None:
+        self.connect().close()
+
+    def connect(self) -> Any:
+        import pymysql
+
+        return pymysql.connect(
+            host="127.0.0.1", port=self.port, user=self.user, password=self.password, database=self.database,
+            autocommit=True,
+        )  # fmt: skip
+
+    @property
+    def url(self) -> str:
+        return f"jdbc:mysql://127.0.0.1:{self.port}/{self.database}?useSSL=false&serverTimezone=UTC"
 
 
 class RedisServer(Server):

@@ -12,7 +12,8 @@ from penstock.datastream.launch import Launch, launching
 
 PAGES = Path(__file__).parents[2] / "docs" / "connectors"
 SERVERS = {
-    "kafka": "kafka", "jdbc": "postgres", "redis": "redis_server", "http": None, "formats": None, "spark": "spark"
+    "kafka": "kafka", "jdbc": "postgres", "redis": "redis_server", "http": None, "formats": None, "spark": "spark",
+    "wrapping": None,
 }  # fmt: skip
 
 

@@ -48,6 +48,16 @@ GENERIC_TYPES = _key("pipeline.generic-types").boolean_type().default_value(True
 VERTEX_DESCRIPTION_MODE = _key("pipeline.vertex-description-mode").string_type().default_value("TREE")
 TIME_CHARACTERISTIC = _key("pipeline.time-characteristic").string_type().default_value("EVENT_TIME")
 
+PRINT_LOOK = (
+    _key("penstock.print.look")
+    .string_type()
+    .default_value("flink")
+    .with_description(
+        "What print() makes of elements without a declared type: flink, (a,1), or pyflink, ('a', 1), which "
+        "`penstock run --pyflink` sets"
+    )
+)
+
 # Execution
 RUNTIME_MODE = _key("execution.runtime-mode").string_type().default_value("STREAMING")
 TARGET = (
@@ -245,6 +255,14 @@ EXPONENTIAL_RESET = (
 EXPONENTIAL_JITTER = _key("restart-strategy.exponential-delay.jitter-factor").double_type().default_value(0.1)
 EXPONENTIAL_ATTEMPTS = (
     _key("restart-strategy.exponential-delay.attempts-before-reset-backoff").int_type().default_value(2**31 - 1)
+)
+REPEATED_FAILURE_ATTEMPTS = (
+    _key("penstock.restart.repeated-failure-attempts")
+    .int_type()
+    .default_value(10)
+    .with_description(
+        "With checkpoints on and no restart strategy set: restarts after a failure that repeats at the same record"
+    )
 )
 FAILURE_RATE_MAX = _key("restart-strategy.failure-rate.max-failures-per-interval").int_type().default_value(1)
 FAILURE_RATE_INTERVAL = (

@@ -28,7 +28,7 @@ from penstock.common.typeinfo import (
 )
 from penstock.common.types import Row
 
-__all__ = ["format_value", "formatter_for"]
+__all__ = ["format_value", "formatter_for", "pyflink_formatter_for"]
 
 Formatter = Callable[[Any], str]
 
@@ -42,6 +42,15 @@ def format_value(value: object, type_info: TypeInformation | None = None) -> str
     '+I[a, null]'
     """
     return formatter_for(type_info)(value)
+
+
+def pyflink_formatter_for(type_info: TypeInformation | None) -> Formatter:
+    """What PyFlink's `print()` makes of elements: Python's own text, unless a type other than a row is declared."""
+    if type_info is None or isinstance(type_info, PickledBytesTypeInfo):
+        return str
+    if isinstance(type_info, (RowTypeInfo, ExternalTypeInfo)):
+        return lambda row: f"{row.get_row_kind()}[{','.join(map(str, row))}]" if isinstance(row, Row) else str(row)
+    return _formatter(type_info)
 
 
 def formatter_for(type_info: TypeInformation | None) -> Formatter:

@@ -364,9 +364,13 @@ class RowTypeInfo(_CompositeTypeInfo):
         return (kind.value, *self._fields_to_internal(self._values_of(obj)))
 
     def _values_of(self, obj: Any) -> Sequence[Any] | Row:
+        """The fields in this type's order. A row's are matched by position, as in Flink; by name if it has them all."""
         match obj:
             case Row():
-                return obj if obj._fields is None else [obj[name] for name in self.get_field_names()]
+                names = self.get_field_names()
+                if obj._fields is None or obj._fields == names or not set(names) <= set(obj._fields):
+                    return obj
+                return [obj[name] for name in names]
             case tuple() | list():
                 return obj
             case dict():

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
+from penstock.common.cores import local_cores
 from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.job_client import JobClient
@@ -41,7 +42,7 @@ DEFAULT_JOB_NAME = "Penstock Streaming Job"
 class StreamExecutionEnvironment:
     """Sources come from here, and `execute` runs what was built from them."""
 
-    _default_local_parallelism = 1
+    _default_local_parallelism = local_cores() or 1
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration.from_dict(starting_configuration())

@@ -336,6 +336,8 @@ class PrintSinkDescription(DriverSinkDescription):
     identifier: str = ""
     stream: Literal["stdout", "stderr"] = "stdout"
     type_info: TypeInformation | None = None
+    look: Literal["flink", "pyflink"] = "flink"
+    """Whose `print()` lines are to look like."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -398,7 +398,7 @@ class JobMaster:
         if isinstance(failure, OutputError):
             raise failure
         with self._changed:
-            delay_ms = self._restart_strategy.on_failure(Moment.now().tick_ms)
+            delay_ms = self._restart_strategy.on_failure(Moment.now().tick_ms, failure)
             self._times.enter(JobStatus.FAILING if delay_ms is None else JobStatus.RESTARTING)
         if delay_ms is None:
             raise failure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import deque
 from collections.abc import Callable
@@ -9,16 +10,18 @@ from typing import Protocol
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
-from penstock.common.exceptions import ConfigurationError
+from penstock.common.exceptions import ConfigurationError, UserFunctionError
+
+_log = logging.getLogger(__name__)
 
 
 class RestartStrategy(Protocol):
-    def on_failure(self, now_ms: int) -> int | None:
+    def on_failure(self, now_ms: int, failure: Exception | None = None) -> int | None:
         """Milliseconds to wait before the restart; None if the job is to fail for good."""
 
 
 class NoRestart:
-    def on_failure(self, now_ms: int) -> int | None:
+    def on_failure(self, now_ms: int, failure: Exception | None = None) -> int | None:
         return None
 
 
@@ -27,7 +30,7 @@ class FixedDelayRestart:
         self._attempts_left = attempts
         self._delay_ms = delay_ms
 
-    def on_failure(self, now_ms: int) -> int | None:
+    def on_failure(self, now_ms: int, failure: Exception | None = None) -> int | None:
         if self._attempts_left <= 0:
             return None
         self._attempts_left -= 1
@@ -42,7 +45,7 @@ class FailureRateRestart:
         self._interval_ms = interval_ms
         self._delay_ms = delay_ms
 
-    def on_failure(self, now_ms: int) -> int | None:
+    def on_failure(self, now_ms: int, failure: Exception | None = None) -> int | None:
         self._failures.append(now_ms)
         is_full = len(self._failures) == self._failures.maxlen
         return None if is_full and now_ms - self._failures[0] <= self._interval_ms else self._delay_ms
@@ -69,7 +72,7 @@ class ExponentialDelayRestart:
         self._used = 0
         self._last_restart_ms: float | None = None
 
-    def on_failure(self, now_ms: int) -> int | None:
+    def on_failure(self, now_ms: int, failure: Exception | None = None) -> int | None:
         if self._last_restart_ms is not None and now_ms - self._last_restart_ms >= self._reset_ms:
             self._next_ms, self._used = float(self._initial_ms), 0
         if self._used >= self._attempts:
@@ -82,11 +85,48 @@ class ExponentialDelayRestart:
         return int(delay)
 
 
+class UnlessItRepeats:
+    """Another strategy, until a function fails again and again at the same record: then nothing is going to change.
+
+    What comes and goes is not counted: connections, timeouts and files (`OSError`), and failures without a record.
+    """
+
+    def __init__(self, strategy: RestartStrategy, attempts: int) -> None:
+        self.strategy = strategy
+        self._attempts = attempts
+        self._last: tuple[str | None, str | None, str] | None = None
+        self._repeated = 0
+
+    def on_failure(self, now_ms: int, failure: Exception | None = None) -> int | None:
+        if self._repeats(failure) and self._repeated >= self._attempts:
+            _log.error(
+                "the same failure at the same record %d times: not restarted any more; restart-strategy.type says "
+                "what is to happen instead",
+                self._repeated + 1,
+            )
+            return None
+        return self.strategy.on_failure(now_ms, failure)
+
+    def _repeats(self, failure: Exception | None) -> bool:
+        if not isinstance(failure, UserFunctionError) or failure.record is None:
+            return False
+        if isinstance(failure.__cause__, OSError):
+            return False
+        seen = failure.operator, failure.record, str(failure).partition("\n")[0]
+        self._repeated = self._repeated + 1 if seen == self._last else 0
+        self._last = seen
+        return True
+
+
 def build_restart_strategy(config: Configuration, has_checkpoints: bool) -> RestartStrategy:
-    """Flink's defaults: none without checkpoints, exponential delay with them."""
+    """None without checkpoints; with them Flink's exponential delay, unless the same record fails over and over."""
     name = config.get_optional(keys.RESTART_STRATEGY)
-    if name is None:
-        name = "exponential-delay" if has_checkpoints else "none"
+    if name is None and has_checkpoints:
+        return UnlessItRepeats(_named("exponential-delay", config), config.get(keys.REPEATED_FAILURE_ATTEMPTS))
+    return _named(name or "none", config)
+
+
+def _named(name: str, config: Configuration) -> RestartStrategy:
     match name.lower().replace("_", "-").replace("exponentialdelay", "exponential-delay"):
         case "none" | "off" | "disable":
             return NoRestart()

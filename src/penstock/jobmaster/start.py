@@ -13,7 +13,7 @@ from penstock.common.exceptions import ConfigurationError
 from penstock.common.job_client import JobClient
 from penstock.common.job_id import JobID
 from penstock.datastream.dependencies import JobDependencies
-from penstock.graph.descriptions import CollectSinkDescription
+from penstock.graph.descriptions import CollectSinkDescription, SourceDescription
 from penstock.graph.job_graph import JobGraph
 from penstock.jobmaster.job_master import JobMaster
 from penstock.jobmaster.job_output import CollectedValues
@@ -45,11 +45,27 @@ def start_job(
             job_graph, config, dependencies, spark, announce
         )
         return remote
-    client = prepare_job(job_graph, config, dependencies, spark)
+    client = prepare_job(job_graph, _without_restarts_if_bounded(job_graph, config), dependencies, spark)
     importlib.import_module(_DRIVER_SERVER).make_controllable(client, config)
     if announce is not None:
         announce(f"Job has been submitted with JobID {client.get_job_id()}")
     return client.start()
+
+
+def _without_restarts_if_bounded(job_graph: JobGraph, config: Configuration) -> Configuration:
+    """A job that ends by itself, in the process of its own program, fails at the first error unless it says otherwise.
+
+    Somebody waits for it and wants to see the error; a job that runs on and on is better off with a restart.
+    """
+    sources = [
+        node.operator
+        for vertex in job_graph.vertices
+        for node in vertex.nodes
+        if isinstance(node.operator, SourceDescription)
+    ]
+    if keys.RESTART_STRATEGY.key in config or not all(source.is_bounded for source in sources):
+        return config
+    return Configuration(config).set(keys.RESTART_STRATEGY, "none")
 
 
 def prepare_job(

@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import Configuration
-from penstock.common.exceptions import ConfigurationError
+from penstock.common.exceptions import ConfigurationError, UserFunctionError
 from penstock.jobmaster.restart_strategy import (
     ExponentialDelayRestart,
     FailureRateRestart,
     FixedDelayRestart,
     NoRestart,
+    UnlessItRepeats,
     build_restart_strategy,
 )
 
@@ -82,8 +83,38 @@ def test_exponential_delay_stays_within_jitter_and_limit(jitter, failures):
 
 def test_default_is_none_without_checkpoints_and_exponential_with_them():
     assert isinstance(build(), NoRestart)
-    assert isinstance(build(has_checkpoints=True), ExponentialDelayRestart)
+    default = build(has_checkpoints=True)
+    assert isinstance(default, UnlessItRepeats) and isinstance(default.strategy, ExponentialDelayRestart)
     assert isinstance(build(has_checkpoints=True, type="none"), NoRestart)
+    assert isinstance(build(has_checkpoints=True, type="exponential-delay"), ExponentialDelayRestart)
+
+
+def failed(record: str | None, cause: Exception | None = None, message: str = "boom") -> UserFunctionError:
+    failure = UserFunctionError(message, "map", 0, record)
+    failure.__cause__ = cause or ValueError(message)
+    return failure
+
+
+def test_the_same_failure_at_the_same_record_is_given_up():
+    strategy = UnlessItRepeats(FixedDelayRestart(1000, 5), attempts=3)
+    assert [strategy.on_failure(0, failed("7")) for _ in range(5)] == [5, 5, 5, None, None]
+
+
+@pytest.mark.parametrize(
+    "failures",
+    [
+        [failed(str(number)) for number in range(9)],
+        [failed("7", message=str(number)) for number in range(9)],
+        [failed("7", ConnectionError("away"))] * 9,
+        [failed(None)] * 9,
+        [RuntimeError("a worker is gone")] * 9,
+        [failed("7"), failed("8")] * 5,
+    ],
+    ids=["other records", "other errors", "connection", "no record", "no function", "in turn"],
+)
+def test_what_changes_or_comes_and_goes_is_not_given_up(failures):
+    strategy = UnlessItRepeats(FixedDelayRestart(1000, 5), attempts=3)
+    assert [strategy.on_failure(0, failure) for failure in failures] == [5] * len(failures)
 
 
 @pytest.mark.parametrize("name", ["none", "off", "disable", "NONE"])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.typeinfo import RowTypeInfo
 from penstock.datastream.connectors.base import DescribedSinkFunction, Sink
-from penstock.datastream.connectors.jdbc_statements import Statement, connection_settings
+from penstock.datastream.connectors.jdbc_databases import checked_columns, database_of
+from penstock.datastream.connectors.jdbc_statements import Statement
 from penstock.datastream.connectors.refused_records import OnRefused
 from penstock.datastream.connectors.sink_v2 import (
     Committer,
@@ -195,7 +198,10 @@ class JdbcExactlyOnceOptions:
 
 @dataclass(frozen=True)
 class JdbcSink(DescribedSinkFunction, Sink):
-    """Runs a statement such as `insert into t (a, b) values (?, ?)` for each row. Needs `penstock[postgres]`.
+    """Runs a statement such as `insert into t (a, b) values (?, ?)` for each row.
+
+    For PostgreSQL (`penstock[postgres]`), MySQL and MariaDB (`penstock[mysql]`), SQLite, and every database that has a
+    client in the shape of Python's DB-API (`dbapi:module?name=value`).
 
     Rows may be written twice after a failure: make the statement an upsert where that matters, or use
     `exactly_once_sink`.
@@ -220,8 +226,7 @@ class JdbcSink(DescribedSinkFunction, Sink):
                 f"JdbcSink.sink: the statement has {places} '?' but type_info has {self.arity} fields; "
                 f"write one '?' for each field in {self.sql!r}"
             )
-        options = self.connection_options
-        connection_settings(options.db_url, options.user_name, options.password)
+        database_of(self.connection_options.db_url).check(self.connection_options)
 
     @property
     def arity(self) -> int:
@@ -242,6 +247,24 @@ class JdbcSink(DescribedSinkFunction, Sink):
         """A sink that fills the statement's `?` with a row's fields in order."""
         options = jdbc_execution_options or JdbcExecutionOptions.defaults()
         return JdbcSink(sql, type_info, jdbc_connection_options, options, on_refused)
+
+    @staticmethod
+    def upsert_sink(
+        table: str,
+        type_info: RowTypeInfo,
+        key_fields: Sequence[str],
+        jdbc_connection_options: JdbcConnectionOptions,
+        jdbc_execution_options: JdbcExecutionOptions | None = None,
+    ) -> JdbcSink:
+        """A sink that puts each row in the place of the one with the same key, in the words of its database.
+
+        The columns of the table are called as the fields of `type_info`; the key must be a primary key or unique.
+        Rows that come again after a failure change nothing.
+        """
+        columns = type_info.get_field_names()
+        checked_columns(columns, key_fields)
+        statement = database_of(jdbc_connection_options.db_url).upsert(table, columns, key_fields)
+        return JdbcSink.sink(statement, type_info, jdbc_connection_options, jdbc_execution_options)
 
     @staticmethod
     def exactly_once_sink(
@@ -278,6 +301,12 @@ class JdbcExactlyOnceSink(JdbcSink, SupportsCommitter[Any]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        url = self.connection_options.db_url
+        if not database_of(url).has_prepared_transactions:
+            raise UnsupportedFeatureError(
+                f"JdbcSink.exactly_once_sink({url!r}): this needs transactions that outlive their connection, which "
+                f"only PostgreSQL has here; use JdbcSink.upsert_sink, whose rows may come again without harm"
+            )
         if self.execution_options.max_retries != 0:
             raise ValueError(
                 f"JdbcSink.exactly_once_sink: a failed statement ends its transaction and cannot be tried again; set "

@@ -1,14 +1,13 @@
-"""JDBC's statements and URLs in the words of PostgreSQL's Python client."""
+"""JDBC's statements in the words of Python's clients, and its URLs in those of PostgreSQL's."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
-
-from penstock.common.exceptions import UnsupportedFeatureError
 
 # Where a `?` is no place for a value: quoted text and names, dollar quotes, comments; `??` is JDBC's way to write `?`.
 _TOKENS = re.compile(
@@ -53,12 +52,27 @@ class Statement:
     text: str
     """With `%s` for each place."""
     places: int
+    sql: str
+    """As it was written, with `?`."""
 
     @staticmethod
     def of(sql: str) -> Statement:
         """From a statement with `?`; those in quoted text and comments are no places."""
         places = sum(1 for token in _TOKENS.finditer(sql) if token["place"])
-        return Statement(_TOKENS.sub(_translated, sql), places)
+        return Statement(_TOKENS.sub(_translated, sql), places, sql)
+
+    def in_style(self, style: str) -> str:
+        """The statement with its places marked in a style of the DB-API: qmark, format, pyformat or numeric."""
+        if style in ("format", "pyformat"):
+            return self.text
+        numbers = itertools.count(1)
+
+        def marked(token: re.Match[str]) -> str:
+            if token["place"] is None:
+                return "?" if token["operator"] is not None else token[0]
+            return "?" if style == "qmark" else f":{next(numbers)}"
+
+        return _TOKENS.sub(marked, self.sql)
 
 
 def _translated(token: re.Match[str]) -> str:
@@ -71,11 +85,6 @@ def _translated(token: re.Match[str]) -> str:
 
 def connection_settings(url: str, user: str | None, password: str | None) -> dict[str, Any]:
     """What psycopg's `connect` takes, for a URL of JDBC."""
-    if not url.startswith(_SCHEME):
-        raise UnsupportedFeatureError(
-            f"JdbcSink: the URL {url!r} names another database than PostgreSQL, the only one that can be written to; "
-            f"use 'jdbc:postgresql://host:5432/database', or a Sink of your own"
-        )
     rest = url.removeprefix(_SCHEME)
     parts = urlsplit(rest if rest.startswith("//") else f"///{rest}")
     settings: dict[str, Any] = dict(_parameters(url, dict(parse_qsl(parts.query, keep_blank_values=True))))

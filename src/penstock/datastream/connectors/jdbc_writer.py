@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.exceptions import ConnectorError
 from penstock.common.time import Instant
 from penstock.datastream.connectors.batch_buffer import BatchBuffer
-from penstock.datastream.connectors.jdbc_statements import Statement, connection_settings
+from penstock.datastream.connectors.jdbc_databases import database_of
+from penstock.datastream.connectors.jdbc_statements import Statement
 from penstock.datastream.connectors.optional_packages import optional_package
 from penstock.datastream.connectors.refused_records import RefusedRecords
 from penstock.datastream.connectors.sink_v2 import (
@@ -48,12 +49,11 @@ class NoConnectionError(ConnectorError):
 
 
 def connect(options: JdbcConnectionOptions) -> Any:
-    """A connection on which every statement is a transaction unless one is begun."""
-    library = postgres_client()
-    settings = connection_settings(options.db_url, options.user_name, options.password)
+    """A connection to the database that the options name."""
+    database = database_of(options.db_url)
     try:
-        return library.connect(autocommit=True, **settings)
-    except library.Error as failure:
+        return database.connect(options)
+    except database.library().Error as failure:
         raise NoConnectionError(f"{_USER}: no connection to {options.db_url}: {str(failure).strip()}") from failure
 
 
@@ -87,9 +87,10 @@ class JdbcWriter(SinkWriter[Any]):
     def __init__(
         self, sink: JdbcSink, context: WriterInitContext, pause: Callable[[float], object] = time.sleep
     ) -> None:
-        self._library = postgres_client()
+        self._database = database_of(sink.connection_options.db_url)
+        self._library = self._database.library()
         self._options = sink.connection_options
-        self._statement = Statement.of(sink.sql).text
+        self._statement = self._database.statement(sink.sql)
         self._max_retries = sink.execution_options.max_retries
         self._fields = sink.arity
         self._refused = RefusedRecords(sink.on_refused, context.metric_group(), _USER)
@@ -144,8 +145,7 @@ class JdbcWriter(SinkWriter[Any]):
                 left.popleft()
 
     def _run(self, rows: list[Values]) -> None:
-        with self._connection.transaction(), self._connection.cursor() as cursor:
-            cursor.executemany(self._statement, rows)
+        self._database.run(self._connection, self._statement, rows)
 
     def _run_alone(self, row: Values) -> None:
         try:

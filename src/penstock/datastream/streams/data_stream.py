@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
+from penstock.common import config_keys as keys
+from penstock.common.exceptions import ConfigurationError, InvalidProgramError, UnsupportedFeatureError
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.serialization import SerializationSchema
 from penstock.common.typeinfo import TypeInformation, Types
@@ -549,7 +550,10 @@ class DataStream(_Named):
 
     def _print(self, stream: Any, identifier: str | None) -> DataStreamSink:
         name = "Print to Std. Err" if stream == "stderr" else "Print to Std. Out"
-        return self._sink(name, d.PrintSinkDescription(identifier or "", stream, self.transformation.output_type))
+        look: Any = self._environment.get_configuration().get(keys.PRINT_LOOK).lower()
+        if look not in ("flink", "pyflink"):
+            raise ConfigurationError(f"{keys.PRINT_LOOK.key}: {look!r} is not one of flink, pyflink")
+        return self._sink(name, d.PrintSinkDescription(identifier or "", stream, self.transformation.output_type, look))
 
     def _partition(self, name: str, partitioner: p.StreamPartitioner) -> PartitionTransformation:
         return PartitionTransformation(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common.formatting import format_value
+from penstock.common.formatting import formatter_for, pyflink_formatter_for
 from penstock.datastream.functions import SinkFunction
 from penstock.graph.descriptions import CollectSinkDescription, PrintSinkDescription, SinkFunctionDescription
 from penstock.runtime.batch import Batch
@@ -16,23 +16,25 @@ from penstock.runtime.user_function import UserFunction
 class PrintSinkOperator(StreamOperator):
     """Lines as Flink prints them: `identifier:N> value`, N being the subtask that printed.
 
-    A print of parallelism 1 behind a parallel operator shows that operator's subtask instead: it tells more.
+    A print of parallelism 1 behind a parallel operator shows that operator's subtask instead: it tells more. Lines may
+    look as PyFlink's instead, see `penstock.print.look`.
     """
 
     def __init__(self, description: PrintSinkDescription) -> None:
         self._identifier = description.identifier
         self._to_stderr = description.stream == "stderr"
-        self._type_info = description.type_info
+        self._is_pyflinks = description.look == "pyflink"
+        self._format = (pyflink_formatter_for if self._is_pyflinks else formatter_for)(description.type_info)
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
         prefix = self._prefix()
         self.context.report.lines.extend(
-            (self._to_stderr, prefix + format_value(value, self._type_info)) for value in batch.values
+            (self._to_stderr, prefix + self._format(value)) for value in batch.values
         )
 
     def _prefix(self) -> str:
         subtask, parallelism = self.context.task.subtask, self.context.task.parallelism
-        if parallelism == 1:
+        if parallelism == 1 and not self._is_pyflinks:
             subtask, parallelism = self.context.current_channel()
         number = str(subtask + 1) if parallelism > 1 else ""
         label = ":".join(part for part in (self._identifier, number) if part)

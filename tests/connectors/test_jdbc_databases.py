@@ -1,0 +1,163 @@
+"""JdbcSink against SQLite, MariaDB and a client in the shape of Python's DB-API."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import uuid
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.common import Configuration, Row, Types
+from penstock.common.exceptions import EnvironmentSetupError, JobExecutionError, UnsupportedFeatureError
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.jdbc import (
+    JdbcConnectionOptions,
+    JdbcExactlyOnceOptions,
+    JdbcExecutionOptions,
+    JdbcSink,
+)
+from penstock.datastream.connectors.jdbc_databases import database_of
+from penstock.datastream.connectors.jdbc_statements import Statement
+from penstock.datastream.connectors.refused_records import OnRefused
+
+TOTALS = Types.ROW_NAMED(["country", "total"], [Types.STRING(), Types.INT()])
+CREATE = "create table {} (country varchar(20) primary key, total int)"
+
+
+def write(elements: list[Any], sink: JdbcSink, parallelism: int = 1) -> None:
+    config = Configuration.from_dict({"execution.target": "inline"})
+    env = StreamExecutionEnvironment.get_execution_environment(config).set_parallelism(parallelism)
+    env.from_collection(elements).map(lambda pair: Row(*pair), TOTALS).sink_to(sink)
+    env.execute()
+
+
+class Sqlite:
+    def __init__(self, folder: Any) -> None:
+        self.file = folder / "shop.db"
+        self.options = JdbcConnectionOptions(f"jdbc:sqlite:{self.file}")
+        self.run(CREATE.format("totals"))
+        self.table = "totals"
+
+    def run(self, sql: str) -> list[Any]:
+        with sqlite3.connect(self.file) as connection:
+            return connection.execute(sql).fetchall()
+
+
+class MySql:
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self.options = JdbcConnectionOptions(server.url, None, server.user, server.password)
+        self.table = f"t_{uuid.uuid4().hex[:8]}"
+        self.run(CREATE.format(self.table))
+
+    def run(self, sql: str) -> list[Any]:
+        with self._server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(sql)
+            return list(cursor.fetchall())
+
+
+@pytest.fixture(params=["sqlite", "mysql"])
+def database(request: pytest.FixtureRequest, tmp_path: Any) -> Any:
+    if request.param == "sqlite":
+        return Sqlite(tmp_path)
+    return MySql(request.getfixturevalue("mysql"))
+
+
+def rows_of(database: Any) -> list[Any]:
+    return database.run(f"select country, total from {database.table} order by country")
+
+
+@pytest.mark.parametrize("parallelism", [1, 2])
+def test_rows_are_inserted(database, parallelism):
+    sink = JdbcSink.sink(f"insert into {database.table} values (?, ?)", TOTALS, database.options)
+    write([(f"c{number:03}", number) for number in range(100)], sink, parallelism)
+    assert rows_of(database) == [(f"c{number:03}", number) for number in range(100)]
+
+
+def test_an_upsert_keeps_the_last_row_of_a_key_and_may_come_again(database):
+    sink = JdbcSink.upsert_sink(database.table, TOTALS, ["country"], database.options)
+    for _ in range(2):
+        write([("fr", 1), ("it", 2), ("fr", 3)], sink)
+        assert rows_of(database) == [("fr", 3), ("it", 2)]
+
+
+def test_an_upsert_of_keys_alone_leaves_rows_as_they_are(database):
+    keys = Types.ROW_NAMED(["country"], [Types.STRING()])
+    database.run(f"insert into {database.table} values ('fr', 7)")
+    connection = database_of(database.options.db_url).connect(database.options)
+    statement = database_of(database.options.db_url).upsert(database.table, keys.get_field_names(), ["country"])
+    kind = database_of(database.options.db_url)
+    kind.run(connection, kind.statement(statement), [["fr"]])
+    connection.close()
+    assert rows_of(database) == [("fr", 7)]
+
+
+def test_a_row_that_is_refused_fails_the_job_or_is_left_out(database):
+    statement = f"insert into {database.table} values (?, ?)"
+    once = JdbcExecutionOptions(max_retries=0)
+    with pytest.raises(JobExecutionError, match="2 rows were not written: IntegrityError"):
+        write([("fr", 1), ("fr", 2)], JdbcSink.sink(statement, TOTALS, database.options, once))
+    assert rows_of(database) == []
+    write([("fr", 1), ("fr", 2), ("it", 3)], JdbcSink.sink(statement, TOTALS, database.options, once, OnRefused.SKIP))
+    assert rows_of(database) == [("fr", 1), ("it", 3)]
+
+
+def test_a_database_that_is_away_is_named():
+    once = JdbcExecutionOptions(max_retries=0)
+    options = JdbcConnectionOptions("jdbc:mysql://127.0.0.1:1/shop", None, "me", "secret")
+    with pytest.raises(JobExecutionError, match=r"no connection to jdbc:mysql://127.0.0.1:1/shop"):
+        write([("fr", 1)], JdbcSink.sink("insert into t values (?, ?)", TOTALS, options, once))
+
+
+def test_any_client_in_the_shape_of_the_db_api(tmp_path, monkeypatch):
+    """A module that marks values with numbers, as some clients do."""
+    client = ModuleType("numbering_client")
+    for name in ("Error", "OperationalError", "InterfaceError", "DataError", "IntegrityError"):
+        setattr(client, name, getattr(sqlite3, name))
+    client.paramstyle = "numeric"
+    given = {}
+
+    def connect(**settings: Any) -> Any:
+        given.update(settings)
+        return sqlite3.connect(settings["file"])
+
+    client.connect = connect
+    monkeypatch.setitem(sys.modules, "numbering_client", client)
+    shop = Sqlite(tmp_path)
+    options = JdbcConnectionOptions(f"dbapi:numbering_client?file={shop.file}&timeout=5", None, "me", "secret")
+    write([("fr", 1)], JdbcSink.sink("insert into totals values (?, ?) -- is it '?'", TOTALS, options))
+    assert rows_of(shop) == [("fr", 1)]
+    assert (given["timeout"], given["user"], given["password"]) == (5, "me", "secret")
+
+
+def test_a_client_that_is_not_installed_is_named():
+    sink = JdbcSink.sink("insert into t values (?, ?)", TOTALS, JdbcConnectionOptions("dbapi:no_such_client"))
+    with pytest.raises((JobExecutionError, EnvironmentSetupError), match="there is no Python module 'no_such_client'"):
+        write([("fr", 1)], sink)
+
+
+def test_exactly_once_is_refused_where_transactions_end_with_their_connection(tmp_path):
+    names = JdbcExactlyOnceOptions.builder().with_transaction_prefix("p").build()
+    with pytest.raises(UnsupportedFeatureError, match=r"only PostgreSQL has here; use JdbcSink.upsert_sink"):
+        JdbcSink.exactly_once_sink("insert into t values (?, ?)", TOTALS, Sqlite(tmp_path).options, names)
+
+
+def test_wrong_urls_and_keys_are_refused():
+    with pytest.raises(ValueError, match=r"the parameter 'nonsense' of 'jdbc:mysql://db/shop.nonsense=1' is none of"):
+        JdbcSink.sink("insert into t values (?, ?)", TOTALS, JdbcConnectionOptions("jdbc:mysql://db/shop?nonsense=1"))
+    with pytest.raises(ValueError, match="names no file"):
+        JdbcSink.sink("insert into t values (?, ?)", TOTALS, JdbcConnectionOptions("jdbc:sqlite:"))
+    with pytest.raises(ValueError, match=r"some of the row's fields, got \['id'\]; there is no 'id'"):
+        JdbcSink.upsert_sink("t", TOTALS, ["id"], JdbcConnectionOptions("jdbc:sqlite:x"))
+
+
+@given(st.lists(st.sampled_from(["?", "??", "'?'", "a", "%", "-- ?\n", '"?"', "/* ? */", " "])))
+def test_styles_mark_the_same_places(parts):
+    statement = Statement.of(" ".join(parts))
+    assert statement.in_style("numeric").count(":") == statement.places
+    assert statement.in_style("format") == statement.text
