@@ -154,6 +154,13 @@ def _create_row(kind: type[Row], fields: list[str] | None, values: Iterable[Any]
     return row
 
 
+def empty_row_like(row: Row) -> Row:
+    """A row of the same kind and field names, without values."""
+    made = Row()
+    made._fields, made._row_kind = row._fields, row._row_kind
+    return made
+
+
 def _rows_to_dicts(value: Any) -> Any:
     match value:
         case Row():

@@ -408,6 +408,7 @@ class StreamExecutionEnvironment:
             default_max_parallelism=max_parallelism if max_parallelism > 0 else None,
             is_chaining_enabled=self.is_chaining_enabled(),
             runtime_mode=cast(RuntimeMode, self.runtime_mode().name),
+            reuses_objects=self._configuration.get(keys.OBJECT_REUSE),
         )
         graph = generator.generate(self._transformations)
         if self._configuration.get(keys.LOWERING):

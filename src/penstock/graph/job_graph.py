@@ -79,6 +79,8 @@ class JobGraph:
     edges: tuple[JobEdge, ...]
     is_batch: bool = False
     """True if all input is there before the first result: keyed operators get it sorted by key."""
+    reuses_objects: bool = False
+    """True if functions of a chain hand each other the very objects, not copies."""
 
     def in_edges(self, vertex: int) -> list[JobEdge]:
         return [edge for edge in self.edges if edge.target_vertex == vertex]
@@ -124,7 +126,7 @@ def build_job_graph(graph: StreamGraph) -> JobGraph:
     vertices = tuple(
         JobVertex(at, chains[head_id][0], chains[head_id][1], stages[at]) for at, head_id in enumerate(order)
     )
-    return JobGraph(graph.job_name, vertices, edges, graph.is_batch)
+    return JobGraph(graph.job_name, vertices, edges, graph.is_batch, graph.reuses_objects)
 
 
 def is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:

@@ -74,6 +74,7 @@ class StreamGraph:
     edges: tuple[StreamEdge, ...]
     is_chaining_enabled: bool = True
     is_batch: bool = False
+    reuses_objects: bool = False
 
     def in_edges(self, node_id: int) -> list[StreamEdge]:
         return [edge for edge in self.edges if edge.target == node_id]
@@ -105,6 +106,7 @@ class StreamGraphGenerator:
     default_max_parallelism: int | None = None
     is_chaining_enabled: bool = True
     runtime_mode: RuntimeMode = "STREAMING"
+    reuses_objects: bool = False
     _links: dict[int, list[_Link]] = field(default_factory=dict)
     _nodes: dict[int, StreamNode] = field(default_factory=dict)
     _edges: list[StreamEdge] = field(default_factory=list)
@@ -121,7 +123,8 @@ class StreamGraphGenerator:
         is_batch = is_batch_job(self.runtime_mode, {n.name: n.operator for n in nodes.values() if n.is_source})
         if is_batch:
             nodes = {at: replace(node, operator=as_batch_operator(node.operator)) for at, node in nodes.items()}
-        return StreamGraph(self.job_name, nodes, tuple(self._edges), self.is_chaining_enabled, is_batch)
+        edges = tuple(self._edges)
+        return StreamGraph(self.job_name, nodes, edges, self.is_chaining_enabled, is_batch, self.reuses_objects)
 
     def _transform(self, transformation: Transformation) -> list[_Link]:
         """Iterative in the depth of the program: a chain of thousands of operators must not exhaust the stack."""

@@ -15,6 +15,7 @@ from penstock.datastream.functions import CheckpointedFunction, ListCheckpointed
 from penstock.jobmaster.element_spool import ElementSpool
 from penstock.jobmaster.source_setup import SourceSetup
 from penstock.jobmaster.stage_executor import EpochCancelledError
+from penstock.runtime.element_copies import copied
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.runtime_context import StreamingRuntimeContext
 from penstock.runtime.state.operator import Saved
@@ -73,12 +74,12 @@ class _SpoolingContext(SourceContext):
     def collect(self, element: Any) -> None:
         with self.lock:
             self._check()
-            self._spool.add(element, None)
+            self._spool.add(copied(element), None)
 
     def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
         with self.lock:
             self._check()
-            self._spool.add(element, timestamp)
+            self._spool.add(copied(element), timestamp)
 
     def emit_watermark(self, timestamp: int) -> None:
         with self.lock:

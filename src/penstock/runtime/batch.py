@@ -30,7 +30,10 @@ def call_each(function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any
 
 
 class Output(Protocol):
-    """Where an operator emits. Order among elements, watermarks and status marks is kept."""
+    """Where an operator emits. Order among elements, watermarks and status marks is kept.
+
+    A single record that is collected may be changed by the operator afterwards. The elements of a batch are given away.
+    """
 
     def collect(self, value: Any, timestamp: int | None) -> None: ...
 

@@ -9,16 +9,19 @@ the user's own frames are in the traceback.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.graph.descriptions import FilterDescription, FlatMapDescription, MapDescription, OperatorDescription
 from penstock.runtime.batch import Batch
+from penstock.runtime.element_copies import IMMUTABLE_TYPES, Copy, as_it_is
 from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from penstock.runtime.operators.user_function import UserFunctionOperator
+from penstock.runtime.retention import keeps_nothing
 
 FUSED_FILE_PREFIX = GENERATED_FILE_PREFIX + "chain "
 
@@ -53,8 +56,91 @@ class FusedSource(Source):
     """By line number."""
 
 
-Step = tuple[type[OperatorDescription], Callable[[Any], Any]]
-"""A kind of operator, and its function."""
+@dataclass(frozen=True)
+class Step:
+    """An operator of the loop."""
+
+    kind: type[OperatorDescription]
+    function: Callable[[Any], Any]
+    copied: Copy
+    """Makes a copy of what the function gives."""
+
+
+class _LoopBody:
+    """The lines of a loop, as they grow from operator to operator."""
+
+    def __init__(self, lines: list[str], scope: LoopScope) -> None:
+        self.lines = lines
+        self.scope = scope
+        self.sites: dict[int, CallSite] = {}
+        self.indent = "        "
+        self.current = "v0"
+        """The variable that holds the record."""
+
+    def add(self, text: str) -> None:
+        self.lines.append(self.indent + text)
+
+    def call(self, text: str, operator: int) -> None:
+        """Add a line in which the operator may fail."""
+        self.add(text)
+        self.sites[len(self.lines)] = CallSite(operator, self.current)
+
+    def add_step(self, at: int, step: Step) -> None:
+        if step.kind is MapDescription:
+            result = self.scope.call(f"f{at}", step.function, self.current)
+            self.call(f"v{at + 1} = {result}", at)
+            self.current = f"v{at + 1}"
+            self._hand_over(at, step, _variable_items(result))
+        elif step.kind is FilterDescription:
+            self.call(f"if not ({self.scope.call(f'f{at}', step.function, self.current)}):", at)
+            self.add("    continue")
+            self._hand_over(at, step, None)
+        else:
+            self._add_flat_map(at, step)
+            self.indent += "    "
+            self.current = f"v{at + 1}"
+            self._hand_over(at, step, None)
+
+    def _add_flat_map(self, at: int, step: Step) -> None:
+        yielded = self.scope.yielded(f"f{at}", step.function, self.current)
+        if yielded is not None:
+            self.call(f"for v{at + 1} in ({', '.join(yielded)},):", at)
+            return
+        self.call(f"r{at} = {self.scope.call(f'f{at}', step.function, self.current)}", at)
+        self.add(f"if r{at} is None:")
+        self.add("    continue")
+        self.call(f"for v{at + 1} in r{at}:", at)
+
+    def _hand_over(self, at: int, step: Step, variable_items: list[int] | None) -> None:
+        """Make what an operator emits independent of it (`penstock.runtime.element_copies`)."""
+        gives_one = step.kind is not FlatMapDescription
+        if step.copied is as_it_is or variable_items == [] or (gives_one and keeps_nothing(step.function)):
+            return
+        self.scope.locals |= {"type_of": type, "tuple_type": tuple, "immutable_types": IMMUTABLE_TYPES}
+        self.scope.locals["copied"] = step.copied
+        current = self.current
+        copying = f"    {current} = copied({current})"
+        # Most are immutable, or tuples of such, which should not cost a call.
+        if variable_items is not None:
+            are_mutable = (f"type_of({current}[{item}]) not in immutable_types" for item in variable_items)
+            self.add(f"if {' or '.join(are_mutable)}:")
+            self.call(copying, at)
+            return
+        self.add(f"if type_of({current}) is tuple_type:")
+        self.add(f"    for item in {current}:")
+        self.add("        if type_of(item) not in immutable_types:")
+        self.call(f"        {copying}", at)
+        self.add("            break")
+        self.add(f"elif type_of({current}) not in immutable_types:")
+        self.call(copying, at)
+
+
+def _variable_items(expression: str) -> list[int] | None:
+    """Which items of a tuple are not constants; None if the expression is not a tuple, or one of unknown length."""
+    tree = ast.parse(expression, mode="eval").body
+    if not isinstance(tree, ast.Tuple) or any(isinstance(each, ast.Starred) for each in tree.elts):
+        return None
+    return [at for at, each in enumerate(tree.elts) if not isinstance(each, ast.Constant)]
 
 
 def generate(steps: Sequence[Step], with_timestamps: bool, name: str, scope: LoopScope) -> FusedSource:
@@ -62,7 +148,7 @@ def generate(steps: Sequence[Step], with_timestamps: bool, name: str, scope: Loo
 
     `scope` takes the names that the source refers to.
     """
-    only_maps = all(kind is MapDescription for kind, _ in steps)
+    only_maps = all(step.kind is MapDescription for step in steps)
     each_has_timestamp = with_timestamps and not only_maps
     lines = ["def fused(values, timestamps):", "    out = []", "    append = out.append"]
     if each_has_timestamp:
@@ -71,37 +157,15 @@ def generate(steps: Sequence[Step], with_timestamps: bool, name: str, scope: Loo
         lines += ["    for v0, timestamp in zip(values, timestamps):"]
     else:
         lines += ["    for v0 in values:"]
-    sites: dict[int, CallSite] = {}
-    indent, current = "        ", "v0"
-
-    def call(text: str, operator: int) -> None:
-        lines.append(indent + text)
-        sites[len(lines)] = CallSite(operator, current)
-
-    for at, (kind, function) in enumerate(steps):
-        if kind is MapDescription:
-            call(f"v{at + 1} = {scope.call(f'f{at}', function, current)}", at)
-            current = f"v{at + 1}"
-        elif kind is FilterDescription:
-            call(f"if not ({scope.call(f'f{at}', function, current)}):", at)
-            lines.append(f"{indent}    continue")
-        else:
-            yielded = scope.yielded(f"f{at}", function, current)
-            if yielded is not None:
-                call(f"for v{at + 1} in ({', '.join(yielded)},):", at)
-            else:
-                call(f"r{at} = {scope.call(f'f{at}', function, current)}", at)
-                lines.append(f"{indent}if r{at} is None:")
-                lines.append(f"{indent}    continue")
-                call(f"for v{at + 1} in r{at}:", at)
-            indent += "    "
-            current = f"v{at + 1}"
-    lines.append(f"{indent}append({current})")
+    body = _LoopBody(lines, scope)
+    for at, step in enumerate(steps):
+        body.add_step(at, step)
+    body.add(f"append({body.current})")
     if each_has_timestamp:
-        lines.append(f"{indent}append_timestamp(timestamp)")
+        body.add("append_timestamp(timestamp)")
     lines.append(f"    return out, {'out_timestamps' if each_has_timestamp else 'timestamps'}")
     suffix = (" with timestamps" if with_timestamps else "") + ("" if scope.inlines else ", calling")
-    return FusedSource("\n".join(lines) + "\n", f"{FUSED_FILE_PREFIX}{name}{suffix}>", sites)
+    return FusedSource("\n".join(lines) + "\n", f"{FUSED_FILE_PREFIX}{name}{suffix}>", body.sites)
 
 
 class FusedOperator(StreamOperator):
@@ -110,8 +174,9 @@ class FusedOperator(StreamOperator):
     def __init__(self, descriptions: Sequence[OperatorDescription], contexts: Sequence[OperatorContext]) -> None:
         self.parts = [_OPERATORS[type(each)](each) for each in descriptions]
         self.contexts = list(contexts)
-        self._steps: list[Step] = [
-            (type(each), part.user_function.call) for each, part in zip(descriptions, self.parts, strict=True)
+        self._steps = [
+            Step(type(each), part.user_function.call, context.copied_result)
+            for each, part, context in zip(descriptions, self.parts, contexts, strict=True)
         ]
         self._compiled: dict[bool, GeneratedLoop] = {}
         self.sources: dict[str, FusedSource] = {}

@@ -22,7 +22,7 @@ from penstock.runtime.hashable_keys import hashable_keys
 from penstock.runtime.outputs import EdgeTarget
 from penstock.runtime.partitioning import ByKeyGroup
 from penstock.runtime.rows import Row
-from penstock.runtime.windowing.accumulation import Reducing
+from penstock.runtime.windowing.accumulation import reduce_of
 
 MOST_HELD = 100_000
 """Partial results held at most; beyond that all are sent."""
@@ -33,6 +33,8 @@ _LEAST_REDUCTION = 1.5
 
 class CombiningEdgeTarget(EdgeTarget):
     """An edge into a window operator that sends partial results."""
+
+    only_reads = False  # The user's reduce function may change what it is given.
 
     loop_text: str
     """The source of the loop that combines, with `select` and `reduce` to be filled in."""
@@ -50,7 +52,7 @@ class CombiningEdgeTarget(EdgeTarget):
         super().__init__(edge, subtask, parallelism, target_parallelism, target_max_parallelism, ready)
         self.scope = LoopScope(locals={"zip": zip})
         self.select: Callable[[Any], Any] = description.key_selector
-        self.reduce = Reducing(description.reduce_function).reduce
+        self.reduce = reduce_of(description.reduce_function)
         self.watermark = MIN_LONG_VALUE
         self._is_suspended = False
         self._is_worthwhile = True

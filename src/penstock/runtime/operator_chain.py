@@ -20,6 +20,7 @@ from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.batch import Output
 from penstock.runtime.chain_compiler import MOST_NESTED, FusedOperator, is_fusable
 from penstock.runtime.combining import combines_on_the_way, combining_edge, takes_session_parts
+from penstock.runtime.element_copies import Copy, as_it_is, copied, is_immutable_type
 from penstock.runtime.operators import build_operator
 from penstock.runtime.operators.base import DriverReport, OperatorContext, StreamOperator, TaskInfo
 from penstock.runtime.operators.watermarks import TimestampsAndWatermarksOperator
@@ -68,6 +69,7 @@ class OperatorChain:
         self._ready = ready
         self._cached_files = cached_files
         self._tables_of = tables_of
+        self._copied: Copy = as_it_is if job_graph.reuses_objects else copied
         self.report = DriverReport()
         self.contexts: dict[str, OperatorContext] = {}
         self.operators: list[StreamOperator] = []
@@ -88,7 +90,7 @@ class OperatorChain:
         if isinstance(node.operator, SourceDescription):
             if node.operator.watermarks is not None and not node.operator.makes_watermarks_itself:
                 watermarks = self._add(TimestampsAndWatermarksOperator(node.operator.watermarks), context, output)
-                output = OperatorOutput([ChainTarget(watermarks)], {})
+                output = OperatorOutput([ChainTarget(watermarks)], {}, None, as_it_is, as_it_is)
             return self._add(build_source_operator(node.operator), context, output)
         operator = build_operator(node.operator)
         if node is self._vertex.head and takes_session_parts(self._job_graph, self._vertex):
@@ -127,6 +129,8 @@ class OperatorChain:
             cached_files=self._cached_files,
             current_channel=self._current_channel,
             make_table=self._tables_of(node.operator_id),
+            copied=self._copied,
+            copied_result=self._copied_result_of(node),
         )
         self.contexts[node.operator_id] = context
         return context
@@ -136,7 +140,11 @@ class OperatorChain:
         side: dict[str, list[Target]] = {}
         for tag, target in self._targets_of(node):
             (main if tag is None else side.setdefault(tag, [])).append(target)
-        return OperatorOutput(main, side, self._declared_form(node))
+        copies = self._copied, self._copied_result_of(node)
+        return OperatorOutput(main, side, self._declared_form(node), *copies)
+
+    def _copied_result_of(self, node: StreamNode) -> Copy:
+        return as_it_is if is_immutable_type(node.output_type) else self._copied
 
     def _declared_form(self, node: StreamNode) -> DeclaredForm | None:
         """What gives the elements that `node` emits the form of its declared type; None if they are to stay as is.

@@ -11,6 +11,7 @@ from penstock.graph.job_graph import JobEdge
 from penstock.graph.partitioners import connected_downstream
 from penstock.runtime.batch import Batch, Timestamps, call_each
 from penstock.runtime.chunk import ChunkWriter
+from penstock.runtime.element_copies import IMMUTABLE_TYPES, Copy, all_copied, as_it_is, copied
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.partitioning import Dealt, build_dealer
 from penstock.runtime.rows import Row
@@ -22,6 +23,9 @@ CHUNK_RECORDS = 8192
 class Target(Protocol):
     """One receiver of an operator's output. Lists it is given belong to others too: it must not change them."""
 
+    only_reads: bool
+    """True if elements stay as they are here: receivers like that can share them."""
+
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None: ...
 
     def push_watermark(self, watermark: int) -> None: ...
@@ -31,6 +35,8 @@ class Target(Protocol):
 
 class ChainTarget:
     """The next operator of the chain."""
+
+    only_reads = False
 
     def __init__(self, operator: StreamOperator) -> None:
         self._operator = operator
@@ -49,6 +55,8 @@ class ChainTarget:
 
 class EdgeTarget:
     """The channels to the subtasks of another vertex. Full chunks are appended to `ready`."""
+
+    only_reads = True
 
     def __init__(
         self, edge: JobEdge, subtask: int, parallelism: int, target_parallelism: int, target_max_parallelism: int,
@@ -137,19 +145,37 @@ def declared_form(type_info: TypeInformation | None) -> DeclaredForm | None:
     return None if convert is None or convert_all is None else DeclaredForm(convert, convert_all)
 
 
+def _with_copies(targets: Sequence[Target], is_reusing: bool) -> list[tuple[Target, bool]]:
+    """Each target, and whether it gets copies of the elements. Somebody can have the elements themselves: those who
+    only read them, or else the last one."""
+    if not targets or is_reusing:
+        return [(target, False) for target in targets]
+    are_read = any(target.only_reads for target in targets)
+    return [(target, not target.only_reads and (are_read or target is not targets[-1])) for target in targets]
+
+
 class OperatorOutput:
-    """An operator's output: gathers single records into batches, and copies to every receiver in order."""
+    """An operator's output: gathers single records into batches, and hands them to every receiver in order.
+
+    A record that is collected may be changed afterwards by who emitted it: what is gathered is a copy. Batches belong
+    to the output already.
+    """
 
     def __init__(
         self,
         main: Sequence[Target],
         side: Mapping[str, Sequence[Target]],
         as_declared: DeclaredForm | None = None,
+        copied: Copy = copied,
+        copied_result: Copy = copied,
     ) -> None:
-        self._main = main
+        is_reusing = copied is as_it_is
+        self._main = _with_copies(main, is_reusing)
+        self._copied = copied
+        self._copied_result = copied_result
         self._as_declared = as_declared
         """Gives elements the form of their declared type."""
-        self._side = side
+        self._side = {tag: _with_copies(targets, is_reusing) for tag, targets in side.items()}
         self._all = [*main, *(target for targets in side.values() for target in targets)]
         self._values: list[Any] = []
         self._timestamps: list[int | None] = []
@@ -157,7 +183,7 @@ class OperatorOutput:
         self._has_side_records = False
 
     def collect(self, value: Any, timestamp: int | None) -> None:
-        self._values.append(value)
+        self._values.append(value if type(value) in IMMUTABLE_TYPES else self._copied_result(value))
         self._timestamps.append(timestamp)
 
     def collect_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
@@ -169,13 +195,18 @@ class OperatorOutput:
     def _push_main(self, values: list[Any], timestamps: Timestamps | None) -> None:
         if self._as_declared is not None:
             values = self._as_declared(values)
-        for target in self._main:
-            target.push_batch(values, timestamps)
+        self._push(self._main, values, timestamps)
+
+    def _push(self, targets: Sequence[tuple[Target, bool]], values: list[Any], timestamps: Timestamps | None) -> None:
+        # All copies first: a receiver may change what is its own at once.
+        shares = [all_copied(values) if gets_copies else values for _, gets_copies in targets]
+        for (target, _), share in zip(targets, shares, strict=True):
+            target.push_batch(share, timestamps)
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int | None) -> None:
         buffers = self._side_buffers.get(tag_id)
         if buffers is not None:  # Nobody reads this tag otherwise.
-            buffers[0].append(value)
+            buffers[0].append(self._copied(value))
             buffers[1].append(timestamp)
             self._has_side_records = True
 
@@ -205,5 +236,4 @@ class OperatorOutput:
         for tag, (values, timestamps) in list(self._side_buffers.items()):
             if values:
                 self._side_buffers[tag] = ([], [])
-                for target in self._side[tag]:
-                    target.push_batch(values, timestamps)
+                self._push(self._side[tag], values, timestamps)

@@ -23,6 +23,7 @@ from penstock.datastream.state import ListStateDescriptor
 from penstock.graph.descriptions import SplitSourceDescription
 from penstock.metrics import MetricGroup
 from penstock.runtime.batch import Batch, Output
+from penstock.runtime.element_copies import copied
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.sources import READ_BATCH_RECORDS, SourceOperator, SourceReport
 from penstock.runtime.split_watermarks import SplitWatermark, SplitWatermarks
@@ -80,7 +81,7 @@ class _SplitOutput(SourceOutput):
         self._watermark = watermark
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:
-        self._reader_output.add(self._split_id, (record,), None if timestamp is None else (timestamp,))
+        self._reader_output.add(self._split_id, (copied(record),), None if timestamp is None else (timestamp,))
 
     def collect_batch(self, records: Sequence[Any], timestamps: Sequence[int | None] | None = None) -> None:
         self._reader_output.add(self._split_id, records, timestamps)

@@ -11,6 +11,7 @@ from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.graph import descriptions as d
 from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import Status, Watermark, encode_in_driver, read_chunk
+from penstock.runtime.element_copies import all_copied
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.state.codec import decode_state
 
@@ -71,7 +72,8 @@ class AssignedRecordsOperator(SourceOperator):
 
     def read(self, payload: Any) -> Iterator[Batch]:
         for start in range(0, len(payload), READ_BATCH_RECORDS):
-            yield Batch(list(payload[start : start + READ_BATCH_RECORDS]))
+            # Objects may be in a collection twice, or in several of its elements.
+            yield Batch(all_copied(list(payload[start : start + READ_BATCH_RECORDS])))
 
 
 class ReceivedChunksOperator(SourceOperator):

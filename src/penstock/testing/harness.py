@@ -11,6 +11,7 @@ from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.datastream.output_tag import OutputTag
 from penstock.graph.descriptions import OperatorDescription
 from penstock.runtime.batch import Batch, Timestamps
+from penstock.runtime.element_copies import copied
 from penstock.runtime.key_groups import KeyOwners
 from penstock.runtime.operators import build_operator
 from penstock.runtime.operators.base import OperatorContext, StreamOperator, TaskInfo
@@ -40,6 +41,7 @@ class RecordingOutput:
         """("element", value, timestamp), ("watermark", None, timestamp), ("status", idle, None)."""
 
     def collect(self, value: Any, timestamp: int | None) -> None:
+        value = copied(value)  # The operator may change it afterwards.
         self.records.append((value, timestamp))
         self.events.append(("element", value, timestamp))
 
@@ -48,7 +50,7 @@ class RecordingOutput:
             self.collect(value, None if timestamps is None else timestamps[at])
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int | None) -> None:
-        self.side.setdefault(tag_id, []).append((value, timestamp))
+        self.side.setdefault(tag_id, []).append((copied(value), timestamp))
 
     def emit_watermark(self, watermark: int) -> None:
         self.watermarks.append(watermark)

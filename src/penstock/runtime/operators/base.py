@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.metrics import MetricGroup
 from penstock.runtime.batch import Batch, Output
+from penstock.runtime.element_copies import Copy, copied
 from penstock.runtime.state.backends import MakeTable
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator import OperatorStateBackend
@@ -67,6 +68,10 @@ class OperatorContext:
     restored_checkpoint_id: int | None = None
     """The checkpoint whose state this is; None on a fresh start."""
     make_table: MakeTable = StateTable
+    copied: Copy = copied
+    """Makes what others have too the operator's own; `as_it_is` if objects are reused."""
+    copied_result: Copy = copied
+    """The same for what its function gives; `as_it_is` also if that has a declared type that cannot be changed."""
 
     def __post_init__(self) -> None:
         self.metric_group = MetricGroup((self.operator_name,))

@@ -123,8 +123,9 @@ class IntervalJoinOperator(UserFunctionOperator):
                             self._emit(partner, other_timestamp, value, timestamp)
 
     def _emit(self, left: Any, left_timestamp: int, right: Any, right_timestamp: int) -> None:
-        timestamp = self._pair.at(left_timestamp, right_timestamp)
-        emit_results(self.output, self.calls[0](left, right, self._pair), timestamp)
+        """Call the function with copies: both stay here for other partners."""
+        timestamp, copied = self._pair.at(left_timestamp, right_timestamp), self.context.copied
+        emit_results(self.output, self.calls[0](copied(left), copied(right), self._pair), timestamp)
 
     def _clean_up(self, time: int, key: Any, namespace: Hashable) -> None:
         buffer, kept_ms = self._kept[namespace]

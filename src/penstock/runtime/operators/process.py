@@ -11,6 +11,7 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.time_domain import TimeDomain
 from penstock.graph.descriptions import CoProcessDescription, KeyedProcessDescription, ProcessDescription
 from penstock.runtime.batch import Batch
+from penstock.runtime.element_copies import IMMUTABLE_TYPES, as_it_is
 from penstock.runtime.operators.contexts import (
     ElementContext,
     EmittingContext,
@@ -56,6 +57,7 @@ class ProcessOperator(UserFunctionOperator):
         """One loop without a call of our own for each element: the function itself is to be what takes time."""
         process, backend = self.calls[input_index], self.context.keyed_state
         context: EmittingContext = self.element_contexts[input_index]
+        copied = self.context.copied_result
         emitted: list[Any] = []
         times: list[int | None] = []
         timestamps: Iterable[int | None] = repeat(None) if batch.timestamps is None else batch.timestamps
@@ -68,11 +70,13 @@ class ProcessOperator(UserFunctionOperator):
             if not hasattr(results, "__iter__"):
                 check_results(results)
             for result in results:
-                if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
-                    self.output.collect_side(result[0].tag_id, result[1], timestamp)
-                else:
-                    emitted.append(result)
-                    times.append(timestamp)
+                if type(result) not in IMMUTABLE_TYPES:
+                    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
+                        self.output.collect_side(result[0].tag_id, result[1], timestamp)
+                        continue
+                    result = result if copied is as_it_is else copied(result)
+                emitted.append(result)
+                times.append(timestamp)
         self.output.collect_batch(emitted, None if batch.timestamps is None else times)
 
     def on_event_time(self, timestamp: int, key: Any, namespace: Hashable) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from penstock.common.constants import MAX_LONG_VALUE
 from penstock.graph.descriptions import ReduceDescription
 from penstock.runtime.batch import Batch
+from penstock.runtime.element_copies import IMMUTABLE_TYPES, as_it_is
 from penstock.runtime.operators.keyed import KeyedOperator
 from penstock.runtime.runtime_context import StreamingRuntimeContext
 from penstock.runtime.state.table import VOID_NAMESPACE
@@ -44,6 +45,7 @@ class ReduceOperator(KeyedOperator):
         reduced = self._table.entries.setdefault(VOID_NAMESPACE, {})
         reduce = self.user_function.call
         backend = self.context.keyed_state
+        copied = self.context.copied_result
         results: list[Any] = []
         for key, value in zip(keys, batch.values, strict=True):
             before = reduced.get(key, _MISSING)
@@ -51,7 +53,8 @@ class ReduceOperator(KeyedOperator):
                 backend.current_key = key
                 value = reduce(before, value)
             reduced[key] = value
-            results.append(value)
+            # It stays here as what the next element is reduced with, so who gets the result gets another one.
+            results.append(value if copied is as_it_is or type(value) in IMMUTABLE_TYPES else copied(value))
         self._table.changed[VOID_NAMESPACE].update(keys)
         return results
 

@@ -25,7 +25,7 @@ class MapOperator(UserFunctionOperator):
         super().__init__(description.function, ("map",), (description.key_selector,))
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
-        self.output.collect_batch(call_each(self.calls[0], self.elements(batch)), batch.timestamps)
+        self.output.collect_batch(self.results_of_each(batch), batch.timestamps)
 
 
 class FilterOperator(UserFunctionOperator):
@@ -34,7 +34,8 @@ class FilterOperator(UserFunctionOperator):
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
         keep = call_each(self.calls[0], self.elements(batch))
-        self.output.collect_batch(*_kept(keep, batch.values, batch.timestamps))
+        values, timestamps = _kept(keep, batch.values, batch.timestamps)
+        self.output.collect_batch(list(map(self.context.copied_result, values)), timestamps)
 
 
 class CoMapOperator(UserFunctionOperator):
@@ -44,7 +45,7 @@ class CoMapOperator(UserFunctionOperator):
         super().__init__(description.function, ("map1", "map2"), description.key_selectors)
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
-        results = call_each(self.calls[input_index], self.elements(batch, input_index))
+        results = self.results_of_each(batch, input_index)
         keep = [result is not None for result in results]
         self.output.collect_batch(*_kept(keep, results, batch.timestamps))
 
@@ -61,17 +62,17 @@ class FlatMapOperator(UserFunctionOperator):
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
         call = self.calls[input_index]
-        elements = self.elements(batch, input_index)
+        elements, copied = self.elements(batch, input_index), self.context.copied_result
         values: list[Any] = []
         if batch.timestamps is None:
             for value in elements:
-                values.extend(results_of(call(value)))
+                values.extend(map(copied, results_of(call(value))))
             self.output.collect_batch(values, None)
             return
         timestamps: list[int | None] = []
         for value, timestamp in zip(elements, batch.timestamps, strict=True):
             before = len(values)
-            values.extend(results_of(call(value)))
+            values.extend(map(copied, results_of(call(value))))
             timestamps.extend([timestamp] * (len(values) - before))
         self.output.collect_batch(values, timestamps)
 

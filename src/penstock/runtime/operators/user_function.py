@@ -54,6 +54,14 @@ class UserFunctionOperator(StreamOperator):
             self.context.keyed_state.clear_current_key()
         return batch.values
 
+    def results_of_each(self, batch: Batch, input_index: int = 0) -> list[Any]:
+        """What the function gives for each element, to be given away."""
+        call, copied = self.calls[input_index], self.context.copied_result
+        results: list[Any] = []
+        for value in self.elements(batch, input_index):
+            results.append(copied(call(value)))
+        return results
+
     def _keyed(self, keys: list[Any], values: list[Any]) -> Iterator[Any]:
         backend = self.context.keyed_state
         for key, element in zip(keys, values, strict=True):

@@ -6,7 +6,6 @@ reduces or aggregates to None is empty.
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -14,13 +13,14 @@ from typing import Any
 from penstock.datastream.functions import AggregateFunction, ReduceFunction
 from penstock.datastream.window import TimestampedValue
 from penstock.graph.descriptions import WindowDescription
-
-# Values that nobody can change in place.
-_IMMUTABLE = (int, float, str, bytes, bool, type(None))
+from penstock.runtime.element_copies import Copy
 
 
 class Accumulation(ABC):
-    """One way to add up elements."""
+    """One way to add up elements. `copied` makes a copy of what a pane goes on holding."""
+
+    def __init__(self, copied: Copy) -> None:
+        self.copied = copied
 
     @abstractmethod
     def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
@@ -59,11 +59,16 @@ class Accumulation(ABC):
         return opened
 
 
+def reduce_of(function: ReduceFunction | Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return function.reduce if isinstance(function, ReduceFunction) else function
+
+
 class Reducing(Accumulation):
     """One value."""
 
-    def __init__(self, function: ReduceFunction | Callable[[Any, Any], Any]) -> None:
-        self.reduce: Callable[[Any, Any], Any] = function.reduce if isinstance(function, ReduceFunction) else function
+    def __init__(self, function: ReduceFunction | Callable[[Any, Any], Any], copied: Copy) -> None:
+        super().__init__(copied)
+        self.reduce = reduce_of(function)
 
     def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
         return value if held is None else self.reduce(held, value)
@@ -72,10 +77,11 @@ class Reducing(Accumulation):
         return self.reduce(mine, theirs)
 
     def elements(self, held: Any) -> list[Any] | None:
-        return [held]
+        return [self.copied(held)]
 
     def all_elements(self, panes: dict[Any, Any], keys: list[Any], is_last: bool) -> list[Any]:
-        return [panes[key] for key in keys if panes.get(key) is not None]
+        copied = self.copied
+        return [copied(panes[key]) for key in keys if panes.get(key) is not None]
 
     def add_all(self, panes: dict[Any, Any], keys: list[Any], values: list[Any]) -> list[Any]:
         opened = []
@@ -93,7 +99,8 @@ class Reducing(Accumulation):
 class Aggregating(Accumulation):
     """One accumulator."""
 
-    def __init__(self, function: AggregateFunction) -> None:
+    def __init__(self, function: AggregateFunction, copied: Copy) -> None:
+        super().__init__(copied)
         self.function = function
 
     def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
@@ -103,14 +110,8 @@ class Aggregating(Accumulation):
         return self.function.merge(mine, theirs)
 
     def elements(self, held: Any) -> list[Any] | None:
-        result = self.function.get_result(held)
-        if result is held and not isinstance(held, _IMMUTABLE):
-            # An accumulator that is its own result goes on changing while the pane stays open.
-            result = copy.deepcopy(result)
-        return None if result is None else [result]
-
-    def last_elements(self, held: Any) -> list[Any] | None:
-        result = self.function.get_result(held)
+        # The result may be the accumulator, or have parts of it, and that goes on changing while the pane stays open.
+        result = self.copied(self.function.get_result(held))
         return None if result is None else [result]
 
     def elements_of_nothing(self) -> list[Any]:
@@ -141,7 +142,7 @@ class Listing(Accumulation):
         return mine + theirs
 
     def elements(self, held: Any) -> list[Any] | None:
-        return list(held)
+        return list(map(self.copied, held))
 
     def last_elements(self, held: Any) -> list[Any] | None:
         elements: list[Any] = held
@@ -167,10 +168,10 @@ class TimestampedListing(Listing):
         return super().added(held, TimestampedValue(value, timestamp), timestamp)
 
 
-def accumulation_of(description: WindowDescription) -> Accumulation:
+def accumulation_of(description: WindowDescription, copied: Copy) -> Accumulation:
     """How the panes of a window operator without evictor add up."""
     if description.reduce_function is not None:
-        return Reducing(description.reduce_function)
+        return Reducing(description.reduce_function, copied)
     if description.aggregate_function is not None:
-        return Aggregating(description.aggregate_function)
-    return Listing()
+        return Aggregating(description.aggregate_function, copied)
+    return Listing(copied)

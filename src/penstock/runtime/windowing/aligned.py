@@ -7,12 +7,13 @@ have fired already and wait for late elements take the general way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.datastream.window import Window
 from penstock.runtime.batch import Batch
+from penstock.runtime.element_copies import all_copied, are_immutable, as_it_is
 from penstock.runtime.windowing.panes import PlainPanes
 from penstock.runtime.windowing.quick import QuickWindowOperator
 
@@ -47,8 +48,16 @@ class AlignedWindowOperator(QuickWindowOperator):
         if self.is_event_time:
             self._deal(keys, batch.values, cast("Sequence[int]", batch.timestamps))
         else:
+            own = self._sharing(batch.values)
             for window in self.assigner.assign_windows(None, MIN_LONG_VALUE, self.assigner_context):
-                self._add(window, keys, batch.values)
+                self._add(window, keys, own(batch.values))
+
+    def _sharing(self, values: list[Any]) -> Callable[[list[Any]], list[Any]]:
+        """What makes those of `values` that a window shares with others its own."""
+        assigner = self.assigner
+        if assigner.slide >= assigner.size or self.context.copied is as_it_is or are_immutable(values):
+            return as_it_is
+        return all_copied
 
     def _deal(self, keys: list[Any], values: list[Any], timestamps: Sequence[int]) -> None:
         """Deal the elements to their windows, then add each window's share."""
@@ -58,6 +67,7 @@ class AlignedWindowOperator(QuickWindowOperator):
         if len(slot.open) == 1 and not slot.fired and slot.start <= min(timestamps) and max(timestamps) < slot.end:
             self._add(next(iter(shares)), keys, values)
             return
+        own = self._sharing(values)
         start, end, open_shares, fired = slot
         for key, value, timestamp in zip(keys, values, timestamps, strict=True):
             if not start <= timestamp < end:
@@ -69,7 +79,7 @@ class AlignedWindowOperator(QuickWindowOperator):
                 self.backend.current_key = key
                 self._add_late(value, timestamp, fired, not open_shares)
         for window, share in shares.items():
-            self._add(window, share.keys, share.values)
+            self._add(window, share.keys, own(share.values))
 
     def _slot_of(self, value: Any, timestamp: int, slots: dict[int, _Slot], shares: dict[Window, _Share]) -> _Slot:
         """The slot of `timestamp`. Slots begin and end where windows do: once or twice in each slide."""
@@ -91,7 +101,7 @@ class AlignedWindowOperator(QuickWindowOperator):
     def _add_late(self, value: Any, timestamp: int, fired: list[Window], is_nowhere_open: bool) -> None:
         """An element of the current key of which some or all windows have ended."""
         for window in fired:
-            self.add_to_pane(window, value, timestamp, timestamp)
+            self.add_to_pane(window, self.context.copied(value), timestamp, timestamp)
         if is_nowhere_open and not fired and self.is_element_late(timestamp):
             self.skip_late(value, timestamp)
 

@@ -16,10 +16,13 @@ class EvictingWindowOperator(WindowOperator):
     def __init__(self, description: WindowDescription) -> None:
         super().__init__(description)
         self.evictor: Evictor[Any, Any] = description.evictor
-        self._fold = accumulation_of(description)
+
+    def open(self) -> None:
+        super().open()
+        self._fold = accumulation_of(self.description, self.context.copied)
 
     def build_accumulation(self) -> Accumulation:
-        return TimestampedListing()
+        return TimestampedListing(self.context.copied)
 
     def fire(self, window: Window) -> None:
         held = self.panes.get(window)
@@ -40,6 +43,7 @@ class EvictingWindowOperator(WindowOperator):
         if not elements:
             return self._fold.elements_of_nothing()
         held: Any = None
+        copied = self.context.copied  # The pane goes on holding the elements.
         for value, timestamp in elements:
-            held = self._fold.added(held, value, timestamp)
+            held = self._fold.added(held, copied(value), timestamp)
         return self._fold.last_elements(held) or []

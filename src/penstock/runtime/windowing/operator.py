@@ -41,17 +41,17 @@ class WindowOperator(KeyedOperator):
         self.trigger = description.trigger
         self.is_event_time: bool = description.assigner.is_event_time()
         self.lateness_ms = description.allowed_lateness_ms
-        self.accumulation = self.build_accumulation()
         self.evaluation = WindowEvaluation(self.description)
         self._stagger_ms: int | None = None
 
     def build_accumulation(self) -> Accumulation:
-        return accumulation_of(self.description)
+        return accumulation_of(self.description, self.context.copied)
 
     # --- life ------------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
         self.backend = self.context.keyed_state
+        self.accumulation = self.build_accumulation()
         self.timers = self.open_timers()
         self.timers.current_watermark = self.current_watermark
         self.panes = self.open_panes()
@@ -111,7 +111,11 @@ class WindowOperator(KeyedOperator):
 
     def add_to_windows(self, windows: Iterable[Window], value: Any, timestamp: int | None, event_time: int) -> None:
         is_skipped = True
+        is_shared = False
         for assigned in windows:
+            if is_shared:
+                value = self.context.copied(value)  # Each window has its own.
+            is_shared = True
             window = self.panes.add_window(assigned)
             if self.is_window_late(window):
                 self.panes.retire(window)

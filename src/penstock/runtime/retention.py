@@ -1,0 +1,162 @@
+"""Which functions certainly keep nothing, so that what they give need not be copied.
+
+A function can keep what it gets or gives only in something that it reaches and that outlives the call: its object, a
+variable of the module or of an enclosing function, a default. So the names that its code uses are looked up. Whatever
+is not known to be harmless counts as a place to keep things: a copy too many costs time, one too few a wrong result.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import datetime
+import decimal
+import dis
+import inspect
+import json
+import math
+import operator
+import random
+import re
+import string
+import sys
+import time
+import types
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from penstock.common.types import Row
+from penstock.runtime.element_copies import IMMUTABLE_TYPES, constructs_plainly
+
+_DEEPEST = 4
+"""How far functions that call functions are followed."""
+_MODULES: Final = (datetime, decimal, json, math, operator, random, re, string, time, uuid)
+_CALLABLES: Final[tuple[Any, ...]] = (
+    *(abs, all, any, bin, chr, divmod, format, hash, hex, isinstance, len, max, min, oct, ord, pow, repr, round),
+    *(sorted, sum, bool, bytes, bytearray, complex, dict, enumerate, float, frozenset, int, list, range, reversed, set),
+    *(str, tuple, zip, datetime.date, datetime.datetime, datetime.time, datetime.timedelta, decimal.Decimal, uuid.UUID),
+    *(json.loads, json.dumps, Row),
+)
+_TYPES: Final = (str, bytes, int, float, list, dict, set, tuple, datetime.datetime, datetime.timedelta, re.Match, Row)
+_METHODS: Final = frozenset(
+    name
+    for kind in (*_TYPES, re.Pattern)
+    for name in dir(kind)
+    if not name.startswith("__")
+)
+"""Methods of types that keep nothing. Another class may have one of that name, which is not likely to keep things."""
+
+
+def keeps_nothing(function: Callable[..., Any]) -> bool:
+    """True if nothing that `function` is given or returns stays reachable for it once it has returned.
+
+    A generator does not count: its results may share something with each other.
+    """
+    try:
+        return _is_harmless_call(function, _DEEPEST)
+    except (TypeError, ValueError, AttributeError):  # Objects that only pretend to be functions.
+        return False
+
+
+def _is_harmless_call(function: Any, depth: int) -> bool:
+    if any(function is known for known in _CALLABLES):
+        return True
+    if isinstance(function, types.MethodType):
+        return _uses_no_object(function.__func__) and _is_harmless_call(function.__func__, depth)
+    if isinstance(function, type):
+        return _is_harmless_class(function, depth)
+    if not isinstance(function, types.FunctionType) or depth == 0:
+        return False
+    code = function.__code__
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        return False
+    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    outside = {
+        name: cell.cell_contents for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
+    }
+    return all(map(_is_immutable, defaults)) and all(
+        _is_harmless_code(each, function.__globals__, outside, depth) for each in _with_inner(code)
+    )
+
+
+def _uses_no_object(function: Any) -> bool:
+    """True for a method that does not look at its object."""
+    code = function.__code__
+    loads = (step for each in _with_inner(code) for step in dis.get_instructions(each) if "LOAD" in step.opname)
+    names = (step.argval if isinstance(step.argval, tuple) else (step.argval,) for step in loads)
+    return not any(code.co_varnames[0] in each for each in names)
+
+
+def _is_harmless_class(kind: type, depth: int) -> bool:
+    """True for classes whose construction is that of a dataclass or of a plain object."""
+    if type(kind) is not type or not constructs_plainly(kind) or hasattr(kind, "__post_init__"):
+        return False
+    init: Any = inspect.getattr_static(kind, "__init__")
+    if dataclasses.is_dataclass(kind) and init.__code__.co_filename == "<string>":
+        return all(map(_has_harmless_default, dataclasses.fields(kind)))
+    return init is object.__init__ or _is_harmless_call(init, depth - 1)
+
+
+def _has_harmless_default(field: dataclasses.Field[Any]) -> bool:
+    if field.default_factory is not dataclasses.MISSING:
+        return any(field.default_factory is known for known in _CALLABLES)
+    return field.default is dataclasses.MISSING or field.default is None or _is_immutable(field.default)
+
+
+def _is_immutable(value: Any) -> bool:
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(_is_immutable, value))
+    # None is often the place of something that comes later.
+    return value is not None and type(value) in IMMUTABLE_TYPES and not isinstance(value, _DOORS)
+
+
+_DOORS = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+"""Immutable, but ways to something that is not."""
+
+
+def _with_inner(code: types.CodeType) -> Iterator[types.CodeType]:
+    """A function's code and that of its comprehensions, lambdas and the like."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _with_inner(constant)
+
+
+_KEEPING: Final = ("STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "LOAD_CLASSDEREF", "LOAD_BUILD_CLASS", "LOAD_NAME")
+
+
+def _is_harmless_code(code: types.CodeType, module: dict[str, Any], outside: dict[str, Any], depth: int) -> bool:
+    steps = list(dis.get_instructions(code))
+    following = [*steps[1:], None]
+    for step, after in zip(steps, following, strict=True):
+        if step.opname in _KEEPING or (step.opname == "STORE_DEREF" and step.argval in outside):
+            return False
+        is_method = step.opname == "LOAD_METHOD" or _loads_method(step)
+        if is_method and step.argval not in _METHODS and not _is_of_module(step, steps, module):
+            return False
+        if step.opname == "LOAD_GLOBAL" or (step.opname == "LOAD_DEREF" and step.argval in outside):
+            held = outside if step.opname == "LOAD_DEREF" else module
+            value = held.get(step.argval, getattr(builtins, step.argval, None))
+            if not _is_harmless_name(value, after, depth):
+                return False
+    return True
+
+
+def _is_harmless_name(value: Any, after: dis.Instruction | None, depth: int) -> bool:
+    is_attribute_next = after is not None and after.opname in ("LOAD_ATTR", "LOAD_METHOD")
+    if any(value is each for each in _MODULES):
+        return is_attribute_next  # What is set in a module stays there: `after` is not STORE_ATTR.
+    if isinstance(value, type):
+        return not is_attribute_next and _is_harmless_call(value, depth)
+    return _is_immutable(value) or (not is_attribute_next and _is_harmless_call(value, depth - 1))
+
+
+def _loads_method(step: dis.Instruction) -> bool:
+    """True for the way in which newer Pythons load a method."""
+    return step.opname == "LOAD_ATTR" and sys.version_info >= (3, 12) and bool((step.arg or 0) & 1)
+
+
+def _is_of_module(step: dis.Instruction, steps: list[dis.Instruction], module: dict[str, Any]) -> bool:
+    before = steps[steps.index(step) - 1]
+    return before.opname == "LOAD_GLOBAL" and any(module.get(before.argval) is each for each in _MODULES)

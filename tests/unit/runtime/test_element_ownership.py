@@ -1,0 +1,140 @@
+"""What a function does to its elements is seen by nobody else, unless objects are reused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mutating_pipelines import STAGES, Pipeline, environment, expected, run
+
+from penstock.common import Time, WatermarkStrategy
+from penstock.datastream.functions import KeyedProcessFunction, MapFunction, SourceFunction
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.window import TumblingEventTimeWindows
+
+ELEMENTS = [
+    *(["a", 1, ["x"]], ["b", 2, ["y"]], ["a", 3, []], ["a", 9, ["z"]]),
+    *(["a", 12, [1]], ["b", 13, []], ["a", 30, [2]]),
+]
+
+
+class RunningLists(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.state = runtime_context.get_state(ValueStateDescriptor("list"))
+
+    def process_element(self, value, ctx):
+        held = self.state.value() or []
+        held.append(value)
+        self.state.update(held)
+        yield held
+
+
+def test_results_are_not_the_state_they_came_from():
+    stream = environment().from_collection([1, 2, 3]).key_by(lambda _: "a").process(RunningLists())
+    assert list(stream.execute_and_collect()) == [[1], [1, 2], [1, 2, 3]]
+
+
+def add_in_place(one, other):
+    one[1] += other[1]
+    return one
+
+
+@pytest.mark.parametrize("combines", [True, False])
+def test_reduce_of_a_window_that_changes_its_argument_is_not_seen_by_another_branch(combines):
+    times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda element, _: element[1])
+    numbers = environment(combines).from_collection([["a", number] for number in (1, 2, 3, 4)])
+    numbers = numbers.assign_timestamps_and_watermarks(times)
+    window = TumblingEventTimeWindows.of(Time.seconds(1))
+    sums = numbers.key_by(lambda element: element[0]).window(window).reduce(add_in_place)
+    results = sorted(element[1] for element in sums.union(numbers.map(lambda element: element)).execute_and_collect())
+    assert results == [1, 2, 3, 4, 10]
+
+
+def test_elements_of_a_collection_that_are_the_same_object_are_not_the_same_element():
+    twice = ["a", 0, []]
+    assert run(Pipeline(("touch", "touch")), [twice, twice], environment()) == [
+        repr(["a", 0, ["touched", "touched"]])
+    ] * 2
+
+
+class Emitting(SourceFunction):
+    """Emits one list again and again, longer each time."""
+
+    def run(self, ctx):
+        numbers = []
+        for number in range(3):
+            numbers.append(number)
+            ctx.collect(numbers)
+
+    def cancel(self):
+        pass
+
+
+def test_source_function_may_go_on_with_what_it_has_emitted():
+    assert list(environment().add_source(Emitting()).execute_and_collect()) == [[0], [0, 1], [0, 1, 2]]
+
+
+class Remembering(MapFunction):
+    """Says whether it has been given the object that another one of them had."""
+
+    def __init__(self, seen):
+        self.seen = seen
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def map(self, value):
+        self.seen.append(value)
+        return value
+
+
+@pytest.mark.parametrize("reuses", [True, False])
+def test_functions_of_a_chain_get_the_very_object_only_if_objects_are_reused(reuses):
+    env = environment()
+    if reuses:
+        env.get_config().enable_object_reuse()
+    first, second = Remembering([]), Remembering([])
+    results = list(env.from_collection([[1]]).map(first).map(second).execute_and_collect())
+    assert results == first.seen == second.seen == [[1]]
+    assert (first.seen[0] is second.seen[0]) is reuses
+
+
+@pytest.mark.parametrize("name", STAGES)
+@pytest.mark.parametrize("combines", [True, False])
+def test_stage_among_stages_that_spoil_what_they_had(name, combines):
+    pipeline = Pipeline(("touch",), (Pipeline((name,), (Pipeline(("touch",)),)), Pipeline(("touch",))))
+    assert run(pipeline, ELEMENTS, environment(combines)) == expected(pipeline, ELEMENTS)
+
+
+def is_well_formed(pipeline: Pipeline) -> bool:
+    is_open = not any(STAGES[name].is_last for name in pipeline.stages)
+    return (is_open or not pipeline.branches) and not any(STAGES[name].is_last for name in pipeline.stages[:-1])
+
+
+names = st.sampled_from(list(STAGES))
+linear = st.builds(Pipeline, st.lists(names, min_size=1, max_size=3).map(tuple)).filter(is_well_formed)
+pipelines = st.recursive(
+    linear,
+    lambda inner: st.builds(
+        Pipeline, st.lists(names, max_size=2).map(tuple), st.lists(inner, min_size=1, max_size=2).map(tuple)
+    ).filter(is_well_formed),
+    max_leaves=4,
+)
+streams = st.lists(
+    st.tuples(st.sampled_from("ab"), st.integers(0, 6), st.lists(st.integers(0, 9), max_size=2)), min_size=1, max_size=8
+)
+
+
+def in_order(drawn):
+    """Elements with times that do not fall."""
+    time, elements = 0, []
+    for key, later, log in drawn:
+        time += later
+        elements.append([key, time, list(log)])
+    return elements
+
+
+@given(pipelines, streams.map(in_order), st.booleans(), st.booleans(), st.sampled_from([1, 3, 1000]))
+@settings(max_examples=80, deadline=None)
+def test_functions_that_spoil_everything_change_no_result(pipeline, elements, combines, chains, epoch_records):
+    assert run(pipeline, elements, environment(combines, chains, epoch_records)) == expected(pipeline, elements)
