@@ -218,7 +218,7 @@ def _copy_tuple(value: tuple[Any, ...], memo: _Memo) -> tuple[Any, ...]:
 
 
 def _copy_named_tuple(value: Any, memo: _Memo) -> Any:
-    items = _copy_tuple(tuple(value), memo)
+    items = [_copy(item, memo) for item in value]
     return value if all(map(_is, items, value)) else type(value)._make(items)
 
 
@@ -255,9 +255,8 @@ def _copy_set(value: set[Any], memo: _Memo) -> set[Any]:
 
 
 def _copy_frozenset(value: frozenset[Any], memo: _Memo) -> frozenset[Any]:
-    items = tuple(value)
-    made = _copy_tuple(items, memo)
-    return value if made is items else frozenset(made)
+    items = [_copy(item, memo) for item in value]
+    return value if all(map(_is, items, value)) else frozenset(items)
 
 
 def _copy_deque(value: deque[Any], memo: _Memo) -> deque[Any]:
