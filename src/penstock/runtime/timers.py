@@ -36,7 +36,7 @@ class TimerQueue:
             return
         else:
             keys[key] = True
-        self._table.changed[bucket].add(key)
+        self._table.changed.written(bucket, key, False)
 
     def remove(self, timestamp: int, key: Any, namespace: Hashable) -> None:
         # The bucket stays in the heap; an empty one is passed over when its time comes.
@@ -70,7 +70,7 @@ class TimerQueue:
                     continue
                 if not waiting:
                     del entries[bucket]
-                changed[bucket].add(key)
+                changed.removed(bucket, key)
                 backend.current_key = key
                 on_timer(timestamp, key, namespace)
                 fired += 1

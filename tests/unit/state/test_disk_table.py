@@ -84,7 +84,7 @@ def test_what_an_operator_changes_in_place_is_kept(backend):
                 panes[number] = [1]
             else:
                 held.append(1)
-        table.changed["window"].update(range(5 * CACHE))
+        table.changed.written_all("window", range(5 * CACHE), range(5 * CACHE))
     assert all(table.get("window", number) == [1, 1, 1] for number in range(5 * CACHE))
 
 

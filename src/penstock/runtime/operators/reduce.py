@@ -46,16 +46,19 @@ class ReduceOperator(KeyedOperator):
         reduce = self.user_function.call
         backend = self.context.keyed_state
         copied = self.context.copied_result
+        new: list[Any] = []
         results: list[Any] = []
         for key, value in zip(keys, batch.values, strict=True):
             before = reduced.get(key, _MISSING)
             if before is not _MISSING:
                 backend.current_key = key
                 value = reduce(before, value)
+            else:
+                new.append(key)
             reduced[key] = value
             # It stays here as what the next element is reduced with, so who gets the result gets another one.
             results.append(value if copied is as_it_is or type(value) in IMMUTABLE_TYPES else copied(value))
-        self._table.changed[VOID_NAMESPACE].update(keys)
+        self._table.changed.written_all(VOID_NAMESPACE, keys, new)
         return results
 
 

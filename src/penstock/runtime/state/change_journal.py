@@ -2,30 +2,74 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from penstock.runtime.key_hashing import stable_hash
+from penstock.runtime.state.changes import Changes
 from penstock.runtime.state.codec import encode_state
 from penstock.runtime.state.contents import load
 from penstock.runtime.state.entry_store import EntryStore
 from penstock.runtime.state.live_entries import hash_bytes
 
 _PART = 10_000
+_IN_SNAPSHOT, _NEW = b"1", b"0"
 
 
-class ChangedNames(defaultdict[Hashable, set[Any]]):
-    """Namespace -> names of changed entries: the newest of them. `parts` gives all."""
+class ChangedNames(Changes):
+    """The newest changes in memory; `parts` gives all."""
 
     def __init__(self, store: EntryStore) -> None:
-        super().__init__(set)
+        super().__init__()
         self._store = store
         self._prefixes: dict[Hashable, bytes] = {}
         """Namespaces of which names are in the store."""
+        self._stored: dict[Hashable, int] = {}
+        """How many that are."""
 
     def __bool__(self) -> bool:
         return len(self) > 0 or bool(self._prefixes)
+
+    # --- names in memory and in the store --------------------------------------------------------------------------
+
+    def written(self, namespace: Hashable, name: Any, was_there: bool) -> None:
+        names = self[namespace]
+        if name not in names:
+            known = self._in_store(namespace, name)
+            names[name] = was_there if known is None else known
+
+    def written_all(self, namespace: Hashable, names: Iterable[Any], new: Iterable[Any]) -> None:
+        if namespace not in self._prefixes:
+            super().written_all(namespace, names, new)
+            return
+        for are_there, some in ((False, new), (True, names)):
+            for name in some:
+                self.written(namespace, name, are_there)
+
+    def removed(self, namespace: Hashable, name: Any) -> None:
+        known = self._in_store(namespace, name)
+        if known is not None:
+            self[namespace].setdefault(name, known)
+            if not known:
+                self._delete(namespace, name)
+        super().removed(namespace, name)
+
+    def is_in_snapshot(self, namespace: Hashable, name: Any) -> bool | None:
+        known = super().is_in_snapshot(namespace, name)
+        return self._in_store(namespace, name) if known is None else known
+
+    def _in_store(self, namespace: Hashable, name: Any) -> bool | None:
+        prefix = self._prefixes.get(namespace)
+        found = None if prefix is None else self._store.get(prefix + _hash(name), name)
+        return None if found is None else found == _IN_SNAPSHOT
+
+    def _delete(self, namespace: Hashable, name: Any) -> None:
+        prefix = self._prefixes[namespace]
+        self._stored[namespace] += self._store.write([(prefix + _hash(name), name, encode_state(name), None)])
+        if not self._stored[namespace]:
+            del self._stored[namespace], self._prefixes[namespace]
+
+    # --- all of them -----------------------------------------------------------------------------------------------
 
     def spill(self, at_most: int) -> None:
         """Keep no more than `at_most` names in memory."""
@@ -36,26 +80,35 @@ class ChangedNames(defaultdict[Hashable, set[Any]]):
         for namespace, names in self.items():
             if namespace not in self._prefixes:
                 self._prefixes[namespace] = self._store.new_prefix()
+                self._stored[namespace] = 0
             prefix = self._prefixes[namespace]
-            self._store.write([(prefix + _hash(name), name, encode_state(name), b"") for name in names])
-            names.clear()  # The set itself stays: an operator may be about to add to it.
+            self._stored[namespace] += self._store.write(
+                [
+                    (prefix + _hash(name), name, encode_state(name), _IN_SNAPSHOT if is_saved else _NEW)
+                    for name, is_saved in names.items()
+                ]
+            )
+        super().clear()
 
-    def parts(self) -> Iterator[tuple[Hashable, list[Any]]]:
+    def parts(self) -> Iterator[tuple[Hashable, dict[Any, bool]]]:
         """All names, some at a time."""
         if self._prefixes:
             self._write_all()
-        for namespace, names in self.items():
-            listed = list(names)
+        for namespace, names in list(self.items()):
+            listed = list(names.items())
             for start in range(0, len(listed), _PART):
-                yield namespace, listed[start : start + _PART]
-        for namespace, prefix in self._prefixes.items():
+                yield namespace, dict(listed[start : start + _PART])
+        for namespace, prefix in list(self._prefixes.items()):
             for found in self._store.scan(prefix, _PART):
-                yield namespace, [load(name) for name, _ in found]
+                yield namespace, {load(name): value == _IN_SNAPSHOT for name, value in found}
 
-    def take_over(self, others: ChangedNames, at_most: int) -> None:
-        """Add all names of `others`, and leave it empty; `at_most` stay in memory."""
+    def take_over(self, others: ChangedNames, is_there: Callable[[Hashable, Any], bool], at_most: int) -> None:
+        """Add the changes since a later snapshot, and leave it empty; `at_most` names stay in memory."""
         for namespace, names in others.parts():
-            self[namespace].update(names)
+            for name, is_saved in names.items():
+                self.written(namespace, name, is_saved)
+                if not self.is_in_snapshot(namespace, name) and not is_there(namespace, name):
+                    self.removed(namespace, name)
             self.spill(at_most)
         others.clear()
 
@@ -64,6 +117,7 @@ class ChangedNames(defaultdict[Hashable, set[Any]]):
         for prefix in self._prefixes.values():
             self._store.delete(prefix)
         self._prefixes.clear()
+        self._stored.clear()
 
 
 def _hash(name: Any) -> bytes:

@@ -62,8 +62,16 @@ class _DirectView(StateView):
         keys = self._entries.get(namespace)
         if keys is None:
             keys = self._entries[namespace] = {}
+        changed = self._changed[namespace]
+        if key not in changed:
+            changed[key] = key in keys
         keys[key] = value
-        self._changed[namespace].add(key)
+
+    def _note_change(self) -> None:
+        """What is held was changed in place."""
+        changed, key = self._changed[self._namespace], self._backend.current_key
+        if key not in changed:
+            changed[key] = True
 
 
 class DirectValueState(_DirectView, HeapValueState):
@@ -88,8 +96,10 @@ class DirectValueState(_DirectView, HeapValueState):
         if value is None or keys is None or key is NO_KEY:
             super().update(value)
         else:
+            changed = self._changed[namespace]
+            if key not in changed:
+                changed[key] = key in keys
             keys[key] = value
-            self._changed[namespace].add(key)
 
 
 class DirectListState(_DirectView, HeapListState[V]):
@@ -99,7 +109,7 @@ class DirectListState(_DirectView, HeapListState[V]):
             self._put([value])
         else:
             found.append(value)
-            self._changed[self._namespace].add(self._backend.current_key)
+            self._note_change()
 
 
 class DirectReducingState(_DirectView, HeapReducingState[V]):
@@ -147,14 +157,14 @@ class DirectMapState(_DirectView, HeapMapState[K, V]):
             self._put({key: value})
         else:
             found[key] = value
-            self._changed[self._namespace].add(self._backend.current_key)
+            self._note_change()
 
     def remove(self, key: K) -> None:
         found = self._get()
         if found is not None and key in found:
             del found[key]
             if found:
-                self._changed[self._namespace].add(self._backend.current_key)
+                self._note_change()
             else:
                 self.clear()
 

@@ -56,9 +56,9 @@ class DiskStateTable(StateTable):
         return keys is not None and key in keys
 
     def put(self, namespace: Hashable, key: Any, value: Any) -> None:
-        self._live.keys_of(namespace).store(key, value)
+        was_there = self._live.keys_of(namespace).store(key, value)
         if not self.has_maps:
-            self.changed[namespace].add(key)
+            self.changed.written(namespace, key, was_there)
 
     def remove(self, namespace: Hashable, key: Any) -> None:
         keys = self._live.namespaces.get(namespace)
@@ -67,7 +67,7 @@ class DiskStateTable(StateTable):
         if not keys:
             self._live.drop(namespace)
         if not self.has_maps:
-            self.changed[namespace].add(key)
+            self.changed.removed(namespace, key)
 
     def keys(self, namespace: Hashable) -> list[Any]:
         return list(self._live.namespaces.get(namespace, ()))
@@ -112,16 +112,14 @@ class DiskStateTable(StateTable):
         """Changed keys as the names of maps that changed as a whole."""
         renamed = ChangedNames(self._store)
         for namespace, keys in changed.parts():
-            renamed[namespace].update((key,) for key in keys)
+            for key, is_saved in keys.items():
+                renamed.written(namespace, (key,), is_saved)
             renamed.spill(self._most_names)
         changed.clear()
         return renamed
 
     def _new_maps(self, entries: LiveEntries, namespace: Hashable) -> LiveKeys:
-        return LiveMaps(entries, namespace, self._note)
-
-    def _note(self, namespace: Hashable, what: Any) -> None:
-        self.changed[namespace].add(what)
+        return LiveMaps(entries, namespace, lambda: self.changed)
 
     def _maps_of(self, namespace: Hashable) -> LiveMaps:
         maps = self._live.keys_of(namespace)
@@ -171,12 +169,12 @@ class DiskStateTable(StateTable):
 
     # Objects must not become live for a snapshot: others would be written and dropped for that, while it goes on.
 
-    def _key_blocks(self, namespace: Hashable, names: list[Any]) -> Iterator[Contents]:
+    def _key_blocks(self, namespace: Hashable, names: Iterable[Any]) -> Iterator[Contents]:
         keys = self._live.namespaces.get(namespace)
         found = [(key, ABSENT if keys is None else keys.peek(key)) for key in names]
         yield {namespace: {key: REMOVED if value is ABSENT else value for key, value in found}}
 
-    def _map_blocks(self, namespace: Hashable, names: list[Any]) -> Iterator[Contents]:
+    def _map_blocks(self, namespace: Hashable, names: Iterable[Any]) -> Iterator[Contents]:
         maps = self._live.namespaces.get(namespace)
         parts: dict[Any, Any] = {}
         for key, *map_keys in names:
@@ -201,7 +199,16 @@ class DiskStateTable(StateTable):
             self._changed_since_base.clear()
             self.changed.clear()
         elif self.changed:
-            self._changed_since_base.take_over(self.changed, self._most_names)
+            self._changed_since_base.take_over(self.changed, self._is_there, self._most_names)
+
+    def _is_there(self, namespace: Hashable, name: Any) -> bool:
+        """True if there is an entry of a changed name: it is neither fetched nor kept in memory for that."""
+        keys = self._live.namespaces.get(namespace)
+        if keys is None:
+            return False
+        if not isinstance(keys, LiveMaps):
+            return keys.peek(name) is not ABSENT
+        return keys.peek(name[0]) is not ABSENT if len(name) == 1 else keys.peek_value(*name) is not ABSENT
 
     def forget_changes(self) -> None:
         self.changed.clear()
@@ -218,7 +225,8 @@ class DiskStateTable(StateTable):
                 self._load(namespace, saved, has_partial_maps(contents))
         if extent is not Extent.ALL and self._tracks_changes:
             for namespace, saved in contents.items():
-                self._changed_since_base[namespace].update(self._names_of(saved, has_partial_maps(contents)))
+                names = self._names_of(saved, has_partial_maps(contents))
+                self._changed_since_base.written_all(namespace, names, ())
             self._changed_since_base.spill(self._most_names)
 
     def _load(self, namespace: Hashable, saved: Mapping[Any, Any], are_parts: bool) -> None:

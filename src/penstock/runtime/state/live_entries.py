@@ -114,14 +114,16 @@ class LiveKeys(MutableMapping[Any, Any]):
         self._recent[key] = held
         return held
 
-    def store(self, key: Any, value: Any) -> None:
-        """Set the object of `key`."""
-        if self.find(key) is ABSENT:
+    def store(self, key: Any, value: Any) -> bool:
+        """Set the object of `key`; True if there was one before."""
+        was_there = self.find(key) is not ABSENT
+        if not was_there:
             self._count += 1
             if key not in self._recent:
                 self._entries.took_room()
         self._recent[key] = value
         self._changed.add(key)
+        return was_there
 
     def remove(self, key: Any) -> bool:
         """True if it was there."""
@@ -220,7 +222,8 @@ class LiveKeys(MutableMapping[Any, Any]):
             raise KeyError(key)
         return held
 
-    __setitem__ = store
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.store(key, value)
 
     def __delitem__(self, key: Any) -> None:
         if not self.remove(key):

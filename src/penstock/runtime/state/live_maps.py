@@ -11,6 +11,8 @@ from typing import Any
 
 from penstock.runtime.key_groups import check_kind
 from penstock.runtime.key_hashing import stable_hash
+from penstock.runtime.state.change_journal import ChangedNames
+from penstock.runtime.state.changes import Untracked
 from penstock.runtime.state.codec import encode_state
 from penstock.runtime.state.contents import EncodedEntries, EncodedMapEntries, load, unpack
 from penstock.runtime.state.entry_store import SCAN_ENTRIES, Found, Write
@@ -19,28 +21,32 @@ from penstock.runtime.state.live_entries import ABSENT, UNKNOWN, LiveEntries, Li
 _FEW = 16
 _MANY_REMOVED = 100
 
-OnChange = Callable[[Hashable, Any], None]
-"""Called with the namespace, and (key, key in the map) or, for a map that is gone or new, (key,)."""
 
 
 class LiveMaps(LiveKeys):
-    """The maps of one namespace, by key. The object of a key is its `MapPage`; one that is empty is not there."""
+    """The maps of one namespace, by key. The object of a key is its `MapPage`; one that is empty is not there.
+
+    Names of changed entries are (key, key in the map); (key,) is the map as a whole.
+    """
 
     encoded_kind: type[EncodedEntries] = EncodedMapEntries
 
-    def __init__(self, entries: LiveEntries, namespace: Hashable, on_change: OnChange) -> None:
+    def __init__(
+        self, entries: LiveEntries, namespace: Hashable, changes: Callable[[], ChangedNames | Untracked]
+    ) -> None:
         super().__init__(entries, namespace)
-        self._on_change = on_change
+        self._changes = changes
 
-    def store(self, key: Any, value: Any) -> None:
+    def store(self, key: Any, value: Any) -> bool:
         """Set the map of `key`: a page of this very key, which has noted its own changes, or a new mapping."""
+        held = self.find(key)
         if isinstance(value, MapPage) and value.is_of(self, key):
-            held = self.find(key)
             if held is not value:
                 self._keep(key, value, held is ABSENT)
         else:
+            self._changes().written(self.namespace, (key,), held is not ABSENT)
             self.install(key, dict(value))
-            self.note(key)
+        return held is not ABSENT
 
     def install(self, key: Any, contents: Mapping[Any, Any]) -> None:
         """Set the map of `key` to be `contents`; that is no change to save."""
@@ -71,10 +77,25 @@ class LiveMaps(LiveKeys):
             self.discard(key)
 
     def remove(self, key: Any) -> bool:
-        if not self.discard(key):
+        page = self.find(key)
+        if page is ABSENT:
             return False
-        self.note(key)
-        return True
+        self._note_removal(key, page.known_keys())
+        return self.discard(key)
+
+    def _note_removal(self, key: Any, map_keys: set[Any]) -> None:
+        """A map is gone, with all its entries; those that no snapshot has leave nothing."""
+        changes = self._changes()
+        is_saved = changes.is_in_snapshot(self.namespace, (key,))
+        for map_key in map_keys:
+            entry_is_saved = changes.is_in_snapshot(self.namespace, (key, map_key))
+            if entry_is_saved is False:
+                changes.removed(self.namespace, (key, map_key))
+            elif is_saved is None:
+                is_saved = True
+        if is_saved is not None:
+            changes.written(self.namespace, (key,), is_saved)
+            changes.removed(self.namespace, (key,))
 
     def discard(self, key: Any) -> bool:
         """Remove the map of `key`, without noting that as a change to save; True if it was there."""
@@ -89,8 +110,15 @@ class LiveMaps(LiveKeys):
             del self._recent[key]
         return True
 
-    def note(self, *what: Any) -> None:
-        self._on_change(self.namespace, what)
+    def note_written(self, key: Any, map_key: Any, was_there: bool) -> None:
+        is_of_new_map = self._changes().is_in_snapshot(self.namespace, (key,)) is False
+        self._changes().written(self.namespace, (key, map_key), was_there and not is_of_new_map)
+
+    def note_removed(self, key: Any, map_key: Any) -> None:
+        name, changes = (key, map_key), self._changes()
+        if changes.is_in_snapshot(self.namespace, (key,)) is False:
+            changes.written(self.namespace, name, False)
+        changes.removed(self.namespace, name)
 
     def took_room(self) -> None:
         self._entries.took_room()
@@ -232,14 +260,15 @@ class MapPage(MutableMapping[Any, Any]):
         return self._find(map_key) is not ABSENT
 
     def __setitem__(self, map_key: Any, value: Any) -> None:
+        was_there = self._find(map_key) is not ABSENT
         self._set(map_key, value)
-        self._maps.note(self._key, map_key)
+        self._maps.note_written(self._key, map_key, was_there)
 
     def __delitem__(self, map_key: Any) -> None:
         if self._find(map_key) is ABSENT:
             raise KeyError(map_key)
         self._set(map_key, ABSENT)
-        self._maps.note(self._key, map_key)
+        self._maps.note_removed(self._key, map_key)
 
     def fill(self, contents: Mapping[Any, Any]) -> None:
         """Set entries without noting that as a change to save; ABSENT removes one."""
@@ -284,6 +313,14 @@ class MapPage(MutableMapping[Any, Any]):
             self._maps.write(self.unwritten())
             self._load_small()
         return self._maps.entries_of(self._key) if not self.is_complete else iter(self.live_items())
+
+    def known_keys(self) -> set[Any]:
+        """All keys of the map, in memory or not."""
+        live = {map_key for map_key, held in self._live.items() if held is not ABSENT}
+        if self.is_complete:
+            return live
+        stored = {map_key for entries in self._maps.stored_map(self._key) for map_key, _ in entries}
+        return live | {map_key for map_key in stored if self._live.get(map_key) is not ABSENT}
 
     def live_items(self) -> list[tuple[Any, Any]]:
         return [(map_key, held) for map_key, held in self._live.items() if held is not ABSENT]

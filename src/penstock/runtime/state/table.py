@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from penstock.runtime.state.changes import Changes, Untracked
 from penstock.runtime.state.contents import Contents, WholeMap, has_partial_maps
 
 
@@ -50,25 +50,6 @@ _BLOCK_ENTRIES = 50_000
 """How many entries of a large table are written at a time: their bytes are in memory as well."""
 
 
-class Untracked:
-    """Stands in for the record of changes where nobody will ask for a delta."""
-
-    def __getitem__(self, namespace: Hashable) -> Untracked:
-        return self
-
-    def add(self, key: Any) -> None:
-        """Not recorded."""
-
-    def update(self, keys: Any) -> None:
-        """Not recorded."""
-
-    def clear(self) -> None:
-        """Nothing to forget."""
-
-    def __bool__(self) -> bool:
-        return False
-
-
 class StateTable:
     """Entries by namespace, then key.
 
@@ -80,12 +61,12 @@ class StateTable:
         self.name = name
         self.entries: Any = {}
         """A `Contents`, or what behaves like one; operators may work on it directly if they keep `changed` right."""
-        self.changed: Any = defaultdict(set) if tracks_changes else Untracked()
-        """Namespace -> keys written or removed since the last snapshot."""
+        self.changed: Any = Changes() if tracks_changes else Untracked()
+        """`Changes` since the last snapshot."""
         self.has_maps = False
         """True if the values are maps, for sure."""
         self._tracks_changes = tracks_changes
-        self._since_base: defaultdict[Hashable, set[Any]] = defaultdict(set)
+        self._since_base = Changes()
         self._round: Iterator[tuple[Hashable, Any, Any]] = iter(())
         self._map_round: Iterator[tuple[Hashable, Any, Any, Any]] = iter(())
 
@@ -101,8 +82,8 @@ class StateTable:
         keys = self.entries.get(namespace)
         if keys is None:
             keys = self.entries[namespace] = {}
+        self.changed.written(namespace, key, key in keys)
         keys[key] = value
-        self.changed[namespace].add(key)
 
     def remove(self, namespace: Hashable, key: Any) -> None:
         keys = self.entries.get(namespace)
@@ -111,7 +92,7 @@ class StateTable:
         del keys[key]
         if not keys:
             del self.entries[namespace]
-        self.changed[namespace].add(key)
+        self.changed.removed(namespace, key)
 
     def keys(self, namespace: Hashable) -> list[Any]:
         return list(self.entries.get(namespace, ()))
@@ -176,14 +157,13 @@ class StateTable:
                 yield {namespace: part}
 
     def _changes(self, extent: Extent) -> Contents:
-        changed: dict[Hashable, set[Any]] = self.changed
+        changed: Mapping[Hashable, Iterable[Any]] = self.changed
         if extent is Extent.SINCE_BASE:
-            changed = {namespace: set(keys) for namespace, keys in self._since_base.items()}
-            for namespace, keys in self.changed.items():
-                changed.setdefault(namespace, set()).update(keys)
-        return {namespace: self._now(namespace, keys) for namespace, keys in changed.items() if keys}
+            namespaces = dict.fromkeys([*self._since_base, *self.changed])
+            changed = {each: self._since_base.get(each, {}) | self.changed.get(each, {}) for each in namespaces}
+        return {namespace: self._now(namespace, keys) for namespace, keys in changed.items()}
 
-    def _now(self, namespace: Hashable, keys: set[Any]) -> dict[Any, Any]:
+    def _now(self, namespace: Hashable, keys: Iterable[Any]) -> dict[Any, Any]:
         held = self.entries.get(namespace, {})
         return {key: held.get(key, REMOVED) for key in keys}
 
@@ -192,8 +172,7 @@ class StateTable:
         if extent is Extent.ALL:
             self._since_base.clear()
         elif self.changed:
-            for namespace, keys in self.changed.items():
-                self._since_base[namespace] |= keys
+            self._since_base.follow(self.changed, self.contains)
         self.changed.clear()
 
     def forget_changes(self) -> None:
@@ -217,7 +196,7 @@ class StateTable:
             if not held:
                 del self.entries[namespace]
             if extent is not Extent.ALL and self._tracks_changes:
-                self._since_base[namespace].update(saved)
+                self._since_base.written_all(namespace, saved, ())
 
     def dispose(self) -> None:
         """The table is not needed any more, nor what it keeps outside of memory."""

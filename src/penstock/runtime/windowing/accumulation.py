@@ -54,7 +54,8 @@ class Accumulation(ABC):
         for key, value in zip(keys, values, strict=True):
             held = panes.get(key)
             if held is None:
-                opened.append(key)
+                if key not in panes:
+                    opened.append(key)
             panes[key] = self.added(held, value, None)
         return opened
 
@@ -89,7 +90,8 @@ class Reducing(Accumulation):
         for key, value in zip(keys, values, strict=True):
             held = get(key)
             if held is None:
-                opened.append(key)
+                if key not in panes:
+                    opened.append(key)
                 panes[key] = value
             else:
                 panes[key] = reduce(held, value)
@@ -123,7 +125,8 @@ class Aggregating(Accumulation):
         for key, value in zip(keys, values, strict=True):
             held = get(key)
             if held is None:
-                opened.append(key)
+                if key not in panes:
+                    opened.append(key)
                 held = create()
             panes[key] = add(value, held)
         return opened
@@ -154,7 +157,8 @@ class Listing(Accumulation):
         for key, value in zip(keys, values, strict=True):
             held = get(key)
             if held is None:
-                opened.append(key)
+                if key not in panes:
+                    opened.append(key)
                 panes[key] = [value]
             else:
                 held.append(value)

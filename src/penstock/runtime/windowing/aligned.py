@@ -17,6 +17,8 @@ from penstock.runtime.element_copies import all_copied, are_immutable, as_it_is
 from penstock.runtime.windowing.panes import PlainPanes
 from penstock.runtime.windowing.quick import QuickWindowOperator
 
+_NO_PANE = object()
+
 
 class _Share(NamedTuple):
     """The part of a batch that belongs to one open window."""
@@ -109,7 +111,7 @@ class AlignedWindowOperator(QuickWindowOperator):
         """Add elements to their panes of an open window, and set the timers of panes that were empty."""
         panes = self._table.entries.setdefault(window, {})
         opened = self.accumulation.add_all(panes, keys, values)
-        self._table.changed[window].update(keys)
+        self._table.changed.written_all(window, keys, opened)
         if opened:
             for time in self.timer_times(window):
                 self.queue.add_all(time, opened, window)
@@ -139,8 +141,7 @@ class AlignedWindowOperator(QuickWindowOperator):
                 self.evaluation.clear(window)
 
     def _drop_all(self, window: Window, panes: dict[Any, Any], keys: list[Any]) -> None:
-        for key in keys:
-            panes.pop(key, None)
+        gone = [key for key in keys if panes.pop(key, _NO_PANE) is not _NO_PANE]
         if not panes:
             self._table.entries.pop(window, None)
-        self._table.changed[window].update(keys)
+        self._table.changed.removed_all(window, gone)

@@ -29,20 +29,23 @@ class BulkTimerQueue(TimerQueue):
     def add_all(self, time: int, keys: list[Any], window: Hashable) -> None:
         bucket = (time, window)
         waiting = self._table.entries.get(bucket)
+        new = keys if waiting is None else [key for key in keys if key not in waiting]
         if waiting is None:
             self._push(bucket)
             self._table.entries[bucket] = dict.fromkeys(keys, True)
         else:
-            waiting.update(dict.fromkeys(keys, True))
-        self._table.changed[bucket].update(keys)
+            waiting.update(dict.fromkeys(new, True))
+        self._table.changed.written_all(bucket, (), new)
 
     def fire_until(self, time: int, backend: KeyedStateBackend, on_timer: OnTimer) -> int:
         fired = 0
         while self._heap and self._heap[0][0] <= time:
             due, _, window = heapq.heappop(self._heap)
-            waiting = self._table.entries.pop((due, window), None)
+            waiting = self._table.entries.get((due, window))
             if waiting is not None:
-                self._table.changed[(due, window)].update(waiting)
-                self._on_window_timers(due, cast(Window, window), list(waiting))
-                fired += len(waiting)
+                keys = list(waiting)
+                del self._table.entries[(due, window)]
+                self._table.changed.removed_all((due, window), keys)
+                self._on_window_timers(due, cast(Window, window), keys)
+                fired += len(keys)
         return fired

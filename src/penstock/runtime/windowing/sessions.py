@@ -108,7 +108,7 @@ class SessionWindowOperator(QuickWindowOperator):
             all_panes[key] = {session: held}
         else:
             panes[session] = held
-        self._table.changed[VOID_NAMESPACE].add(key)
+        self._table.changed.written(VOID_NAMESPACE, key, panes is not None)
         if session != before:
             if before is not None:
                 for time in self.timer_times(before):
@@ -151,13 +151,21 @@ class SessionWindowOperator(QuickWindowOperator):
             panes = all_panes.get(key)
             if panes is None or session not in panes:
                 continue
-            held = panes.pop(session)
-            if not panes:
-                del all_panes[key]
+            held = panes[session]
+            self._drop_session(session, key, panes, all_panes)
             if held is not None:
                 for element in elements_of(held) or ():
                     emit(element, end)
-        self._table.changed[VOID_NAMESPACE].update(keys)
+
+    def _drop_session(
+        self, session: TimeWindow, key: Any, panes: dict[TimeWindow, Any], all_panes: dict[Any, dict[TimeWindow, Any]]
+    ) -> None:
+        del panes[session]
+        if panes:
+            self._table.changed.written(VOID_NAMESPACE, key, True)
+        else:
+            del all_panes[key]
+            self._table.changed.removed(VOID_NAMESPACE, key)
 
     def _evaluate(
         self, time: int, session: TimeWindow, keys: list[Any], all_panes: dict[Any, dict[TimeWindow, Any]]
@@ -172,10 +180,7 @@ class SessionWindowOperator(QuickWindowOperator):
             if fires and held is not None:
                 self._fire_session(session, held, is_last)
             if is_last:
-                del panes[session]
-                if not panes:
-                    del all_panes[key]
-                self._table.changed[VOID_NAMESPACE].add(key)
+                self._drop_session(session, key, panes, all_panes)
                 self.evaluation.clear(session)
 
     def _fire_session(self, session: TimeWindow, held: Any, is_last: bool) -> None:
