@@ -16,7 +16,7 @@ from typing import Any
 
 from penstock.graph.descriptions import FilterDescription, FlatMapDescription, MapDescription, OperatorDescription
 from penstock.runtime.batch import Batch
-from penstock.runtime.element_copies import IMMUTABLE_TYPES, Copy, as_it_is
+from penstock.runtime.element_copies import IMMUTABLE_TYPES, Copy, as_it_is, copied_unless_tuple
 from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
@@ -114,13 +114,18 @@ class _LoopBody:
     def _hand_over(self, at: int, step: Step, variable_items: list[int] | None) -> None:
         """Make what an operator emits independent of it (`penstock.runtime.element_copies`)."""
         gives_one = step.kind is not FlatMapDescription
-        if step.copied is as_it_is or variable_items == [] or (gives_one and keeps_nothing(step.function)):
+        is_immutable_tuple = variable_items == [] or (variable_items and step.copied is copied_unless_tuple)
+        if step.copied is as_it_is or is_immutable_tuple or (gives_one and keeps_nothing(step.function)):
             return
         self.scope.locals |= {"type_of": type, "tuple_type": tuple, "immutable_types": IMMUTABLE_TYPES}
         self.scope.locals["copied"] = step.copied
         current = self.current
         copying = f"    {current} = copied({current})"
         # Most are immutable, or tuples of such, which should not cost a call.
+        if step.copied is copied_unless_tuple:
+            self.add(f"if type_of({current}) is not tuple_type:")
+            self.call(copying, at)
+            return
         if variable_items is not None:
             are_mutable = (f"type_of({current}[{item}]) not in immutable_types" for item in variable_items)
             self.add(f"if {' or '.join(are_mutable)}:")

@@ -104,6 +104,18 @@ def as_it_is(value: Any) -> Any:
     return value
 
 
+def copied_unless_tuple(value: Any) -> Any:
+    """`copied` for what is declared to be a tuple of immutable items; functions may still give lists for it."""
+    return value if type(value) is tuple else copied(value)
+
+
+def copies_of_type(type_info: TypeInformation | None) -> Copy:
+    """How to copy what a function gives whose results have a declared type."""
+    if not is_immutable_type(type_info):
+        return copied
+    return copied_unless_tuple if isinstance(type_info, TupleTypeInfo) else as_it_is
+
+
 def all_copied(values: list[Any]) -> list[Any]:
     """`values` for one more receiver: the same list if none of them can be changed."""
     return values if are_immutable(values) else list(map(copied, values))

@@ -20,7 +20,7 @@ from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.batch import Output
 from penstock.runtime.chain_compiler import MOST_NESTED, FusedOperator, is_fusable
 from penstock.runtime.combining import combines_on_the_way, combining_edge, takes_session_parts
-from penstock.runtime.element_copies import Copy, as_it_is, copied, is_immutable_type
+from penstock.runtime.element_copies import Copy, as_it_is, copied, copies_of_type
 from penstock.runtime.operators import build_operator
 from penstock.runtime.operators.base import DriverReport, OperatorContext, StreamOperator, TaskInfo
 from penstock.runtime.operators.watermarks import TimestampsAndWatermarksOperator
@@ -144,7 +144,7 @@ class OperatorChain:
         return OperatorOutput(main, side, self._declared_form(node), *copies)
 
     def _copied_result_of(self, node: StreamNode) -> Copy:
-        return as_it_is if is_immutable_type(node.output_type) else self._copied
+        return as_it_is if self._copied is as_it_is else copies_of_type(node.output_type)
 
     def _declared_form(self, node: StreamNode) -> DeclaredForm | None:
         """What gives the elements that `node` emits the form of its declared type; None if they are to stay as is.
