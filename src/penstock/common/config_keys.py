@@ -96,9 +96,7 @@ EPOCH_TARGET_DURATION = (
     _key("penstock.epoch.target-duration")
     .duration_type()
     .default_value(500)
-    .with_description(
-        "how long an epoch should take: sources that are read by readers read less at a time where epochs take longer"
-    )
+    .with_description("how long an epoch should take: sources read less at a time where epochs take longer")
 )
 SOURCE_IDLE_POLL_INTERVAL = (
     _key("penstock.source.idle-poll-interval")
@@ -110,13 +108,13 @@ SPOOL_MAX_RECORDS = (
     _key("penstock.source.spool.max-records")
     .int_type()
     .default_value(100_000)
-    .with_description("how many elements a source function may be ahead of the job in each subtask before it must wait")
+    .with_description("how many elements a source function or socket may be ahead of the job in each subtask at most")
 )
 SPOOL_MAX_BYTES = (
     _key("penstock.source.spool.max-bytes")
     .long_type()
     .default_value(64 * 1024 * 1024)
-    .with_description("how many bytes a source function may be ahead of the job in each subtask before it must wait")
+    .with_description("how many bytes a source function or socket may be ahead of the job in each subtask at most")
 )
 COMBINE = (
     _key("penstock.combine.enabled")

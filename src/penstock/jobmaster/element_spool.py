@@ -14,6 +14,8 @@ from penstock.runtime.chunk import ChunkWriter, encode_in_driver
 
 _MOST_IN_A_CHUNK = 1024
 _CHUNK_BYTES = 256 * 1024
+_PARTS = 4
+"""Chunks are at most so much smaller than what may wait."""
 
 
 class _Size(NamedTuple):
@@ -24,12 +26,13 @@ class _Size(NamedTuple):
 class ElementSpool:
     """Elements and marks in order, in numbered chunks. One thread adds, another one takes.
 
-    What was not taken yet is *waiting*; whoever adds must wait while that is more than the limits allow.
+    What was not taken yet is *waiting*; whoever adds must wait while that is more than the limits allow. Chunks hold a
+    part of what may wait, so that about as much can be taken at a time as is wanted.
     """
 
     def __init__(self, folder: Path, max_records: int, max_bytes: int, on_change: Callable[[], None]) -> None:
         self._spool = Spool(folder)
-        self._max_records = max_records
+        self._most_records = max_records
         self._max_bytes = max_bytes
         self._on_change = on_change
         self._changed = threading.Condition()
@@ -47,6 +50,20 @@ class ElementSpool:
         """True if there is something to take. One value, so that it can be read without waiting for anybody."""
         self.number = 0
         """The next chunk to take."""
+        self.records_taken = 0
+        """By the last `take`."""
+        self.was_full = False
+        """True if somebody had to wait for the last `take`: there is more where that came from."""
+        self._has_to_wait = False
+        self.limit(max_records)
+
+    def limit(self, records: int) -> None:
+        """Let so many records wait, within what the spool was made for."""
+        with self._changed:
+            self._max_records = min(records, self._most_records)
+            self._most_in_a_chunk = max(1, min(_MOST_IN_A_CHUNK, self._max_records // _PARTS))
+            self._chunk_records = min(self._chunk_records, self._most_in_a_chunk)
+            self._changed.notify_all()
 
     # --- adding ----------------------------------------------------------------------------------------------------
 
@@ -57,6 +74,23 @@ class ElementSpool:
             self._writer.add_batch([value], None if timestamp is None else [timestamp], None)
             if self._writer.size >= self._chunk_records:
                 self._seal()
+        if was_empty:
+            self._on_change()
+
+    def add_all(self, values: list[Any]) -> None:
+        """Elements without a timestamp that have come together."""
+        with self._changed:
+            was_empty, self.has_waiting = not self.has_waiting, True
+            self._mark_idle(False)
+            self._seal()
+            chunks = []
+            for start in range(0, len(values), self._most_in_a_chunk):
+                part = values[start : start + self._most_in_a_chunk]
+                self._writer.add_batch(part, None, None)
+                chunk = self._writer.take()
+                assert chunk is not None
+                chunks.append((chunk, len(part)))
+            self._append(chunks)
         if was_empty:
             self._on_change()
 
@@ -87,17 +121,23 @@ class ElementSpool:
         chunk = self._writer.take()
         if chunk is None:
             return
-        self._spool.append([chunk])
-        self._sizes.append(_Size(records, len(chunk)))
-        self._waiting = _Size(self._waiting.records + records, self._waiting.bytes + len(chunk))
+        self._append([(chunk, records)])
         # Many small elements share a chunk; large ones are written as they come.
         fitting = records * self._chunk_bytes // len(chunk) if records else self._chunk_records
-        self._chunk_records = max(1, min(fitting, self._chunk_records * 2, _MOST_IN_A_CHUNK))
+        self._chunk_records = max(1, min(fitting, self._chunk_records * 2, self._most_in_a_chunk))
+
+    def _append(self, chunks: list[tuple[bytes, int]]) -> None:
+        """Chunks with their numbers of records."""
+        self._spool.append([chunk for chunk, _ in chunks])
+        for chunk, records in chunks:
+            self._sizes.append(_Size(records, len(chunk)))
+            self._waiting = _Size(self._waiting.records + records, self._waiting.bytes + len(chunk))
 
     def wait_for_space(self) -> None:
         """Return when what waits is within the limits, or the spool was closed."""
         with self._changed:
             while self._is_full() and not self._is_closed:
+                self._has_to_wait = True
                 self._changed.wait()
 
     def _is_full(self) -> bool:
@@ -115,6 +155,8 @@ class ElementSpool:
                 records += self._sizes[end - self._first].records
                 end += 1
             chunks = self._spool.read(self.number, end - self.number)
+            self.records_taken = records
+            self.was_full, self._has_to_wait = self._has_to_wait, False
             self._move_to(end)
             return chunks
 

@@ -53,16 +53,22 @@ class CheckpointLock:
         if is_free and error is None:
             self._wait_for_space()
 
-    @contextmanager
-    def held_by_job(self, is_cancelled: Callable[[], bool]) -> Iterator[None]:
+    def acquire_for_job(self, is_cancelled: Callable[[], bool]) -> None:
         """The job's own way to it, which a function that never lets go cannot keep from being cancelled."""
         while not self._lock.acquire(timeout=_CANCEL_POLL_S):
             if is_cancelled():
                 raise EpochCancelledError
+
+    def release_for_job(self) -> None:
+        self._lock.release()
+
+    @contextmanager
+    def held_by_job(self, is_cancelled: Callable[[], bool]) -> Iterator[None]:
+        self.acquire_for_job(is_cancelled)
         try:
             yield
         finally:
-            self._lock.release()
+            self.release_for_job()
 
 
 class _SpoolingContext(SourceContext):
@@ -148,6 +154,7 @@ class FunctionReceiver:
         name = f"source function '{setup.name}' {subtask + 1}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.is_open = False
+        self._is_held = False
         self._is_stopped = False
         self.has_ended = False
         """True once the function has returned."""
@@ -179,6 +186,17 @@ class FunctionReceiver:
         """While held, the function emits nothing, and its state fits what it has emitted."""
         return self._emitter.lock.held_by_job(self._setup.is_cancelled)
 
+    def hold(self) -> None:
+        """Let the function emit nothing more, until `let_go` is called by the same thread."""
+        if not self._is_held:
+            self._emitter.lock.acquire_for_job(self._setup.is_cancelled)
+            self._is_held = True
+
+    def let_go(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._emitter.lock.release_for_job()
+
     def snapshot(self, checkpoint_id: int) -> Saved:
         """The function's state; called while locked."""
         try:
@@ -204,6 +222,7 @@ class FunctionReceiver:
         """Tell the function to end; it goes on until it notices."""
         self._is_stopped = True
         self._emitter.close()
+        self.let_go()
         if self._thread.is_alive():
             self._quietly(self._user_function.function.cancel, "cancel()")
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import selectors
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from penstock.common.exceptions import JobExecutionError
 from penstock.graph.descriptions import SocketSourceDescription
-from penstock.jobmaster.spool import Spool
+from penstock.jobmaster.element_spool import ElementSpool
+from penstock.runtime.state.operator import Saved
 
 _CONNECT_TIMEOUT_S = 10
 _READ_BYTES = 64 * 1024
@@ -37,32 +40,58 @@ class RecordSplitter:
 
 
 class SocketReceiver:
-    """A thread that connects, reads and spools until the stream ends, retries are used up, or it is stopped."""
+    """A thread that connects, reads and spools until the stream ends, retries are used up, or it is stopped.
 
-    def __init__(self, description: SocketSourceDescription, spool: Spool, on_change: Callable[[], None]) -> None:
+    It reads no more than the spool has space for, so that whoever sends must wait for the job.
+    """
+
+    is_open = True
+
+    def __init__(
+        self, description: SocketSourceDescription, spool: ElementSpool, on_change: Callable[[], None]
+    ) -> None:
         self._description = description
         self._spool = spool
         self._on_change = on_change
         self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._reading = threading.RLock()
+        """Held while bytes are taken from the connection and spooled."""
+        self._is_held = False
+        self._thread = threading.Thread(target=self._run, name="socket-receiver", daemon=True)
         self.has_ended = False
         self.failure: JobExecutionError | None = None
 
     def start(self) -> None:
         """Connect and read in the background: a job that waits for its server can be cancelled."""
-        self._thread = threading.Thread(target=self._run, name="socket-receiver", daemon=True)
         self._thread.start()
 
-    def resume(self) -> None:
-        """Connect again after a failure, because the job starts again."""
-        if self.failure is not None:
-            self.failure = None
-            self.start()
+    def locked(self) -> AbstractContextManager[bool]:
+        return self._reading
 
-    def stop(self) -> None:
+    def hold(self) -> None:
+        """Read nothing more, until `let_go` is called by the same thread."""
+        if not self._is_held:
+            self._reading.acquire()
+            self._is_held = True
+
+    def let_go(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._reading.release()
+
+    def snapshot(self, checkpoint_id: int) -> Saved:
+        return {}  # A connection cannot be taken up again.
+
+    def checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Nobody at the other end is told."""
+
+    def cancel(self) -> None:
         self._stopped.set()
-        if self._thread is not None:
-            self._thread.join()
+        self.let_go()
+
+    def join(self, timeout_ms: int) -> None:
+        if self._thread.ident is not None:
+            self._thread.join(timeout_ms / 1000)
 
     def _run(self) -> None:
         attempts = 0
@@ -88,25 +117,30 @@ class SocketReceiver:
 
     def _read_to_end(self, connection: socket.socket) -> None:
         splitter = RecordSplitter(self._description.delimiter)
-        connection.settimeout(_POLL_S)
-        with connection:
+        with connection, selectors.DefaultSelector() as selector:
+            selector.register(connection, selectors.EVENT_READ)
             while not self._stopped.is_set():
-                try:
-                    data = connection.recv(_READ_BYTES)
-                except TimeoutError:
-                    continue
-                except ConnectionError:
-                    break
-                if not data:
-                    break
-                self._keep(splitter.feed(data))
-        if not self._stopped.is_set():
-            self._keep(splitter.end())
+                self._spool.wait_for_space()
+                if selector.select(_POLL_S) and not self._read(connection, splitter):
+                    return
+
+    def _read(self, connection: socket.socket, splitter: RecordSplitter) -> bool:
+        """Take what there is; False at the end of the stream."""
+        with self._reading:  # What was taken is in the spool before the job can stop.
+            if self._stopped.is_set():
+                return False
+            try:
+                data = connection.recv(_READ_BYTES)
+            except TimeoutError:
+                return True
+            except ConnectionError:
+                data = b""
+            self._keep(splitter.feed(data) if data else splitter.end())
+            return bool(data)
 
     def _keep(self, records: list[bytes]) -> None:
         if records:
-            self._spool.append(records)
-            self._on_change()
+            self._spool.add_all([record.decode("utf-8", "replace") for record in records])
 
     def _connect(self, attempts_left: int) -> socket.socket | None:
         """None if stopped while waiting."""

@@ -19,15 +19,10 @@ from penstock.graph.descriptions import (
     SplitSourceDescription,
 )
 from penstock.jobmaster.epoch_pace import EpochPace
-from penstock.jobmaster.function_coordinator import FunctionSourceCoordinator
-from penstock.jobmaster.socket_receiver import SocketReceiver
+from penstock.jobmaster.received_coordinator import function_coordinator, socket_coordinator
 from penstock.jobmaster.source_setup import SourceSetup
 from penstock.jobmaster.split_coordinator import SplitSourceCoordinator
-from penstock.jobmaster.spool import Spool
 from penstock.runtime.sources import SourceAssignment, SourceReport
-
-MOST_SPOOLED_RECORDS = 1_000_000
-
 
 _LONGEST_STEP_MS = 5000
 _LARGE_STEP = 1_000_000
@@ -59,14 +54,18 @@ class SourceCoordinator(Protocol):
     def restore(self, position: Any, is_exact: bool) -> None:
         """Begin where another run of the job stood; called before `start`.
 
-        Unless `is_exact`, the parallelism may have changed, and subtasks do not remember that their part has ended.
+        Unless `is_exact`, the parallelism may have changed, and subtasks do not remember that their part has ended: a
+        source that had ended brings nothing but its end again.
         """
 
     def end(self, epoch: int) -> dict[int, SourceAssignment]:
-        """Plan the end now, whatever is left unread: the job is drained."""
+        """Plan the end now: the job is drained. What can be read again is left unread, as by `suspend`."""
 
     def suspend(self, epoch: int) -> dict[int, SourceAssignment]:
-        """Plan the last epoch before the job stops with a savepoint; what can be read again later is left."""
+        """Plan the last epoch before the job stops with a savepoint; what can be read again later is left.
+
+        Nothing more is taken from outside, until `resume` or `rewind`.
+        """
 
     def resume(self) -> None:
         """The job goes on after `suspend`: its savepoint could not be written."""
@@ -146,6 +145,8 @@ class CollectionSourceCoordinator(KnownSourceCoordinator):
 
     def restore(self, position: Any, is_exact: bool) -> None:
         number, has_ended = position
+        if has_ended and not is_exact:
+            number = len(self._values)  # What had ended stays ended; the subtask is told again.
         self.position = (number, has_ended and is_exact)
 
     @property
@@ -188,10 +189,15 @@ class SequenceSourceCoordinator(KnownSourceCoordinator):
         self.position = position
 
     def restore(self, position: Any, is_exact: bool) -> None:
-        if len(position.left) == self._parallelism:
-            self.position = position if is_exact else SequencePosition(position.left)
+        if is_exact:
+            self.position = position
+            return
+        unread = [each for ranges in position.left for each in ranges]
+        if len(position.ended) == len(position.left):
+            self.position = SequencePosition(_dealt([], self._parallelism))  # What had ended stays ended.
+        elif len(position.left) == self._parallelism:
+            self.position = SequencePosition(position.left)
         else:
-            unread = [each for ranges in position.left for each in ranges]
             self.position = SequencePosition(_dealt(unread, self._parallelism))
 
     @property
@@ -221,76 +227,6 @@ def _dealt(ranges: list[range], parts: int) -> tuple[tuple[range, ...], ...]:
     return tuple(portions)
 
 
-class SocketSourceCoordinator:
-    """Records come from a receiver through a spool; the position is the number of the next record."""
-
-    def __init__(self, description: SocketSourceDescription, setup: SourceSetup) -> None:
-        self._spool = Spool(setup.folder)
-        self._can_restart = setup.can_restart
-        self._max_records = setup.max_records or MOST_SPOOLED_RECORDS
-        self._receiver = SocketReceiver(description, self._spool, setup.on_change)
-        self.position: tuple[int, bool] = (0, False)
-        """Next record, and whether the end was planned."""
-
-    def start(self) -> None:
-        self._receiver.start()
-
-    def has_work(self) -> bool:
-        number, has_ended = self.position
-        return not has_ended and (self._spool.end > number or self._receiver.has_ended)
-
-    def plan(self, epoch: int, is_checkpoint: bool) -> dict[int, SourceAssignment]:
-        number, has_ended = self.position
-        if has_ended:
-            return {}
-        if not self._can_restart:
-            self._spool.forget_before(number)
-        # Asked before reading: records that come in between are then not lost behind the end.
-        receiver_ended = self._receiver.has_ended
-        lines = [record.decode("utf-8", "replace") for record in self._spool.read(number, self._max_records)]
-        number += len(lines)
-        is_last = receiver_ended and number == self._spool.end
-        self.position = (number, is_last)
-        return {0: SourceAssignment(lines, is_last)} if lines or is_last else {}
-
-    def suspend(self, epoch: int) -> dict[int, SourceAssignment]:
-        return {}
-
-    def resume(self) -> None:
-        """It was not held back."""
-
-    def epoch_complete(self, reports: Mapping[int, SourceReport], duration_ms: int) -> None:
-        """There is nothing to report."""
-
-    def rewind(self, position: Any) -> None:
-        self.position = position
-        self._receiver.resume()
-
-    def restore(self, position: Any, is_exact: bool) -> None:
-        """A socket cannot be read again: it begins anew, unless it had ended."""
-        self.position = (0, position[1] and is_exact)
-
-    def end(self, epoch: int) -> dict[int, SourceAssignment]:
-        number, has_ended = self.position
-        self.position = (number, True)
-        return {} if has_ended else {0: SourceAssignment([], True)}
-
-    def checkpoint_complete(self, position: Any) -> None:
-        self._spool.forget_before(position[0])
-
-    @property
-    def is_exhausted(self) -> bool:
-        return self.position[1]
-
-    def check(self) -> None:
-        if self._receiver.failure is not None:
-            raise self._receiver.failure
-
-    def stop(self) -> None:
-        self._receiver.stop()
-        self._spool.close()
-
-
 def build_source_coordinator(description: SourceDescription, setup: SourceSetup) -> SourceCoordinator:
     match description:
         case CollectionSourceDescription():
@@ -299,9 +235,9 @@ def build_source_coordinator(description: SourceDescription, setup: SourceSetup)
             pace = _known_pace(setup)
             return SequenceSourceCoordinator(description.start, description.end, setup.parallelism, pace)
         case SocketSourceDescription():
-            return SocketSourceCoordinator(description, setup)
+            return socket_coordinator(description, setup)
         case FunctionSourceDescription():
-            return FunctionSourceCoordinator(description.function, setup)
+            return function_coordinator(description.function, setup)
         case SplitSourceDescription():
             watermarks = description.watermarks
             alignment = None if watermarks is None else watermarks.strategy.alignment

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.common import config_keys as keys
@@ -36,6 +36,8 @@ class SplitPosition:
     """Splits that were assigned but not handed over yet, by subtask."""
     ended: frozenset[int]
     """Subtasks that were told to end."""
+    is_over: bool = False
+    """True if the source has ended: readers of another job that goes on from here are only told to end."""
 
 
 @dataclass
@@ -129,6 +131,7 @@ class SplitSourceCoordinator:
         self._failure: JobExecutionError | None = None
         self._checkpoint_id = 0
         self._ended: set[int] = set()
+        self._is_over = False
         self._at_end: set[int] = set()
         self._is_fresh = True
         """True until the readers were started by a first epoch."""
@@ -140,8 +143,7 @@ class SplitSourceCoordinator:
             self._open(self._restored)
 
     def restore(self, position: Any, is_exact: bool) -> None:
-        ended = position.ended if is_exact else frozenset()
-        self._restored = SplitPosition(position.checkpoint_id, position.enumerator, position.waiting, ended)
+        self._restored = position if is_exact else replace(position, ended=frozenset())
 
     def rewind(self, position: Any) -> None:
         with self._changed, self._user_code():
@@ -163,6 +165,7 @@ class SplitSourceCoordinator:
         self._context = context = _EnumeratorContext(self._setup, self._call_async)
         self._at_end = set()
         self._ended = set() if position is None else set(position.ended)
+        self._is_over = position is not None and position.is_over
         self._is_fresh = True
         if position is None:
             self._enumerator = enumerator = self._source.create_enumerator(context)
@@ -207,6 +210,8 @@ class SplitSourceCoordinator:
     def plan(self, epoch: int, is_checkpoint: bool) -> dict[int, SourceAssignment]:
         with self._changed, self._user_code():
             self._checkpoint_id = epoch
+            if self._is_over:
+                return self._ending()
             if self._setup.is_batch:
                 self._enumerate_all()
             planned = {subtask: self._planned(subtask) for subtask in self._readers()}
@@ -251,9 +256,12 @@ class SplitSourceCoordinator:
     def end(self, epoch: int) -> dict[int, SourceAssignment]:
         with self._changed:
             self._checkpoint_id = epoch
-            readers = self._readers()
-            self._ended |= set(readers)
-            return {subtask: SourceAssignment(ReadOrder(reads=False), True) for subtask in readers}
+            return self._ending()
+
+    def _ending(self) -> dict[int, SourceAssignment]:
+        readers = self._readers()
+        self._ended |= set(readers)
+        return {subtask: SourceAssignment(ReadOrder(reads=False), True) for subtask in readers}
 
     def suspend(self, epoch: int) -> dict[int, SourceAssignment]:
         """Readers stay where they are."""
@@ -302,6 +310,7 @@ class SplitSourceCoordinator:
                 encode_state(self.enumerator.snapshot_state(self._checkpoint_id)),
                 encode_state(waiting),
                 frozenset(self._ended),
+                self._is_over or self.is_exhausted,
             )
 
     def checkpoint_complete(self, position: Any) -> None:

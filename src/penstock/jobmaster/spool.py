@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import io
 import itertools
+import logging
 import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+_log = logging.getLogger(__name__)
+
 _LENGTH = struct.Struct("<I")
 SEGMENT_RECORDS = 50_000
+SEGMENT_BYTES = 4 * 1024 * 1024
+"""A segment is removed as a whole: what checkpoints cover stays until nothing else is in it."""
 
 
 class Spool:
@@ -20,10 +25,11 @@ class Spool:
     of this process. What a crash left half-written at the end is not a record and is cut off.
     """
 
-    def __init__(self, folder: Path, segment_records: int = SEGMENT_RECORDS) -> None:
+    def __init__(self, folder: Path, segment_records: int = SEGMENT_RECORDS, segment_bytes: int | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._segment_records = segment_records
+        self._segment_bytes = SEGMENT_BYTES if segment_bytes is None else segment_bytes
         self._segments = sorted(int(path.name.partition("-")[2]) for path in folder.glob("segment-*"))
         self._file: io.FileIO | None = None
         self._cursor = (0, 0, 0)
@@ -34,10 +40,14 @@ class Spool:
     def append(self, records: list[bytes]) -> None:
         for start in range(0, len(records), self._segment_records):
             part = records[start : start + self._segment_records]
-            if not self._segments or self.end - self._segments[-1] >= self._segment_records:
+            if not self._segments or self._is_full():
                 self._roll()
             self._write(b"".join(_LENGTH.pack(len(record)) + record for record in part))
             self.end += len(part)
+
+    def _is_full(self) -> bool:
+        has_enough_records = self.end - self._segments[-1] >= self._segment_records
+        return has_enough_records or os.fstat(self._open().fileno()).st_size >= self._segment_bytes
 
     def _write(self, content: bytes) -> None:
         """All of it or nothing: behind half a record, left by a full disk, no later one could be read."""
@@ -74,7 +84,11 @@ class Spool:
     def forget_before(self, number: int) -> None:
         """Remove the segments that hold only records before `number`."""
         while len(self._segments) > 1 and self._segments[1] <= number:
-            self._path(self._segments.pop(0)).unlink()
+            path = self._path(self._segments.pop(0))
+            try:
+                path.unlink()
+            except OSError as error:  # It is only in the way, until the job ends.
+                _log.warning("%s is not needed any more but cannot be removed: %s", path, error)
 
     def cut_off(self, number: int) -> None:
         """Drop the records from `number` on, as if they had never come."""

@@ -292,7 +292,7 @@ class RunningJob:
 
     def __post_init__(self):
         self.collected = self.master.output.collected["collected"] = CollectedValues()
-        self.master.output.write_lines = lambda lines: self.lines.extend(int(line) for _, line in lines)
+        self.master.output.write_lines = lambda lines: self.lines.extend(int(line.split()[-1]) for _, line in lines)
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self):

@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.graph.descriptions import SocketSourceDescription
+from penstock.jobmaster.element_spool import ElementSpool
 from penstock.jobmaster.socket_receiver import RecordSplitter, SocketReceiver
-from penstock.jobmaster.spool import Spool
+from penstock.runtime.batch import Batch
+from penstock.runtime.chunk import read_chunk
 
 PATIENCE_S = 10
 
@@ -111,10 +113,22 @@ class Received:
 
     def __init__(self, folder: Path, port: int, **settings) -> None:
         self._changed = threading.Condition()
-        self.spool = Spool(folder)
-        description = SocketSourceDescription("127.0.0.1", port, retry_delay_ms=1, **settings)
-        self.receiver = SocketReceiver(description, self.spool, self._on_change)
+        self.spool = ElementSpool(folder, 1000, 10**6, self._on_change)
+        self._description = SocketSourceDescription("127.0.0.1", port, retry_delay_ms=1, **settings)
+        self._lines: list[str] = []
+        self.start()
+
+    def start(self) -> None:
+        self.receiver = SocketReceiver(self._description, self.spool, self._on_change)
         self.receiver.start()
+
+    def lines(self) -> list[str]:
+        """All that has come so far."""
+        for chunk in self.spool.take(None):
+            for event in read_chunk(chunk):
+                assert isinstance(event, Batch)
+                self._lines += event.values
+        return self._lines
 
     def _on_change(self) -> None:
         with self._changed:
@@ -124,13 +138,18 @@ class Received:
         with self._changed:
             assert self._changed.wait_for(is_so, PATIENCE_S)
 
-    def wait_for_end(self) -> list[bytes]:
+    def wait_for_end(self) -> list[str]:
         self.wait_until(lambda: self.receiver.has_ended or self.receiver.failure is not None)
-        return self.spool.read(0, 1000)
+        return self.lines()
+
+    def stop(self) -> None:
+        self.receiver.cancel()
+        self.spool.close()
+        self.receiver.join(PATIENCE_S * 1000)
 
     def close(self) -> None:
-        self.receiver.stop()
-        self.spool.close()
+        self.stop()
+        self.spool.release()
 
 
 @pytest.fixture
@@ -152,7 +171,7 @@ def free_port() -> int:
 def test_records_come_until_the_server_hangs_up(server, receive):
     received = receive(server.port)
     server.serve(b"one\ntw", b"o\nthree")
-    assert received.wait_for_end() == [b"one", b"two", b"three"]
+    assert received.wait_for_end() == ["one", "two", "three"]
     assert received.receiver.has_ended and received.receiver.failure is None
 
 
@@ -160,23 +179,23 @@ def test_records_can_be_read_while_the_connection_lasts(server, receive):
     received = receive(server.port)
     with server.accept() as connection:
         connection.sendall(b"one\ntwo\nthr")
-        received.wait_until(lambda: received.spool.end == 2)
+        received.wait_until(lambda: len(received.lines()) == 2)
         assert not received.receiver.has_ended
         connection.sendall(b"ee\n")
-        received.wait_until(lambda: received.spool.end == 3)
+        received.wait_until(lambda: len(received.lines()) == 3)
 
 
 def test_lost_connection_is_made_again_as_often_as_allowed(server, receive):
     received = receive(server.port, max_retries=2)
     for line in (b"one\n", b"two\n", b"three\n"):
         server.serve(line)
-    assert received.wait_for_end() == [b"one", b"two", b"three"]
+    assert received.wait_for_end() == ["one", "two", "three"]
 
 
 def test_delimiter_of_the_description_is_used(server, receive):
     received = receive(server.port, delimiter="; ")
     server.serve(b"one; two;", b" three")
-    assert received.wait_for_end() == [b"one", b"two", b"three"]
+    assert received.wait_for_end() == ["one", "two", "three"]
 
 
 def test_refused_connection_says_what_to_do(receive):
@@ -192,7 +211,7 @@ def test_refused_connection_says_what_to_do(receive):
 
 
 def test_unknown_host_is_named(tmp_path):
-    spool = Spool(tmp_path / "spool")
+    spool = ElementSpool(tmp_path / "spool", 10, 1000, lambda: None)
     ended = threading.Event()
     receiver = SocketReceiver(SocketSourceDescription("no-such-host.invalid", 1), spool, ended.set)
     receiver.start()
@@ -208,12 +227,12 @@ def test_server_that_starts_late_is_reached_by_retries(receive):
         connection, _ = listening.accept()
         with connection:
             connection.sendall(b"at last\n")
-            received.wait_until(lambda: received.spool.end == 1)
+            received.wait_until(lambda: len(received.lines()) == 1)
 
 
 def test_receiver_that_waits_for_its_server_can_be_stopped(receive):
     received = receive(free_port(), max_retries=-1)
-    received.receiver.stop()
+    received.stop()
     assert received.receiver.failure is None
 
 
@@ -221,9 +240,9 @@ def test_receiver_that_reads_can_be_stopped(server, receive):
     received = receive(server.port)
     with server.accept() as connection:
         connection.sendall(b"one\nhalf of the ne")
-        received.wait_until(lambda: received.spool.end == 1)
-        received.receiver.stop()
-    assert received.spool.read(0, 10) == [b"one"]
+        received.wait_until(lambda: len(received.lines()) == 1)
+        received.stop()
+    assert received.lines() == ["one"]
 
 
 def test_failed_receiver_connects_again_when_the_job_starts_again(receive):
@@ -232,9 +251,48 @@ def test_failed_receiver_connects_again_when_the_job_starts_again(receive):
     received.wait_for_end()
     with contextlib.closing(socket.create_server(("127.0.0.1", port))) as listening:
         listening.settimeout(PATIENCE_S)
-        received.receiver.resume()
+        received.start()
         connection, _ = listening.accept()
         with connection:
             connection.sendall(b"there you are\n")
-    assert received.wait_for_end() == [b"there you are"]
+    assert received.wait_for_end() == ["there you are"]
     assert received.receiver.failure is None
+
+
+def test_receiver_reads_no_more_than_the_spool_has_space_for(server, receive):
+    received = receive(server.port)
+    received.spool.limit(10)
+    with server.accept() as connection:
+        connection.settimeout(0.5)
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            while sent < 200_000_000:  # More than the buffers of any operating system.
+                sent += connection.send(b"0123456789\n" * 10_000)
+        assert sent < 200_000_000, "the sender had to wait"
+        expected = sent // 11
+        connection.shutdown(socket.SHUT_WR)
+        received.wait_until(lambda: len(received.lines()) >= expected)
+    assert set(received.lines()[:expected]) == {"0123456789"}, "and nothing is lost by that"
+
+
+def test_receiver_that_is_held_takes_nothing(server, receive):
+    received = receive(server.port)
+    with server.accept() as connection:
+        connection.sendall(b"one\n")
+        received.wait_until(lambda: len(received.lines()) == 1)
+        received.receiver.hold()
+        connection.sendall(b"two\n")
+        assert received.lines() == ["one"]
+        received.receiver.let_go()
+        received.wait_until(lambda: len(received.lines()) == 2)
+
+
+def test_receiver_that_is_held_can_be_stopped(server, receive):
+    received = receive(server.port)
+    with server.accept() as connection:
+        connection.sendall(b"one\n")
+        received.wait_until(lambda: len(received.lines()) == 1)
+        received.receiver.hold()
+        connection.sendall(b"two\n")
+        received.stop()
+    assert received.lines() == ["one"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import threading
+import time
 
 import pytest
 from hypothesis import given
@@ -174,15 +177,98 @@ def test_whoever_waits_for_space_is_let_go_when_the_spool_is_closed(tmp_path):
 
 
 @pytest.mark.parametrize("can_restart", [True, False])
-def test_socket_records_that_nobody_asks_for_again_leave_the_disk(tmp_path, can_restart):
-    setup = SourceSetup(
-        0, "socket", "socket", 1, 128, tmp_path / "spool", "", lambda: None, can_restart=can_restart,
-        config=Configuration(),
-    )  # fmt: skip
-    source = build_source_coordinator(SocketSourceDescription("nowhere", 1), setup)
-    for _ in range(3):
-        source._spool.append([b"x"] * 50_000)
+def test_socket_records_that_nobody_asks_for_again_leave_the_disk(tmp_path, monkeypatch, can_restart):
+    monkeypatch.setattr("penstock.jobmaster.spool.SEGMENT_BYTES", 1000)
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
+        setup = SourceSetup(
+            0, "socket", "socket", 1, 128, tmp_path / "spool", "", lambda: None, can_restart=can_restart,
+            config=Configuration(),
+        )  # fmt: skip
+        source = build_source_coordinator(SocketSourceDescription("127.0.0.1", server.getsockname()[1]), setup)
+        source.start()
+        [subtask] = source._subtasks
+        for _ in range(5):
+            subtask.spool.add_all(["x" * 100] * 1000)
+            source.plan(1, is_checkpoint=False)
         source.plan(1, is_checkpoint=False)
-    source.plan(1, is_checkpoint=False)
-    assert len(list((tmp_path / "spool").iterdir())) == (3 if can_restart else 1)
-    source._spool.close()
+        segments = len(list((tmp_path / "spool" / "0").iterdir()))
+        assert segments >= 5 if can_restart else segments == 1
+        source.stop()
+
+
+# --- how much waits --------------------------------------------------------------------------------------------------
+
+
+def test_segments_are_bounded_by_their_bytes(tmp_path):
+    spool = Spool(tmp_path, segment_bytes=1000)
+    for _ in range(100):
+        spool.append([b"x" * 300])
+    spool.forget_before(100)
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 2000
+    assert spool.read(99, 10) == [b"x" * 300]
+    spool.close()
+
+
+def test_segment_that_cannot_be_removed_is_only_in_the_way(tmp_path, monkeypatch):
+    spool = Spool(tmp_path, segment_records=1)
+    spool.append([b"one"]), spool.append([b"two"]), spool.append([b"three"])
+
+    def refuse(path):
+        raise PermissionError("not yours")
+
+    monkeypatch.setattr("pathlib.Path.unlink", refuse)
+    spool.forget_before(2)
+    assert spool.read(2, 10) == [b"three"]
+    spool.close()
+
+
+@given(
+    limits=st.lists(st.integers(1, 3000), min_size=1, max_size=10),
+    added=st.lists(st.integers(1, 500), min_size=1, max_size=10),
+)
+def test_about_as_much_is_taken_as_was_asked_for(tmp_path_factory, limits, added):
+    """Chunks are a part of the limit under which they were written."""
+    spool = ElementSpool(tmp_path_factory.mktemp("spool"), 3000, 10**6, lambda: None)
+    expected, taken, largest = 0, 0, 0
+    for at, count in enumerate(added):
+        limit = limits[at % len(limits)]
+        spool.limit(limit)
+        largest = max(largest, limit // 4, 1)
+        spool.add_all(list(range(expected, expected + count)))
+        expected += count
+        before = taken
+        values = elements_of(spool.take(limit))
+        assert values == list(range(before, before + len(values)))
+        assert spool.records_taken == len(values) <= limit + largest
+        taken += len(values)
+    assert elements_of(spool.take(None)) == list(range(taken, expected))
+
+
+def test_who_had_to_wait_for_space_shows_that_there_is_more(tmp_path):
+    spool = element_spool(tmp_path, max_records=2)
+    spool.add_all([1, 2])
+    waiting = threading.Thread(target=spool.wait_for_space)
+    waiting.start()
+    deadline = time.monotonic() + PATIENCE_S
+    while not spool._has_to_wait:
+        assert time.monotonic() < deadline
+    spool.take(None)
+    waiting.join(PATIENCE_S)
+    assert spool.was_full
+    spool.take(None)
+    assert not spool.was_full
+
+
+def test_overhead_of_an_epoch_is_no_reason_to_read_less():
+    """Each epoch takes a second whatever it reads: reading less would only make the job slower."""
+    pace = EpochPace(target_ms=500)
+    for _ in range(20):
+        pace.epoch_completed(1000 + pace.records // 1000, pace.records, has_more=True)
+    assert pace.records > 1000
+
+
+def test_overhead_does_not_hide_slow_records():
+    pace = EpochPace(target_ms=500)
+    for _ in range(20):
+        pace.epoch_completed(300 + pace.records * 10, pace.records, has_more=True)
+    assert 5 <= pace.records <= 60

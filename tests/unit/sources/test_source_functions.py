@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 from hypothesis import given
@@ -359,3 +360,47 @@ def test_accumulators_are_refused_with_a_reason():
         job.to_the_end()
     assert isinstance(caught.value.__cause__, StateAccessError)
     job.close()
+
+
+class EndlessWithState(SourceFunction, CheckpointedFunction):
+    """Emits as fast as it may."""
+
+    def __init__(self):
+        self.next = 0
+        self.is_cancelled = False
+
+    def initialize_state(self, context):
+        self.offsets = context.get_operator_state_store().get_list_state(ListStateDescriptor("offset"))
+
+    def snapshot_state(self, context):
+        self.offsets.update([self.next])
+
+    def run(self, ctx):
+        while not self.is_cancelled:
+            with ctx.get_checkpoint_lock():
+                self.next += 1
+                ctx.collect(self.next - 1)
+
+    def cancel(self):
+        self.is_cancelled = True
+
+
+@pytest.mark.parametrize(("record_ms", "most"), [(2, 250), (50, 10), (0.001, 100_000)])
+def test_epoch_of_a_checkpoint_takes_no_more_than_the_job_can_process_in_time(record_ms, most):
+    """All that the function has emitted goes into it, so the function must not be far ahead."""
+    job = SourceJob(EndlessWithState())
+    [subtask] = job.coordinator._subtasks
+    for epoch in range(1, 12):
+        wait_until_full(subtask.spool)
+        job.coordinator.plan(epoch, is_checkpoint=True)
+        records = subtask.spool.records_taken
+        job.coordinator.epoch_complete({}, round(records * record_ms))
+    assert most / 2 <= records <= most * 1.5
+    job.coordinator.stop()
+
+
+def wait_until_full(spool):
+    deadline = time.monotonic() + PATIENCE_S
+    while not spool._has_to_wait:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
