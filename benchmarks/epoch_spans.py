@@ -1,7 +1,7 @@
 """When each phase of a Penstock epoch ran, in all processes of the job, written down from outside of Penstock.
 
 The driver's methods are wrapped in its process (`watch_driver`). Those of workers are wrapped in Spark's Python daemon
-(benchmarks/epoch_spans_daemon.py), from which workers and slot processes are forked. All use one clock of the machine.
+(benchmarks/epoch_spans_daemon.py), from which workers are forked. All use one clock of the machine.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from typing import Any
 FOLDER = "BENCH_SPANS"
 PLAIN, WITH_CHECKPOINT = "plain epoch", "with a checkpoint"
 EPOCH, WAITING = "driver: the rest", "(before it: waiting for records or the interval)"
-SPARK = "Spark's Java: scheduling, starting tasks, shuffle, answer"
+MESSAGES = "messages between driver and workers"
 METADATA = "checkpoint: metadata"
 # In the order of the table. A number says how deep a phase lies in others: the deepest that runs has the time.
 DEPTHS = {
     "plan sources": 1,
-    "build the Spark job (functions, RDDs)": 2,
-    SPARK: 1,
-    "Python worker: PySpark's part and passing rows on": 3,
-    "slot process: taking and giving rows": 4,
+    MESSAGES: 1,
+    "workers: taking commands, giving answers": 3,
+    "workers: waiting for each other's rows": 4,
     "operators": 5,
     "checkpoint: state files": 6,
     "driver's own tasks (print, collect)": 1,
@@ -38,7 +37,7 @@ DEPTHS = {
     "commits": 2,
     EPOCH: 0,
 }
-_PLAN, _BUILD, _, _WORKER, _SLOT, _OPERATORS, _STATE, _DRIVER_TASKS, _ACKS, _, _COMMITS, _ = DEPTHS
+_PLAN, _, _WORKER, _WAITING, _OPERATORS, _STATE, _DRIVER_TASKS, _ACKS, _, _COMMITS, _ = DEPTHS
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Recorder:
 
     def add(self, phase: str, start_ns: int) -> None:
         line = json.dumps([phase, start_ns, time.monotonic_ns()]) + "\n"
-        # Opened each time: slot processes are forked and close all files that they did not open.
+        # Opened each time: workers are forked.
         with open(self._folder / f"{os.getpid()}.jsonl", "a") as file:
             file.write(line)
 
@@ -89,23 +88,18 @@ class Recorder:
 
 def watch_driver(folder: str) -> dict[str, str]:
     """Wrap the driver's side, for the rest of this process; the settings with which workers are wrapped, too."""
-    from pyspark import SparkContext
-
     from penstock.checkpoint.coordinator import CheckpointCoordinator
     from penstock.jobmaster.region_runner import RegionRunner
     from penstock.jobmaster.sink_commits import SinkCommits
+    from penstock.jobmaster.worker_group import WorkerGroup
     from penstock.runtime.task_host import TaskHost
-    from penstock.spark.spark_executor import SparkExecutor
 
     os.environ[FOLDER] = folder
     recorder = Recorder(folder)
     recorder.around(RegionRunner, "_run_requested_epoch", EPOCH)
     recorder.around(RegionRunner, "_plan_sources", _PLAN)
     recorder.around(RegionRunner, "_complete", _ACKS)
-    recorder.around(SparkExecutor, "run_epoch", SPARK)
-    for method in ("_job", "_handed_out", "_prepare_thread"):
-        recorder.around(SparkExecutor, method, _BUILD)
-    recorder.around(SparkContext, "setJobGroup", _BUILD)
+    recorder.around(WorkerGroup, "run_epoch", MESSAGES)
     recorder.around_generator(TaskHost, "run_task", _DRIVER_TASKS)
     recorder.around(CheckpointCoordinator, "complete", METADATA)
     recorder.around(SinkCommits, "commit", _COMMITS)
@@ -113,34 +107,16 @@ def watch_driver(folder: str) -> dict[str, str]:
 
 
 def watch_workers() -> None:
-    """Wrap the side of workers and slot processes, in the process that they are forked from."""
-    from pyspark import worker
-
+    """Wrap the side of workers, in the process that they are forked from."""
+    from penstock.runtime.exchange import Inbox
+    from penstock.runtime.resident_worker import ResidentWorker
     from penstock.runtime.task_host import TaskHost
-    from penstock.spark.slot_process import SlotProcess
 
     recorder = Recorder(os.environ[FOLDER])
-    recorder.around(SlotProcess, "_answer", _SLOT)
+    recorder.around(ResidentWorker, "_run_epoch", _WORKER)
+    recorder.around(Inbox, "wait_for", _WAITING)
     recorder.around_generator(TaskHost, "run_task", _OPERATORS)
     recorder.around(TaskHost, "_write", _STATE)
-    _around_task(recorder, worker)
-
-
-def _around_task(recorder: Recorder, worker: Any) -> None:
-    """A worker waits for its next task within `main`: it begins when its function is read."""
-    main, read_command = worker.main, worker.read_command
-    began_ns: list[int] = []
-
-    def timed_read(*given: Any) -> Any:
-        began_ns[:] = [time.monotonic_ns()]
-        return read_command(*given)
-
-    def timed_main(*given: Any) -> None:
-        main(*given)
-        if began_ns:
-            recorder.add(_WORKER, began_ns.pop())
-
-    worker.main, worker.read_command = timed_main, timed_read
 
 
 def read_spans(folder: Path) -> list[Span]:

@@ -30,7 +30,7 @@ STEPS = [
     DAEMON := "Spark's Python daemon begins to load",
     DAEMON_READY := "and is ready to fork workers",
     TASK := "the first task reaches a Python worker",
-    OPERATORS := "operators run, in a slot process",
+    OPERATORS := "operators run, in a worker",
     EPOCH_DONE := "the first epoch has ended",
 ]
 

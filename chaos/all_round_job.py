@@ -491,7 +491,7 @@ def configuration_of(parsed: argparse.Namespace) -> Configuration:
         "execution.state-recovery.path": parsed.restore,
         "execution.state-recovery.claim-mode": "CLAIM",
         "penstock.epoch.max-records": parsed.epoch_records,
-        "penstock.epoch.interval": "1 ms",
+        "penstock.epoch.interval": "80 ms",  # It lasts long enough to be disturbed.
         "state.backend.type": parsed.backend,
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": 1000,

@@ -236,7 +236,7 @@ class _Round:
         if kind == "pause":
             roles["driver"] = [session]
             return _choose(self._chance, roles, list(roles))
-        wanted = ["executor"] if kind == "executor" else ["slot", "slot", "python-worker", "python-daemon"]
+        wanted = ["executor"] if kind == "executor" else ["worker", "worker", "worker", "python-daemon"]
         return _choose(self._chance, roles, wanted)
 
     def _wait(self, process: subprocess.Popen[bytes], log: Path, deadline: float) -> None:

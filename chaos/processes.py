@@ -32,7 +32,7 @@ def processes_of(session: int) -> list[JobProcess]:
 
 
 def roles_in(session: int) -> dict[str, list[int]]:
-    """Process ids by what they do: slot, python-worker, python-daemon, executor."""
+    """Process ids by what they do: worker (a Python process of Spark), python-daemon, executor."""
     processes = processes_of(session)
     java = {each.pid for each in processes if "org.apache.spark" in each.command and "java" in each.command}
     # Whichever daemon forks them, it is told to run this.
@@ -41,9 +41,7 @@ def roles_in(session: int) -> dict[str, list[int]]:
     return {
         "executor": [each.pid for each in processes if "CoarseGrainedExecutorBackend" in each.command],
         "python-daemon": sorted(daemons),
-        "python-worker": [each.pid for each in python if each.parent in daemons],
-        # They were forked by a worker and belong to nobody.
-        "slot": [each.pid for each in python if each.pid not in daemons and each.parent not in daemons],
+        "worker": [each.pid for each in python if each.parent in daemons],
     }
 
 

@@ -162,7 +162,8 @@ def test_job_that_keeps_failing_fails_when_its_restarts_are_used_up(run_target, 
 def test_worker_that_dies_fails_the_job(on_spark):
     env = on_spark()
     env.from_collection([1]).map(lambda _: os._exit(7)).print()
-    with pytest.raises(JobExecutionError, match=r"epoch 1 of job 'crash' failed on Spark: ") as caught:
+    told = r"job 'crash' on Spark: epoch 1 failed: worker 0 \(process \d+ on .*\) is gone: it was killed"
+    with pytest.raises(JobExecutionError, match=told) as caught:
         env.execute("crash")
     assert not isinstance(caught.value, (UserFunctionError, InvalidProgramError))
     assert caught.value.job_name == "crash"

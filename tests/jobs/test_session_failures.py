@@ -72,6 +72,8 @@ SETTINGS = {
     "restart-strategy.fixed-delay.attempts": "1000",
     "restart-strategy.fixed-delay.delay": "200 ms",
     "penstock.epoch.max-records": "100",
+    # The job lasts long enough to be disturbed.
+    "penstock.epoch.interval": "50 ms",
 }
 
 

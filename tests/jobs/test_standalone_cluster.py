@@ -107,7 +107,8 @@ def job_manager(cluster: SparkCluster, tmp_path: Path) -> Iterator[int]:
 def test_job_goes_on_when_a_worker_dies(cluster, job_manager, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "job.py").write_text(COUNTING_JOB.format(numbers=NUMBERS, out=tmp_path / "out"))
-    words = ["-d", "-m", f"localhost:{job_manager}", "-p", "2", "-D", "penstock.epoch.max-records=100"]
+    pace = ["-D", "penstock.epoch.max-records=100", "-D", "penstock.epoch.interval=50 ms"]
+    words = ["-d", "-m", f"localhost:{job_manager}", "-p", "2", *pace]
     submitted = run(tmp_path, "run", *words, "job.py")
     job = re.search(r"JobID ([0-9a-f]{32})$", submitted.stdout, re.MULTILINE)[1]
     rest = RestClient(Address(host="localhost", port=job_manager))

@@ -13,7 +13,7 @@ from penstock.checkpoint.statistics import CheckpointStats, SubtaskStats
 from penstock.common.exceptions import CheckpointError
 from penstock.common.moment import Moment
 from penstock.graph.regions import Region
-from penstock.runtime.task_host import SubtaskOrder, TaskAck
+from penstock.runtime.protocol import SubtaskOrder, TaskAck
 
 _log = logging.getLogger(__name__)
 

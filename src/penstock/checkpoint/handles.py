@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region
+from penstock.runtime.protocol import SubtaskOrder, TaskAck
 from penstock.runtime.saved_state import FileChain, StateFolder, StateHandle, following_handles
 from penstock.runtime.state.table import Extent
-from penstock.runtime.task_host import SubtaskOrder, TaskAck
 
 Subtask = tuple[int, int]
 """Vertex and number."""

@@ -21,9 +21,9 @@ from penstock.checkpoint.topology import fingerprint
 from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.graph.regions import Region, pipelined_regions
 from penstock.runtime.chunk import encode_in_driver
+from penstock.runtime.protocol import SubtaskOrder, TaskAck
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.state.codec import encode_state
-from penstock.runtime.task_host import SubtaskOrder, TaskAck
 
 Committables = Mapping[str, list[Any]]
 

@@ -11,9 +11,9 @@ from penstock.checkpoint.topology import fingerprint, with_max_parallelism
 from penstock.common.exceptions import CorruptStateError, StateMismatchError
 from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.runtime.key_groups import key_group_range
+from penstock.runtime.protocol import SubtaskOrder
 from penstock.runtime.saved_state import FileChain, SavedState
 from penstock.runtime.state.codec import decode_state
-from penstock.runtime.task_host import SubtaskOrder
 
 
 @dataclass(frozen=True)

@@ -77,12 +77,17 @@ BUFFER_TIMEOUT = (
     .duration_type()
     .default_value(100)
     .with_deprecated_keys("execution.buffer-timeout")
+    .with_description(
+        "the longest time that a record waits before its epoch begins, if nothing else goes on; unless set, 5 ms"
+    )
 )
 EPOCH_INTERVAL = (
     _key("penstock.epoch.interval")
     .duration_type()
-    .default_value(parse_duration_ms("50 ms"))
-    .with_description("the least time between the beginnings of two epochs")
+    .no_default_value()
+    .with_description(
+        "the least time between the beginnings of two epochs; unless set, execution.buffer-timeout.interval"
+    )
 )
 EPOCH_MAX_RECORDS = (
     _key("penstock.epoch.max-records")
@@ -281,6 +286,18 @@ SCHEDULER = _key("jobmanager.scheduler").string_type().default_value("Default")
 SCHEDULER_MODE = _key("scheduler-mode").string_type().no_default_value()
 TASK_SLOTS = _key("taskmanager.numberOfTaskSlots").int_type().no_default_value()
 SLOT_TIMEOUT = _key("slot.request.timeout").duration_type().default_value(5 * _MINUTE_MS)
+HEARTBEAT_INTERVAL = (
+    _key("heartbeat.interval")
+    .duration_type()
+    .default_value(10_000)
+    .with_description("how often the driver and the workers of a job show each other that they live")
+)
+HEARTBEAT_TIMEOUT = (
+    _key("heartbeat.timeout")
+    .duration_type()
+    .default_value(50_000)
+    .with_description("a worker or driver that was not heard of for so long is taken for dead")
+)
 ARCHIVE_DIR = _key("jobmanager.archive.fs.dir").string_type().no_default_value()
 HIGH_AVAILABILITY = (
     _key("high-availability.type").string_type().default_value("NONE").with_deprecated_keys("high-availability")

@@ -130,7 +130,11 @@ class StreamExecutionEnvironment:
         return asked is not None and TimeCharacteristic(asked) is not TimeCharacteristic.PROCESSING_TIME
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
-        """Accepted for compatibility: records leave an operator at the latest when the epoch ends."""
+        """The longest time that a record waits before it moves on, in milliseconds: then its epoch begins.
+
+        0 lets an epoch begin as soon as the last one is done, -1 gathers for 100 ms. Unless it is set, 5 ms. A longer
+        one costs less CPU time where few records come.
+        """
         if timeout_millis < -1:
             raise ValueError(f"the buffer timeout must be -1 or more, got {timeout_millis}")
         self._configuration.set_integer(keys.BUFFER_TIMEOUT.key, timeout_millis)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region
-from penstock.runtime.task_host import TaskAck
+from penstock.runtime.protocol import TaskAck
 
 FINE_MS, FINE_LENGTH = 1_000, 300
 COARSE_MS, COARSE_LENGTH = 10_000, 360

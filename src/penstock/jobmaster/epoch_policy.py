@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from penstock.common import config_keys as keys
+from penstock.common.configuration import Configuration
 from penstock.common.moment import Moment
+from penstock.graph.job_graph import JobVertex
+
+PROMPT_MS = 5
+"""Between two epochs, where nobody has set a buffer timeout."""
+UNHURRIED_MS = 100
+"""Where the buffer timeout is switched off: in Flink a record then waits until its buffer is full."""
+
+
+def epoch_interval_ms(config: Configuration, vertices: Iterable[JobVertex]) -> int:
+    """The least time between the beginnings of two epochs, which is the longest that a record waits for its own.
+
+    It is Flink's buffer timeout, the shortest of those that the program has set for the environment and for operators.
+    """
+    chosen = config.get_optional(keys.EPOCH_INTERVAL)
+    if chosen is not None:
+        return chosen
+    if not config.get(keys.BUFFER_TIMEOUT_ENABLED) or config.get_string(keys.BUFFER_TIMEOUT.key, "").strip() == "-1":
+        of_all = UNHURRIED_MS
+    else:
+        timeout_ms = config.get_optional(keys.BUFFER_TIMEOUT)
+        of_all = PROMPT_MS if timeout_ms is None else timeout_ms
+    of_operators = (node.buffer_timeout_ms for vertex in vertices for node in vertex.nodes)
+    return min([of_all, *(each for each in of_operators if each >= 0)])
 
 
 @dataclass

@@ -6,8 +6,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.runtime.protocol import TaskAck
 from penstock.runtime.stack_sampler import Stack
-from penstock.runtime.task_host import TaskAck
 
 _WANTED_MS = 30_000
 """For how long one question keeps the sampling of a vertex going."""

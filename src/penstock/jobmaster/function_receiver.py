@@ -15,11 +15,11 @@ from penstock.datastream.functions import CheckpointedFunction, ListCheckpointed
 from penstock.jobmaster.element_spool import ElementSpool
 from penstock.jobmaster.source_setup import SourceSetup
 from penstock.jobmaster.stage_executor import EpochCancelledError
+from penstock.runtime.clocks import wall_clock_ms
 from penstock.runtime.element_copies import copied
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.runtime_context import StreamingRuntimeContext
 from penstock.runtime.state.operator import Saved
-from penstock.runtime.task_host import wall_clock_ms
 from penstock.runtime.user_function import UserFunction
 
 _log = logging.getLogger(__name__)

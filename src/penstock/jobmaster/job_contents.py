@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.datastream.functions import CheckpointListener, TwoPhaseCommitSinkFunction
-from penstock.graph.descriptions import FunctionSourceDescription, SourceDescription
+from penstock.graph.descriptions import FunctionSourceDescription, OperatorDescription, SourceDescription
 from penstock.graph.job_graph import JobGraph, JobVertex
 
 
@@ -22,9 +22,13 @@ def tasks_hear_of_checkpoints(vertices: Iterable[JobVertex]) -> bool:
     return any(_listens(each) for each in operators if not isinstance(each, FunctionSourceDescription))
 
 
-def _listens(operator: Any) -> bool:
-    values = (getattr(operator, each.name) for each in dataclasses.fields(operator))
-    return any(isinstance(value, (CheckpointListener, TwoPhaseCommitSinkFunction)) for value in values)
+def _listens(operator: OperatorDescription) -> bool:
+    return any(isinstance(each, (CheckpointListener, TwoPhaseCommitSinkFunction)) for each in values_in(operator))
+
+
+def values_in(operator: OperatorDescription) -> list[Any]:
+    """What the program has given an operator: functions, a source or sink, and whatever else describes it."""
+    return [getattr(operator, each.name) for each in dataclasses.fields(operator)]
 
 
 def without_collections(graph: JobGraph) -> JobGraph:

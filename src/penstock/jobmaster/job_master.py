@@ -46,8 +46,9 @@ from penstock.jobmaster.side_by_side import run_side_by_side
 from penstock.jobmaster.slots import SlotPool, required_slots, slot_pool
 from penstock.jobmaster.stage_executor import StageExecutor
 from penstock.jobmaster.watermark_alignment import AlignmentGroups
+from penstock.runtime.clocks import wall_clock_ms
+from penstock.runtime.protocol import TaskAck
 from penstock.runtime.state.table import Extent
-from penstock.runtime.task_host import TaskAck, wall_clock_ms
 
 _log = logging.getLogger(__name__)
 
@@ -104,8 +105,6 @@ class JobMaster:
         interval_ms = options.interval_ms
         if interval_ms is None and not isinstance(self._restart_strategy, NoRestart):
             interval_ms = 0  # To restart from somewhere.
-        if not self._executor.keeps_tasks_in_place:
-            interval_ms = 0  # A task that goes on elsewhere takes its state from its files.
         return options.with_interval(None if job_graph.is_batch else interval_ms)
 
     def _find_state(self, job_graph: JobGraph) -> RestoredJob | None:
@@ -380,6 +379,12 @@ class JobMaster:
         """
         parent = self.config.get_optional(keys.WORKING_DIR)
         if parent is not None:
+            parent = parent.removeprefix("file://")
+            if "://" in parent:
+                raise ConfigurationError(
+                    f"{keys.WORKING_DIR.key} is '{parent}', but a job's working files need a folder on a mounted disk; "
+                    f"for checkpoints elsewhere set {keys.CHECKPOINT_DIR.key}"
+                )
             Path(parent).mkdir(parents=True, exist_ok=True)
             prefix = f"penstock-{self.id_text[:8]}-"
             with tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True) as folder:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.common.job_status import JobStatus
-from penstock.runtime.task_host import wall_clock_ms
+from penstock.runtime.clocks import wall_clock_ms
 
 
 class JobTimes:

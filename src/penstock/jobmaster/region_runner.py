@@ -28,7 +28,7 @@ from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.graph.regions import Region
 from penstock.jobmaster.epoch_history import EpochReport
 from penstock.jobmaster.epoch_plan import EpochEnding, EpochPlan, Reading, plan_epoch
-from penstock.jobmaster.epoch_policy import EpochPolicy
+from penstock.jobmaster.epoch_policy import EpochPolicy, epoch_interval_ms
 from penstock.jobmaster.failure_history import error_of
 from penstock.jobmaster.job_contents import hears_of_checkpoints, tasks_hear_of_checkpoints, without_collections
 from penstock.jobmaster.job_output import JobOutput, RegionOutput
@@ -38,11 +38,13 @@ from penstock.jobmaster.source_coordinator import SourceCoordinator, build_sourc
 from penstock.jobmaster.source_setup import SourceSetup
 from penstock.jobmaster.stage_executor import EpochCancelledError, StageExecutor, run_whole_epoch
 from penstock.jobmaster.watermark_alignment import AlignmentGroups
+from penstock.runtime.clocks import wall_clock_ms
+from penstock.runtime.protocol import EpochCommand, TaskAck
 from penstock.runtime.rows import FROM_DRIVER, Row
 from penstock.runtime.sources import SourceAssignment
 from penstock.runtime.state.backends import backend_of
 from penstock.runtime.stream_task import JobDeployment
-from penstock.runtime.task_host import EpochCommand, TaskAck, TaskHost, forget_run, wall_clock_ms
+from penstock.runtime.task_host import TaskHost
 
 _log = logging.getLogger(__name__)
 
@@ -94,8 +96,9 @@ class Job(Protocol):
 class _Run:
     """One attempt, with the tasks that belong to it."""
 
-    folder: Path
     deployment: JobDeployment
+    host: TaskHost
+    """Of those that live in the driver."""
     origin: int
     """The checkpoint that it began with; 0 for none."""
 
@@ -131,7 +134,7 @@ class RegionRunner:
         self._folder = folder
         self._graph = job.job_graph
         self._coordinator = CheckpointCoordinator(checkpoints, region, job.options)
-        self._policy = EpochPolicy(job.config.get(keys.EPOCH_INTERVAL))
+        self._policy = EpochPolicy(epoch_interval_ms(job.config, self._vertices()))
         self._commits = SinkCommits(self._graph, job.id_text, region=region)
         can_go_back = job.options.interval_ms is not None or self._graph.is_batch
         self._output = RegionOutput(job.output, holds_collected=can_go_back)
@@ -291,18 +294,17 @@ class RegionRunner:
             self._is_told_to_go_back = False
         self._settle()
         self._transition(ExecutionState.DEPLOYING)
-        deployment = self._deployment()
-        self.executor.deploy(deployment, self._checkpoints.store.folder)
-        self._transition(ExecutionState.INITIALIZING)
-        run = _Run(self._folder / "runs" / secrets.token_hex(8), deployment, self._coordinator.completed_id)
-        run.folder.mkdir(parents=True)
+        deployment, folder = self._deployment(), self._checkpoints.store.folder
+        run = _Run(deployment, TaskHost(deployment, folder), self._coordinator.completed_id)
         self._previous_epoch = 0
         self._told_checkpoint = run.origin
         try:
+            self.executor.deploy(deployment, folder, on_loss=self.wake_up)
+            self._transition(ExecutionState.INITIALIZING)
             return self._run_epochs(run)
         finally:
-            run.folder.rmdir()
-            forget_run(run.folder.name)
+            self.executor.end_run()
+            run.host.close()
 
     def _run_epochs(self, run: _Run) -> bool:
         if self._stop is not None:
@@ -332,6 +334,7 @@ class RegionRunner:
             parameters or {},
             state_backend=backend_of(self._job.config, tracks_changes=self._job.options.interval_ms is not None),
             region=self.region,
+            run_id=secrets.token_hex(8),
         )
 
     def _wait_for_work(self) -> _Next:
@@ -346,6 +349,7 @@ class RegionRunner:
         return _Next.LEAVE
 
     def _wait_ms(self, now: Moment) -> int | None:
+        self.executor.check()
         for source in self._sources.values():
             source.check()
         if self._must_save_first():
@@ -486,9 +490,7 @@ class RegionRunner:
         completed = self._coordinator.completed_id
         return EpochCommand(
             epoch=epoch,
-            run_id=run.folder.name,
-            run_folder=str(run.folder),
-            orders=self._coordinator.orders(),
+            orders=self._coordinator.orders() if is_checkpoint or is_notice or not self._previous_epoch else {},
             now_ms=now.wall_ms,
             previous_epoch=self._previous_epoch,
             restorable_epoch=completed,
@@ -502,8 +504,7 @@ class RegionRunner:
         )
 
     def _run_command(self, command: EpochCommand, run: _Run, source_rows: list[Row]) -> list[TaskAck]:
-        host = TaskHost(run.deployment, self._checkpoints.store.folder, command)
-        result = run_whole_epoch(self.executor, host, run.deployment, command, source_rows)
+        result = run_whole_epoch(self.executor, run.host, run.deployment, command, source_rows)
         if result.failures:
             raise error_of(result.failures[0], self._job.id_text, self._job.name)
         expected = sum(vertex.parallelism for vertex in self._vertices())

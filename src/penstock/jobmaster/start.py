@@ -95,7 +95,7 @@ def build_executor(
             return InlineExecutor(LocalDependencies(dependencies, config))
         case "spark" | "local":
             module = importlib.import_module(_SPARK_EXECUTOR)
-            executor: StageExecutor = module.SparkExecutor(str(job_id), job_graph.job_name, config, dependencies, spark)
+            executor: StageExecutor = module.build_executor(str(job_id), job_graph, config, dependencies, spark)
             return executor
     raise ConfigurationError(
         f"{keys.TARGET.key}: {config.get(keys.TARGET)!r} is not known; use spark (or local), inline or remote"

@@ -98,6 +98,7 @@ def _session(config: Configuration) -> Any:
     slots = config.get_optional(keys.TASK_SLOTS) or max(_FEWEST_SLOTS, _SLOTS_PER_CORE * cores)
     defaults = {
         "spark.master": f"local[{slots}]",
+        "spark.penstock.cores": str(cores),
         "spark.scheduler.mode": "FAIR",  # Each job is a pool of its own: none waits behind another.
         "spark.app.name": "penstock job manager",
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 ACKNOWLEDGEMENT = -1
@@ -21,3 +22,26 @@ class Row(NamedTuple):
     seq: int
     """Number within channel and epoch."""
     chunk: bytes
+
+
+class SpilledRow:
+    """A row whose chunk waits on disk."""
+
+    __slots__ = ("_file", "_length", "_offset", "channel", "edge", "seq", "subtask", "vertex")
+
+    def __init__(self, row: Row, file: int, offset: int) -> None:
+        self.vertex, self.subtask, self.edge, self.channel, self.seq, chunk = row
+        self._file = file
+        self._offset = offset
+        self._length = len(chunk)
+
+    @property
+    def chunk(self) -> bytes:
+        """Read anew each time."""
+        chunk = os.pread(self._file, self._length, self._offset)
+        if len(chunk) < self._length:
+            raise OSError(f"a spilled chunk of {self._length} bytes ended after {len(chunk)}")
+        return chunk
+
+
+AnyRow = Row | SpilledRow

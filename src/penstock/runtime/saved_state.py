@@ -84,6 +84,10 @@ class FileChain:
                             self.subtask, block.operator_id, block.kind, block.name, value, handle.extent
                         )
 
+    def states(self) -> frozenset[tuple[str, str, str]]:
+        """(operator id, kind, name) of what is in the files."""
+        return frozenset().union(*(handle.states for handle in self.handles))
+
     def _open(self, handle: StateHandle) -> BinaryIO:
         try:
             return self.folder.open(handle.name)

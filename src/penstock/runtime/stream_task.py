@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from penstock.common.constants import MAX_LONG_VALUE
@@ -15,7 +16,7 @@ from penstock.runtime.key_groups import KeyOwners, key_group_range
 from penstock.runtime.metric_reports import MetricReport, MetricReporter
 from penstock.runtime.operator_chain import OperatorChain
 from penstock.runtime.operators.base import TaskInfo
-from penstock.runtime.rows import FROM_DRIVER, Row
+from penstock.runtime.rows import FROM_DRIVER, AnyRow, Row
 from penstock.runtime.saved_state import SavedBlock, SavedState
 from penstock.runtime.sorted_input import (
     SortedInput,
@@ -49,6 +50,8 @@ class JobDeployment:
     state_backend: KeyedBackend = field(default_factory=HeapBackend)
     region: frozenset[int] | None = None
     """The vertices that run together; None for all."""
+    run_id: str = ""
+    """Changes with every start of the region: names what belongs to this one only."""
 
     def vertices(self) -> list[JobVertex]:
         return [each for each in self.job_graph.vertices if self.region is None or each.id in self.region]
@@ -85,9 +88,7 @@ class EpochOutcome:
 class StreamTask:
     """Life: construct, perhaps `restore`, `open`, `run_epoch` and now and then a snapshot, `close`."""
 
-    def __init__(
-        self, deployment: JobDeployment, vertex_id: int, subtask: int, clock: Callable[[], int], run_id: str = ""
-    ) -> None:
+    def __init__(self, deployment: JobDeployment, vertex_id: int, subtask: int, clock: Callable[[], int]) -> None:
         job_graph = deployment.job_graph
         vertex = job_graph.vertices[vertex_id]
         self.vertex = vertex
@@ -124,7 +125,7 @@ class StreamTask:
             lambda: self._current,
             self._ready,
             deployment.cached_files,
-            lambda operator_id: deployment.state_backend.tables(run_id, f"v{vertex_id}-s{subtask}", operator_id),
+            partial(deployment.state_backend.tables, deployment.run_id, f"v{vertex_id}-s{subtask}"),
         )
         self._reporters = {operator_id: MetricReporter(each) for operator_id, each in self.chain.contexts.items()}
         self._records_in = 0
@@ -214,7 +215,7 @@ class StreamTask:
 
     # --- an epoch --------------------------------------------------------------------------------------------------
 
-    def run_epoch(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def run_epoch(self, rows: Iterable[AnyRow]) -> Iterator[Row]:
         """Handle the epoch's rows and give the rows that follow from them."""
         if self.is_finished:
             return
@@ -231,12 +232,12 @@ class StreamTask:
             edge.end_epoch()
         yield from self._drain()
 
-    def _reading_order(self, row: Row) -> tuple[int, ...]:
+    def _reading_order(self, row: AnyRow) -> tuple[int, ...]:
         """Channel by channel in turns; in batch mode a broadcast input is read to its end first, as in Flink."""
         turn = (row.seq, row.edge, row.channel)
         return (1 - self._inputs[row.edge], *turn) if self._reads_broadcast_first else turn
 
-    def _assigned(self, row: Row) -> Iterator[None]:
+    def _assigned(self, row: AnyRow) -> Iterator[None]:
         """A source's part of the epoch."""
         assignment = SourceAssignment.decode(row.chunk)
         source = self.chain.head
@@ -252,12 +253,13 @@ class StreamTask:
             self._finish()
             yield
 
-    def _received(self, row: Row) -> Iterator[None]:
+    def _received(self, row: AnyRow) -> Iterator[None]:
         channel = self._channels[(row.edge, row.channel)]
         self._current = (row.channel, self._upstream_parallelism[row.edge])
         input_index = self._inputs[row.edge]
-        self._bytes_in += len(row.chunk)
-        for event in read_chunk(row.chunk):
+        chunk = row.chunk
+        self._bytes_in += len(chunk)
+        for event in read_chunk(chunk):
             if self._sorted is not None:
                 yield from self._gather(self._sorted, event, channel, input_index)
             else:
@@ -265,7 +267,7 @@ class StreamTask:
             self._advance_processing_time()
             yield
         if self._sorted is not None:
-            self._sorted.grew_by(len(row.chunk))
+            self._sorted.grew_by(len(chunk))
 
     def _gather(self, gathered: SortedInput, event: Event, channel: int, input_index: int) -> Iterator[None]:
         """Keep elements that have a key for later; at the end of all input, process them key by key."""

@@ -74,12 +74,14 @@ def _gateway_of(java: JavaProcess) -> Iterator[None]:
         del os.environ[GATEWAY_PORT], os.environ[_GATEWAY_SECRET]
 
 
-def check_working_folder_is_shared(context: SparkContext, config: Configuration) -> None:
-    """On a cluster the executors must reach the folder where state is kept."""
+def check_storage_is_shared(context: SparkContext, config: Configuration) -> None:
+    """On a cluster the executors must reach the folder where state is kept, if any is."""
     master = str(context.master)
     is_one_machine = master.startswith(("local[", "local-cluster")) or master == "local"
-    if not is_one_machine and config.get_optional(keys.WORKING_DIR) is None:
+    keeps_state = config.get_optional(keys.CHECKPOINT_INTERVAL) is not None
+    is_shared = any(config.get_optional(key) is not None for key in (keys.CHECKPOINT_DIR, keys.WORKING_DIR))
+    if not is_one_machine and keeps_state and not is_shared:
         raise ConfigurationError(
-            f"{keys.WORKING_DIR.key} is not set, but the job runs on {master}: set it to a folder that the driver and "
-            f"all executors reach under the same path"
+            f"{keys.CHECKPOINT_DIR.key} is not set, but the job takes checkpoints and runs on {master}: set it to a "
+            f"folder that the driver and all executors reach under the same path"
         )

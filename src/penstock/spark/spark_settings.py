@@ -10,6 +10,7 @@ from pathlib import Path
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.spark.class_archive import archive_option
+from penstock.spark.local_master import CORES, cores_of
 
 _LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 
@@ -27,14 +28,21 @@ _DEFAULTS = {
     "spark.task.maxFailures": "1",
     # Nor may Spark repeat a stage whose results went with an executor: some have read them, others might read new ones.
     STAGE_ATTEMPTS: "1",
+    # In batch mode: one file for each task that writes, not one for each pair of tasks; at 32 a third of the CPU time.
+    "spark.shuffle.sort.bypassMergeThreshold": "1",
     # Chunks are compressed nowhere else; for small ones the codec's set-up costs more than it saves.
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
 }
 
-# Java does little here but pass bytes on: its quick compiler and its simplest collector leave the cores to Python while
-# a job is young. On two cores the first 70 epochs took 0.82 times as long; throughput does not clearly change.
-JAVA_OPTIONS = f"-Dlog4j2.configurationFile={_LOG_CONFIG.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+FEWEST_SLOTS, SLOTS_PER_CORE = 32, 8
+"""Of Spark on one machine."""
+
+_QUIET = f"-Dlog4j2.configurationFile={_LOG_CONFIG.as_uri()}"
+# On one machine Java does little but pass bytes on: its quick compiler and its simplest collector leave the cores to
+# Python while a job is young. On two cores the first 70 epochs took 0.82 times as long; throughput does not clearly
+# change. On a cluster it is the scheduler of all executors, and runs as Java does.
+JAVA_OPTIONS = f"{_QUIET} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 # For a Java process that is started here. One that spark-submit has started has its master and options already.
 _OWN_JAVA_DEFAULTS = {
@@ -47,16 +55,34 @@ _WORKER_DAEMON = "penstock.spark.worker_daemon"
 def settings_of(config: Configuration, jars: Sequence[str] = ()) -> dict[str, str]:
     """What Spark is started with: our defaults, and over them the configuration's `spark.` settings."""
     settings = dict(_DEFAULTS)
+    given = {key: value for key, value in config.to_dict().items() if key.startswith("spark.")}
     if GATEWAY_PORT not in os.environ:
         settings.update(_OWN_JAVA_DEFAULTS)
-        settings["spark.driver.extraJavaOptions"] = f"{JAVA_OPTIONS} {archive_option(JAVA_OPTIONS)}".strip()
-    given = {key: value for key, value in config.to_dict().items() if key.startswith("spark.")}
+        is_here = cores_of(given.get("spark.master", settings["spark.master"]), 1) is not None
+        here = f"{JAVA_OPTIONS} {archive_option(JAVA_OPTIONS)}".strip()
+        settings["spark.driver.extraJavaOptions"] = here if is_here else _QUIET
+    given.update(_with_room({**settings, **given}))
     if has_own_workers({**settings, **given}):
         settings["spark.python.daemon.module"] = _WORKER_DAEMON
+        # A process that has run a job's functions ends with them. The next one is forked with all that it needs.
+        settings["spark.python.worker.reuse"] = "false"
     settings.update(given)
     if jars:
         settings["spark.jars"] = ",".join([*filter(None, [settings.get("spark.jars")]), *jars])
     return settings
+
+
+def _with_room(settings: dict[str, str]) -> dict[str, str]:
+    """On one machine: more slots than cores, so that Spark's own jobs find room beside workers that stay.
+
+    Workers wait most of the time, which costs nothing; there are never more of them in a region than the master names.
+    """
+    cores = cores_of(settings.get("spark.master", ""), os.cpu_count() or 1)
+    if cores is None or CORES in settings:
+        return {}
+    slots = max(FEWEST_SLOTS, SLOTS_PER_CORE * cores)
+    own = {"spark.master": f"local[{slots}]", CORES: str(cores), "spark.default.parallelism": str(cores)}
+    return {key: value for key, value in own.items() if key == "spark.master" or key not in settings}
 
 
 def has_own_workers(settings: dict[str, str]) -> bool:

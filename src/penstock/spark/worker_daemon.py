@@ -10,7 +10,8 @@ import gc
 from pyspark.daemon import manager
 
 # What it loads starts no thread: a process with threads cannot be forked safely.
-import penstock.spark.stage_function
+import penstock.spark.batch_task
+import penstock.spark.resident_task
 
 __all__ = ["penstock"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
@@ -17,11 +18,12 @@ from penstock.common.moment import Moment
 from penstock.graph.descriptions import CollectSinkDescription
 from penstock.graph.job_graph import JobGraph, build_job_graph
 from penstock.jobmaster.stage_executor import InlineExecutor, run_whole_epoch
+from penstock.runtime.protocol import EpochCommand, TaskAck
 from penstock.runtime.rows import FROM_DRIVER, Row
 from penstock.runtime.sources import SourceAssignment
 from penstock.runtime.state.backends import HeapBackend, KeyedBackend
 from penstock.runtime.stream_task import JobDeployment
-from penstock.runtime.task_host import EpochCommand, TaskAck, TaskHost, forget_run
+from penstock.runtime.task_host import TaskHost
 from penstock.testing.memory_folder import MemoryFolder
 
 _run_numbers = itertools.count()
@@ -57,28 +59,26 @@ class JobInEpochs:
         self._coordinator = CheckpointCoordinator(self._checkpoints, everything, CheckpointOptions(interval_ms=0))
         self._deployment = JobDeployment("0" * 32, self.graph, state_backend=state_backend or HeapBackend())
         self._executor = InlineExecutor()
-        self._executor.deploy(self._deployment, self.folder)
         self._rebuilds = rebuilds
         self._epoch = self._coordinator.completed_id
         self._previous = 0
-        self._run_id = ""
+        self._host: TaskHost | None = None
         self.acks: list[TaskAck] = []
 
     def epoch(
         self, records: list[Any], now_ms: int = 0, *, is_last: bool = False, is_checkpoint: bool = True
     ) -> list[str]:
         """Run an epoch on `records`: what came out, as text, sorted."""
-        if self._rebuilds or not self._run_id:
+        if self._rebuilds or self._host is None:
             self._start_run()
+        assert self._host is not None
         self._epoch += 1
         if is_checkpoint:
             self._coordinator.start(self._epoch, Moment(now_ms, now_ms))
         command = EpochCommand(
             self._epoch,
-            self._run_id,
-            "attempt",
-            self._coordinator.orders(),
             now_ms,
+            self._coordinator.orders(),
             previous_epoch=self._previous,
             restorable_epoch=self._coordinator.completed_id,
             is_checkpoint=is_checkpoint,
@@ -86,8 +86,7 @@ class JobInEpochs:
             is_last=is_last,
         )
         rows = [Row(0, 0, FROM_DRIVER, 0, 0, SourceAssignment(records, is_last).encode())]
-        host = TaskHost(self._deployment, self.folder, command)
-        result = run_whole_epoch(self._executor, host, self._deployment, command, rows)
+        result = run_whole_epoch(self._executor, self._host, self._deployment, command, rows)
         if result.failures:
             raise AssertionError(f"epoch {self._epoch} failed: {result.failures[0]}")
         self.acks, self._previous = result.acks, self._epoch
@@ -102,9 +101,15 @@ class JobInEpochs:
         self.checkpoint = FoundCheckpoint(self._checkpoints.latest, self.folder, "the test's checkpoint")
 
     def _start_run(self) -> None:
-        self.close()
-        self._run_id = f"epochs {next(_run_numbers)}"
+        self.replace_processes()
         self._previous = 0
+
+    def replace_processes(self) -> None:
+        """Empty ones take the place of those that hold the tasks, and nobody is told."""
+        self.close()
+        deployment = replace(self._deployment, run_id=f"epochs {next(_run_numbers)}")
+        self._executor.deploy(deployment, self.folder, on_loss=lambda: None)
+        self._host = TaskHost(deployment, self.folder)
 
     def fail(self) -> None:
         """Go back to the last checkpoint: what came after it is lost."""
@@ -112,7 +117,10 @@ class JobInEpochs:
         self._start_run()
 
     def close(self) -> None:
-        forget_run(self._run_id)
+        self._executor.end_run()
+        if self._host is not None:
+            self._host.close()
+            self._host = None
 
 
 def _graph_of(build: Callable[[Any], Any], parallelism: int) -> JobGraph:

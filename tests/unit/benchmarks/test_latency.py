@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.epoch_spans import EPOCH, METADATA, PLAIN, SPARK, WAITING, WITH_CHECKPOINT, Span, breakdown
+from benchmarks.epoch_spans import EPOCH, MESSAGES, METADATA, PLAIN, WAITING, WITH_CHECKPOINT, Span, breakdown
 from benchmarks.growth import Cost, Growth
 from benchmarks.latency import Ledger, latency_of, result_in
 
@@ -44,12 +44,12 @@ def test_every_moment_of_an_epoch_counts_for_its_deepest_phase():
     spans = [
         Span(EPOCH, 0, 10 * ms),
         Span(EPOCH, 20 * ms, 120 * ms),
-        Span(SPARK, 30 * ms, 110 * ms),
+        Span(MESSAGES, 30 * ms, 110 * ms),
         Span("operators", 50 * ms, 70 * ms),
         Span("operators", 60 * ms, 80 * ms),  # Of another slot at the same time.
     ]
     found = breakdown(spans)[PLAIN]
-    assert (found["operators"], found[SPARK], found[EPOCH]) == (30.0, 50.0, 20.0)
+    assert (found["operators"], found[MESSAGES], found[EPOCH]) == (30.0, 50.0, 20.0)
     assert (found["an epoch"], found[WAITING], found["epochs"]) == (100.0, 10.0, 1.0)
 
 

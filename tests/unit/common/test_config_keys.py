@@ -15,7 +15,8 @@ def test_defaults_are_flinks():
     assert config.get(config_keys.CHECKPOINT_TIMEOUT) == 600_000
     assert config.get(config_keys.CHECKPOINT_INTERVAL) is None
     assert config.get(config_keys.EXPONENTIAL_MULTIPLIER) == 1.5
-    assert config.get(config_keys.EPOCH_INTERVAL) == 50
+    assert config.get(config_keys.BUFFER_TIMEOUT) == 100
+    assert config.get(config_keys.HEARTBEAT_TIMEOUT) == 50_000
     assert config.get(config_keys.TARGET) == "spark"
 
 

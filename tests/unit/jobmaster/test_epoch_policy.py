@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common.moment import Moment, wait_seconds
-from penstock.jobmaster.epoch_policy import EpochPolicy
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.graph.job_graph import build_job_graph
+from penstock.jobmaster.epoch_policy import EpochPolicy, epoch_interval_ms
 
 times = st.integers(0, 10_000)
 
@@ -79,3 +82,33 @@ def test_timer_at_the_end_of_time_is_waited_for_in_pieces():
     wait = policy.wait_ms(at(1000), has_work=False)
     assert wait == 2**63 - 1001
     assert wait_seconds(wait) == threading.TIMEOUT_MAX
+
+
+@pytest.mark.parametrize(
+    ("settings", "of_environment", "of_operators", "interval_ms"),
+    [
+        ({}, None, [], 5),
+        ({}, 100, [], 100),
+        ({}, 0, [], 0),
+        ({}, -1, [], 100),
+        ({"execution.buffer-timeout.interval": "20 ms"}, None, [], 20),
+        ({"execution.buffer-timeout.interval": "-1"}, None, [], 100),
+        ({"execution.buffer-timeout.enabled": "false"}, None, [], 100),
+        ({}, 50, [10, 30], 10),
+        ({}, 50, [1000], 50),
+        ({"penstock.epoch.interval": "7 ms"}, 50, [1], 7),
+    ],
+)
+def test_buffer_timeout_is_the_distance_of_epochs(settings, of_environment, of_operators, interval_ms):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    for key, value in settings.items():
+        env.get_configuration().set_string(key, value)
+    if of_environment is not None:
+        env.set_buffer_timeout(of_environment)
+        assert env.get_buffer_timeout() == of_environment
+    stream = env.from_collection([1])
+    for timeout in of_operators:
+        stream = stream.map(lambda number: number).set_buffer_timeout(timeout)
+    stream.print()
+    graph = build_job_graph(env.get_stream_graph())
+    assert epoch_interval_ms(env.get_configuration(), graph.vertices) == interval_ms

@@ -56,3 +56,16 @@ def test_files_of_a_killed_process_are_removed_by_the_next_one(tmp_path, start):
     next_one = start(3)
     assert next_one.stdout.read().split() and next_one.wait() == 0
     assert jobs_in(tmp_path) == []
+
+
+def test_folder_in_an_object_store_is_refused():
+    from penstock.common import Configuration
+    from penstock.common.exceptions import ConfigurationError
+    from penstock.datastream import StreamExecutionEnvironment
+
+    settings = {"execution.target": "inline", "penstock.working-dir": "s3://bucket/work"}
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    env.from_collection([1]).print()
+    told = r"penstock.working-dir is 's3://bucket/work', .*mounted disk; .* set execution.checkpointing.dir"
+    with pytest.raises(ConfigurationError, match=told):
+        env.execute()

@@ -150,7 +150,7 @@ def test_task_that_is_gone_since_the_last_checkpoint_says_so():
     job = JobInEpochs(JOBS["keyed reduce"], 1)
     job.epoch([("a", 1, 1)])
     job.epoch([("a", 1, 1)], is_checkpoint=False)
-    job.close()
+    job.replace_processes()
     with pytest.raises(AssertionError, match="lost its state: the process that held it since checkpoint 1 has ended"):
         job.epoch([("a", 1, 1)])
 
@@ -158,5 +158,5 @@ def test_task_that_is_gone_since_the_last_checkpoint_says_so():
 def test_task_that_is_gone_right_after_a_checkpoint_is_rebuilt():
     job = JobInEpochs(JOBS["keyed reduce"], 1)
     job.epoch([("a", 1, 1)])
-    job.close()
+    job.replace_processes()
     assert job.epoch([("a", 1, 1)]) == ["('a', 1, 2)"]

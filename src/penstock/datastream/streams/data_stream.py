@@ -229,7 +229,7 @@ class DataStream(_Named):
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
-        """Accepted for compatibility: records leave an operator at the latest when the epoch ends."""
+        """Like that of the environment; a job goes by the shortest of all."""
         self._operator("set_buffer_timeout()").buffer_timeout_ms = timeout_millis
         return self
 

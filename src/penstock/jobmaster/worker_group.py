@@ -1,0 +1,304 @@
+"""The workers of a region as the driver sees them: who has called, who answers, who is lost.
+
+It does not start them. Somebody gives each its `WorkerPlace` and lets it run, in a Spark task or in a thread of a test.
+"""
+
+from __future__ import annotations
+
+import pickle
+import secrets
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.checkpoint.folders import Folder
+from penstock.common.local_folders import new_local_folder
+from penstock.runtime.connection import Address, Connection, Kind, Listener
+from penstock.runtime.protocol import EpochCommand
+from penstock.runtime.resident_worker import GRACE_S, Deploying, WorkerHello, WorkerPlace
+from penstock.runtime.rows import FAILURE, Row
+
+_LONGEST_FOLDER = 90
+"""A Unix socket's address has about 100 bytes."""
+
+
+_SAYS_MORE_S = 1.0
+
+
+class WorkerLostError(Exception):
+    """A worker is gone, or does not answer any more."""
+
+
+@dataclass
+class _Member:
+    hello: WorkerHello
+    connection: Connection
+    heard: float
+    answered: dict[Kind, int] = field(default_factory=dict)
+    """How often each answer has come."""
+
+
+@dataclass(frozen=True)
+class GroupSettings:
+    heartbeat_interval_ms: int = 10_000
+    heartbeat_timeout_ms: int = 50_000
+    host: str | None = None
+    """The driver's address for workers on other machines; None if all are on this one."""
+    bind_host: str | None = None
+
+
+class WorkerGroup:
+    """A fixed number of workers, from their calls to the end of the last connection. A lost one ends the group."""
+
+    def __init__(self, workers: int, settings: GroupSettings, on_loss: Callable[[], None]) -> None:
+        self.workers = workers
+        self._settings = settings
+        self._on_loss = on_loss
+        self._secret = secrets.token_bytes(32)
+        self._changed = threading.Condition()
+        self._members: dict[int, _Member] = {}
+        self._rows: list[Row] = []
+        self._epoch = 0
+        self._has_failed = False
+        self._releases = 0
+        self._loss: str | None = None
+        self._is_cancelled = False
+        self._has_ended = threading.Event()
+        self._folder = _socket_folder()
+        bind_host = None if settings.host is None else settings.bind_host or settings.host
+        self._listener = Listener(self._secret, str(self._folder / "driver"), bind_host)
+        self._listener.serve(self._called)
+
+    def places(self) -> list[WorkerPlace]:
+        """What each worker is to be told."""
+        settings = self._settings
+        return [
+            WorkerPlace(
+                index,
+                self.workers,
+                Address(str(self._folder / "driver"), settings.host or "", self._listener.port),
+                self._secret,
+                str(self._folder),
+                settings.host is None,
+                settings.heartbeat_interval_ms / 1000,
+                settings.heartbeat_timeout_ms / 1000,
+            )
+            for index in range(self.workers)
+        ]
+
+    # --- other threads ---------------------------------------------------------------------------------------------
+
+    def _called(self, connection: Connection) -> None:
+        try:
+            _, row = connection.receive()
+            hello: WorkerHello = pickle.loads(row.chunk)
+        except (EOFError, OSError):
+            return
+        with self._changed:
+            if hello.index in self._members or self._loss is not None:
+                connection.close()  # A task that Spark has started again: its group is over.
+                return
+            member = self._members[hello.index] = _Member(hello, connection, time.monotonic())
+            self._changed.notify_all()
+        self._hear(member)
+
+    def _hear(self, member: _Member) -> None:
+        try:
+            while True:
+                epoch, row = member.connection.receive()
+                member.heard = time.monotonic()
+                if row.vertex != Kind.HEARTBEAT:
+                    self._take(member, epoch, row)
+        except (EOFError, OSError):
+            self.lose(
+                f"worker {member.hello.index} (process {member.hello.process} on {member.hello.host}) is gone: it was "
+                f"killed, or user code ended it"
+            )
+
+    def _take(self, member: _Member, epoch: int, row: Row) -> None:
+        if row.vertex == Kind.LOST:
+            # Most often that one is gone. Then its own connection ends, too, which says more.
+            reason = f"worker {member.hello.index} has lost its connection to worker {row.seq}"
+            threading.Timer(_SAYS_MORE_S, self.lose, [reason]).start()
+            return
+        with self._changed:
+            if row.vertex in (Kind.READY, Kind.DEPLOYED, Kind.DONE):
+                if epoch in (0, self._epoch):
+                    member.answered[Kind(row.vertex)] = member.answered.get(Kind(row.vertex), 0) + 1
+                    self._changed.notify_all()
+            elif row.vertex == Kind.RELEASED:
+                member.answered[Kind.RELEASED] = row.seq
+                self._changed.notify_all()
+            elif epoch in (0, self._epoch):
+                self._rows.append(row)
+                if row.vertex == FAILURE:
+                    self._has_failed = True
+                    self._changed.notify_all()
+
+    def _watch(self) -> None:
+        """Signs of life, from here and from there."""
+        interval_s, timeout_s = self._settings.heartbeat_interval_ms / 1000, self._settings.heartbeat_timeout_ms / 1000
+        while not self._has_ended.wait(interval_s):
+            for member in list(self._members.values()):
+                silent_s = time.monotonic() - member.heard
+                if silent_s > timeout_s:
+                    self.lose(
+                        f"worker {member.hello.index} (process {member.hello.process} on {member.hello.host}) has not "
+                        f"been heard of for {silent_s:.0f} s (heartbeat.timeout is {timeout_s:g} s)"
+                    )
+                    return
+                try:
+                    member.connection.tell_unless_busy(Kind.HEARTBEAT)
+                except OSError:
+                    return  # `_hear` tells about it.
+
+    def lose(self, reason: str) -> None:
+        """The group is broken: nothing works any more but `close`."""
+        with self._changed:
+            if self._loss is not None or self._has_ended.is_set():
+                return
+            self._loss = reason
+            self._changed.notify_all()
+        self._hang_up()  # Wakes up who sends to a worker that does not read.
+        self._on_loss()
+
+    # --- what the executor asks for --------------------------------------------------------------------------------
+
+    @property
+    def is_broken(self) -> bool:
+        return self._loss is not None
+
+    def check(self) -> None:
+        if self._loss is not None:
+            raise WorkerLostError(self._loss)
+
+    def registered(self) -> int:
+        """How many workers have called."""
+        return len(self._members)
+
+    def wait_until_registered(self, timeout_s: float) -> bool:
+        """False if not all have called in time."""
+        with self._changed:
+            return self._wait(lambda: len(self._members) == self.workers, timeout_s)
+
+    def introduce(self, timeout_s: float) -> None:
+        """Let the workers find each other; after that nobody can join."""
+        self._listener.close()
+        addresses = pickle.dumps([self._members[index].hello.address for index in range(self.workers)])
+        self._tell_all(Kind.PEERS, addresses)
+        with self._changed:
+            if not self._wait(lambda: self._have_all(Kind.READY, 1), timeout_s):
+                raise WorkerLostError(f"the workers did not find each other within {timeout_s:.0f} s")
+        threading.Thread(target=self._watch, daemon=True, name="penstock-heartbeat").start()
+
+    def deploy(self, pickled: bytes, folder: Folder) -> list[Row]:
+        """Have all workers build what a run needs; failures if they could not."""
+        with self._changed:
+            self._rows, self._has_failed, self._epoch = [], False, 0
+            for member in self._members.values():
+                member.answered.pop(Kind.DEPLOYED, None)
+        self._tell_all(Kind.DEPLOY, pickle.dumps(Deploying(pickled, folder)))
+        with self._changed:
+            self._wait(lambda: self._has_failed or self._have_all(Kind.DEPLOYED, 1))
+            return self._rows
+
+    def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
+        """The rows for the driver. After a failure the others may still be at it: call `release`."""
+        self.check()
+        rows_of: list[list[Row]] = [[] for _ in range(self.workers)]
+        for row in source_rows:
+            rows_of[row.subtask % self.workers].append(row)
+        with self._changed:
+            self._rows, self._has_failed, self._epoch = [], False, command.epoch
+            for member in self._members.values():
+                member.answered.pop(Kind.DONE, None)
+        for index, part in enumerate(command.by_worker(self.workers)):
+            order = Row(Kind.EPOCH, 0, 0, 0, 0, pickle.dumps(part, pickle.HIGHEST_PROTOCOL))
+            self._send(index, command.epoch, [*rows_of[index], order])
+        with self._changed:
+            self._wait(lambda: self._has_failed or self._have_all(Kind.DONE, 1))
+            rows, self._rows = self._rows, []
+            return rows
+
+    def release(self) -> bool:
+        """Have the workers drop their subtasks; False if one does not answer, because a function does not return."""
+        if self.is_broken or len(self._members) < self.workers:
+            return False
+        self._releases += 1
+        try:
+            self._tell_all(Kind.RELEASE, number=self._releases)
+            with self._changed:
+                is_cancelled, self._is_cancelled = self._is_cancelled, False  # Cancelled or not, they are to answer.
+                try:
+                    return self._wait(lambda: self._have_all(Kind.RELEASED, self._releases), GRACE_S)
+                finally:
+                    self._is_cancelled = is_cancelled
+        except WorkerLostError:
+            return False
+
+    def cancel(self) -> None:
+        """From another thread: who waits for an answer waits no longer."""
+        with self._changed:
+            self._is_cancelled = True
+            self._changed.notify_all()
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._is_cancelled
+
+    def close(self) -> None:
+        """Tell the workers to stop; they close their functions first."""
+        self._has_ended.set()
+        self._listener.close()
+        for member in list(self._members.values()):
+            try:
+                member.connection.tell_unless_busy(Kind.STOP)
+            except OSError:
+                continue  # It is gone already.
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def hang_up(self) -> None:
+        """After `close`, when the workers have ended or are not waited for."""
+        self._has_ended.set()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        for member in list(self._members.values()):
+            member.connection.close()
+
+    # --- within ----------------------------------------------------------------------------------------------------
+
+    def _tell_all(self, kind: Kind, content: bytes = b"", number: int = 0) -> None:
+        for index in range(self.workers):
+            self._send(index, 0, [Row(kind, 0, 0, 0, number, content)])
+
+    def _send(self, index: int, epoch: int, rows: list[Row]) -> None:
+        try:
+            self._members[index].connection.send_all(epoch, rows)
+        except OSError as error:
+            self.lose(f"worker {index} is gone: {error}")
+            self.check()
+
+    def _have_all(self, kind: Kind, number: int) -> bool:
+        return sum(member.answered.get(kind, 0) >= number for member in self._members.values()) == self.workers
+
+    def _wait(self, condition: Callable[[], bool], timeout_s: float | None = None) -> bool:
+        """Within the lock. True if the condition holds; also returns when cancelled, and raises when broken."""
+        self._changed.wait_for(lambda: condition() or self._loss is not None or self._is_cancelled, timeout_s)
+        if condition():
+            return True
+        self.check()
+        return False
+
+
+def _socket_folder() -> Path:
+    """A folder of this process that only its user can enter, with a name short enough for a socket's address."""
+    folder = new_local_folder(Path(tempfile.gettempdir()), "w")
+    if len(str(folder)) > _LONGEST_FOLDER:
+        folder.rmdir()
+        folder = new_local_folder(Path("/tmp"), "w")
+    return folder

@@ -1,0 +1,29 @@
+"""The clocks of drivers and workers, in milliseconds."""
+
+from __future__ import annotations
+
+import time
+
+
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+class EpochClock:
+    """Processing time in a subtask: the driver's clock when the epoch began, plus the time the subtask itself has run.
+
+    So all subtasks of an epoch agree on the time, however late some of them began.
+    """
+
+    def __init__(self) -> None:
+        self._offset_ms = 0
+
+    def start(self, now_ms: int) -> None:
+        self._offset_ms = now_ms - monotonic_ms()
+
+    def __call__(self) -> int:
+        return self._offset_ms + monotonic_ms()

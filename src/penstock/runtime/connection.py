@@ -1,0 +1,264 @@
+"""Connections between a driver and its workers, and between workers.
+
+Both sides prove that they know the secret of the group before anything else is read. So nothing is unpickled that comes
+from somebody else, or from an earlier group. Then frames follow: a fixed header and the bytes of a chunk.
+
+    caller                                    listener
+      "penstock" nonce(32)          ────▶
+                                    ◀────     nonce(32) HMAC(secret, "listener" + both nonces)
+      HMAC(secret, "caller" + both) ────▶
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import BinaryIO, cast
+
+from penstock.common.exceptions import PenstockError
+from penstock.runtime.rows import Row
+
+_GREETING = b"penstock"
+_NONCE_BYTES = 32
+_PROOF_BYTES = hashlib.sha256().digest_size
+_GREETING_TIMEOUT_S = 10
+_HEADER = struct.Struct("<qiiiiqQ")
+_JOINED_BYTES = 64 * 1024
+"""Smaller chunks are copied behind their header, so that both go out at once."""
+
+
+class Kind(IntEnum):
+    """The `vertex` of a frame that carries no row of a vertex."""
+
+    HELLO = -10
+    """A caller says who it is."""
+    PEERS = -11
+    """The driver says where the other workers are."""
+    READY = -12
+    DEPLOY = -13
+    DEPLOYED = -14
+    EPOCH = -15
+    """The driver's command; the epoch's source rows have come before."""
+    DONE = -16
+    MARK = -17
+    """A worker is done with a stage, whose number is `seq`."""
+    RELEASE = -18
+    """The driver asks to drop the subtasks of the run."""
+    RELEASED = -19
+    LOST = -20
+    """A worker has lost another one."""
+    HEARTBEAT = -21
+    STOP = -22
+
+
+class HandshakeError(PenstockError):
+    """The other side does not know the secret, or speaks another language."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where somebody listens: on a Unix socket, over TCP, or both."""
+
+    path: str | None = None
+    host: str = ""
+    port: int = 0
+
+
+class Connection:
+    """Frames over a socket. Any thread may send; one receives."""
+
+    def __init__(self, endpoint: socket.socket) -> None:
+        self._socket = endpoint
+        self._stream = cast(BinaryIO, endpoint.makefile("rb", buffering=1 << 18))
+        self._lock = threading.Lock()
+
+    def send(self, epoch: int, row: Row) -> None:
+        """Raises OSError if the other side is gone."""
+        with self._lock:
+            self._send(epoch, row)
+
+    def tell(self, kind: Kind, content: bytes = b"", epoch: int = 0, number: int = 0) -> None:
+        self.send(epoch, Row(kind, 0, 0, 0, number, content))
+
+    def send_all(self, epoch: int, rows: list[Row]) -> None:
+        with self._lock:
+            for row in rows:
+                self._send(epoch, row)
+
+    def tell_unless_busy(self, kind: Kind) -> None:
+        """Leave it out if something else is being sent: that is a sign of life as well."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._send(0, Row(kind, 0, 0, 0, 0, b""))
+            finally:
+                self._lock.release()
+
+    def _send(self, epoch: int, row: Row) -> None:
+        vertex, subtask, edge, channel, seq, chunk = row
+        header = _HEADER.pack(epoch, vertex, subtask, edge, channel, seq, len(chunk))
+        if len(chunk) <= _JOINED_BYTES:
+            self._socket.sendall(header + chunk)
+        else:
+            self._socket.sendall(header)
+            self._socket.sendall(chunk)
+
+    def receive(self) -> tuple[int, Row]:
+        """The next frame: its epoch and its row. Raises EOFError or OSError if there will be none."""
+        epoch, vertex, subtask, edge, channel, seq, length = _HEADER.unpack(self._read(_HEADER.size))
+        return epoch, Row(vertex, subtask, edge, channel, seq, self._read(length))
+
+    def _read(self, length: int) -> bytes:
+        content = self._stream.read(length)
+        if len(content) < length:
+            raise EOFError("the other side has hung up")
+        return content
+
+    def local_host(self) -> str | None:
+        """The address by which the other side reaches this one; None on a Unix socket."""
+        return None if self._socket.family == socket.AF_UNIX else str(self._socket.getsockname()[0])
+
+    def close(self) -> None:
+        """Also wakes up who sends or receives in another thread."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+CallOn = Callable[["Connection"], None]
+
+
+class Listener:
+    """Waits for callers that know the secret."""
+
+    def __init__(self, secret: bytes, path: str | None, bind_host: str | None) -> None:
+        """`path`: where to make a Unix socket; `bind_host`: where to listen over TCP; None for not at all."""
+        self._secret = secret
+        self._path = path
+        self._sockets: list[socket.socket] = []
+        self.port = 0
+        if path is not None:
+            self._sockets.append(socket.socket(socket.AF_UNIX))
+            self._sockets[-1].bind(path)
+            os.chmod(path, 0o600)
+            self._sockets[-1].listen(128)
+        if bind_host is not None:
+            self._sockets.append(socket.create_server((bind_host, 0), backlog=128))
+            self.port = self._sockets[-1].getsockname()[1]
+
+    def serve(self, on_connection: CallOn) -> None:
+        """In threads of its own: hand every caller that has proved itself over."""
+        for each in self._sockets:
+            threading.Thread(
+                target=self._accept, args=(each, on_connection), daemon=True, name="penstock-listener"
+            ).start()
+
+    def _accept(self, listening: socket.socket, on_connection: CallOn) -> None:
+        while True:
+            try:
+                caller, _ = listening.accept()
+            except OSError:  # Closed.
+                return
+            # Somebody who says nothing does not hold up the others.
+            threading.Thread(target=self._greet, args=(caller, on_connection), daemon=True).start()
+
+    def _greet(self, caller: socket.socket, on_connection: CallOn) -> None:
+        try:
+            _prepare(caller)
+            caller.settimeout(_GREETING_TIMEOUT_S)
+            answer_greeting(caller, self._secret)
+            caller.settimeout(None)
+        except (OSError, EOFError, HandshakeError):  # Not one of ours.
+            caller.close()
+            return
+        on_connection(Connection(caller))
+
+    def close(self) -> None:
+        for each in self._sockets:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)  # Wakes `accept` up.
+            each.close()
+        if self._path is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path)
+
+
+def connect(address: Address, secret: bytes) -> Connection:
+    """Call somebody, by Unix socket if that is on this machine. Raises OSError, or HandshakeError."""
+    endpoint = _reach(address)
+    try:
+        endpoint.settimeout(_GREETING_TIMEOUT_S)
+        greet(endpoint, secret)
+        endpoint.settimeout(None)
+    except EOFError as error:
+        endpoint.close()
+        raise HandshakeError("the other side hung up instead of proving that it belongs to this run") from error
+    except BaseException:
+        endpoint.close()
+        raise
+    return Connection(endpoint)
+
+
+def _reach(address: Address) -> socket.socket:
+    if address.path is not None and os.path.exists(address.path):
+        endpoint = socket.socket(socket.AF_UNIX)
+        try:
+            endpoint.connect(address.path)
+            return endpoint
+        except OSError:
+            endpoint.close()
+            if not address.port:
+                raise
+    if not address.port:
+        raise FileNotFoundError(f"nobody listens at {address.path}")
+    endpoint = socket.create_connection((address.host, address.port), timeout=_GREETING_TIMEOUT_S)
+    _prepare(endpoint)
+    return endpoint
+
+
+def _prepare(endpoint: socket.socket) -> None:
+    if endpoint.family != socket.AF_UNIX:
+        endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def greet(endpoint: socket.socket, secret: bytes) -> None:
+    """The caller's side of the handshake."""
+    own = secrets.token_bytes(_NONCE_BYTES)
+    endpoint.sendall(_GREETING + own)
+    theirs = _exactly(endpoint, _NONCE_BYTES)
+    if not hmac.compare_digest(_exactly(endpoint, _PROOF_BYTES), _proof(secret, b"listener", own, theirs)):
+        raise HandshakeError("who listens there does not belong to this run")
+    endpoint.sendall(_proof(secret, b"caller", own, theirs))
+
+
+def answer_greeting(endpoint: socket.socket, secret: bytes) -> None:
+    """The listener's side of the handshake."""
+    if _exactly(endpoint, len(_GREETING)) != _GREETING:
+        raise HandshakeError("the caller is no worker")
+    theirs = _exactly(endpoint, _NONCE_BYTES)
+    own = secrets.token_bytes(_NONCE_BYTES)
+    endpoint.sendall(own + _proof(secret, b"listener", theirs, own))
+    if not hmac.compare_digest(_exactly(endpoint, _PROOF_BYTES), _proof(secret, b"caller", theirs, own)):
+        raise HandshakeError("the caller does not belong to this run")
+
+
+def _proof(secret: bytes, side: bytes, of_caller: bytes, of_listener: bytes) -> bytes:
+    return hmac.digest(secret, side + of_caller + of_listener, "sha256")
+
+
+def _exactly(endpoint: socket.socket, length: int) -> bytes:
+    content = b""
+    while len(content) < length:
+        part = endpoint.recv(length - len(content))
+        if not part:
+            raise EOFError
+        content += part
+    return content

@@ -1,0 +1,271 @@
+"""A worker that stays: it calls its driver, hears commands, and lives as long as the connection.
+
+    control thread    hears the driver: commands wait in a queue, an end or a silence ends the process
+    peer threads      one for each other worker: its rows and marks go into the inbox
+    heartbeat thread  a sign of life now and then
+    main thread       runs what is in the queue
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import platform
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from penstock.runtime.connection import Address, Connection, Kind, Listener, connect
+from penstock.runtime.exchange import EpochAbandonedError, Inbox
+from penstock.runtime.failure import describe_failure
+from penstock.runtime.protocol import EpochCommand
+from penstock.runtime.rows import FAILURE, Row
+from penstock.runtime.saved_state import StateFolder
+from penstock.runtime.stream_task import JobDeployment
+from penstock.runtime.worker import Worker
+
+GRACE_S = 5.0
+"""How long a user function that is still running may go on after its run has ended."""
+_SWITCH_S = 0.0005
+"""How soon threads that hear others get their turn while a function runs; Python's own 5 ms make senders wait."""
+
+
+@dataclass(frozen=True)
+class WorkerPlace:
+    """What a worker must know to find its driver."""
+
+    index: int
+    workers: int
+    driver: Address
+    secret: bytes = field(repr=False)
+    folder: str | None
+    """The driver's folder for sockets; None if there is none for this worker's machine."""
+    is_one_machine: bool
+    heartbeat_interval_s: float
+    heartbeat_timeout_s: float
+
+
+@dataclass(frozen=True)
+class WorkerHello:
+    """How a worker introduces itself."""
+
+    index: int
+    address: Address
+    host: str
+    process: int
+
+
+@dataclass(frozen=True)
+class Deploying:
+    """What a worker needs to build the subtasks of a run."""
+
+    pickled: bytes
+    """The JobDeployment, with whatever must be there before it can be loaded."""
+    folder: StateFolder
+
+
+class ResidentWorker:
+    """One worker, from its call to the driver to the end of the connection."""
+
+    def __init__(self, place: WorkerPlace, end_process: Callable[[int], None] = os._exit) -> None:
+        self._place = place
+        self._end_process = end_process
+        self._inbox = Inbox()
+        self._orders: queue.SimpleQueue[tuple[Kind, Row, list[Row]]] = queue.SimpleQueue()
+        self._peers: dict[int, Connection] = {}
+        self._has_peer = threading.Condition()
+        self._has_ended = threading.Event()
+        self._worker: Worker | None = None
+        self._heard = time.monotonic()
+        self._control = connect(place.driver, place.secret)
+
+    def run(self) -> None:
+        """Serve until the driver says stop or is gone."""
+        place = self._place
+        sys.setswitchinterval(_SWITCH_S)
+        bind_host = None if place.is_one_machine else self._control.local_host() or place.driver.host
+        path = place.folder and os.path.join(place.folder, f"w{place.index}")
+        listener = Listener(place.secret, path if path and os.path.isdir(str(place.folder)) else None, bind_host)
+        try:
+            listener.serve(self._called)
+            address = Address(path, bind_host or "", listener.port)
+            hello = WorkerHello(place.index, address, platform.node(), os.getpid())
+            self._control.tell(Kind.HELLO, pickle.dumps(hello))
+            threading.Thread(target=self._hear_driver, daemon=True, name="penstock-control").start()
+            threading.Thread(target=self._show_life, daemon=True, name="penstock-heartbeat").start()
+            while self._carry_out(*self._orders.get()):
+                if len(self._peers) == place.workers - 1:
+                    listener.close()  # All are here: nobody else is expected.
+        finally:
+            self._has_ended.set()
+            listener.close()
+            for peer in [*self._peers.values(), self._control]:
+                peer.close()
+
+    # --- other threads ---------------------------------------------------------------------------------------------
+
+    def _hear_driver(self) -> None:
+        source_rows: list[Row] = []
+        try:
+            while True:
+                _, row = self._control.receive()
+                self._heard = time.monotonic()
+                if row.vertex >= 0:
+                    source_rows.append(row)
+                elif row.vertex != Kind.HEARTBEAT:
+                    kind = Kind(row.vertex)
+                    if kind in (Kind.RELEASE, Kind.STOP):
+                        self._inbox.abandon()
+                    self._orders.put((kind, row, source_rows))
+                    source_rows = []
+                if row.vertex == Kind.STOP:
+                    break
+        except (EOFError, OSError):
+            self._inbox.abandon()
+            self._orders.put((Kind.STOP, Row(Kind.STOP, 0, 0, 0, 0, b""), []))
+        # A function that does not return has its grace.
+        if not self._has_ended.wait(GRACE_S):
+            self._end_process(1)
+
+    def _show_life(self) -> None:
+        place = self._place
+        while not self._has_ended.wait(place.heartbeat_interval_s):
+            if time.monotonic() - self._heard > place.heartbeat_timeout_s:
+                self._control.close()  # The driver is cut off or stopped: it has given up this worker, too.
+                return
+            try:
+                self._control.tell_unless_busy(Kind.HEARTBEAT)
+            except OSError:
+                return
+
+    def _called(self, caller: Connection) -> None:
+        """Another worker has called."""
+        try:
+            _, row = caller.receive()
+        except (EOFError, OSError):  # It has ended: the driver hears of it.
+            return
+        self._add_peer(row.seq, caller)
+
+    def _add_peer(self, index: int, peer: Connection) -> None:
+        with self._has_peer:
+            self._peers[index] = peer
+            self._has_peer.notify_all()
+        threading.Thread(target=self._hear_peer, args=(index, peer), daemon=True, name=f"penstock-peer-{index}").start()
+
+    def _hear_peer(self, index: int, peer: Connection) -> None:
+        try:
+            while True:
+                epoch, row = peer.receive()
+                if row.vertex == Kind.MARK:
+                    self._inbox.mark(epoch, (index, row.seq))
+                else:
+                    self._inbox.put(epoch, row)
+        except (EOFError, OSError) as error:
+            self._lost(index, error)
+
+    def _lost(self, index: int, error: Exception) -> None:
+        if not self._has_ended.is_set():
+            try:
+                self._control.tell(Kind.LOST, str(error).encode(), number=index)
+            except OSError:
+                return  # The driver is gone as well, and with it who wanted to know.
+
+    # --- the main thread -------------------------------------------------------------------------------------------
+
+    def _carry_out(self, kind: Kind, row: Row, source_rows: list[Row]) -> bool:
+        """False if that was all."""
+        match kind:
+            case Kind.PEERS:
+                self._meet(pickle.loads(row.chunk))
+            case Kind.DEPLOY:
+                self._deploy(row.chunk)
+            case Kind.EPOCH:
+                self._run_epoch(pickle.loads(row.chunk), source_rows)
+            case Kind.RELEASE:
+                self._release()
+                self._control.tell(Kind.RELEASED, number=row.seq)
+            case Kind.STOP:
+                self._release()
+                return False
+        return True
+
+    def _meet(self, addresses: list[Address]) -> None:
+        """Call the workers before this one in the list; the others call."""
+        for index in range(self._place.index):
+            peer = connect(addresses[index], self._place.secret)
+            peer.tell(Kind.HELLO, number=self._place.index)
+            self._add_peer(index, peer)
+        with self._has_peer:
+            everybody = self._has_peer.wait_for(
+                lambda: len(self._peers) == self._place.workers - 1, self._place.heartbeat_timeout_s
+            )
+        if everybody:
+            self._control.tell(Kind.READY)
+
+    def _deploy(self, pickled: bytes) -> None:
+        self._inbox.begin()
+        try:
+            deploying: Deploying = pickle.loads(pickled)
+            deployment: JobDeployment = pickle.loads(deploying.pickled)
+            place, exchange = self._place, _PeerExchange(self._peers)
+            self._worker = Worker(
+                deployment, deploying.folder, place.index, place.workers, self._inbox, exchange
+            )
+        except Exception as error:  # A module that is missing here, a class that does not load: told to the driver.
+            name = f"the job could not be loaded in worker {self._place.index}"
+            failure = describe_failure(error, -1, name, self._place.index, 0)
+            self._control.send(0, Row(FAILURE, self._place.index, 0, 0, 0, pickle.dumps(failure)))
+            return
+        self._control.tell(Kind.DEPLOYED)
+
+    def _run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> None:
+        assert self._worker is not None, "the driver deploys first"
+        waiting: list[Row] = []
+        try:
+            for row in self._worker.run_epoch(command, source_rows):
+                waiting.append(row)
+                if len(row.chunk) > _LARGE:
+                    self._control.send_all(command.epoch, waiting)
+                    waiting = []
+        except EpochAbandonedError:
+            return
+        except PeerLostError as lost:
+            self._lost(lost.worker, lost)
+            return
+        self._control.send_all(command.epoch, [*waiting, Row(Kind.DONE, 0, 0, 0, 0, b"")])
+
+    def _release(self) -> None:
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+            gc.collect()  # Tasks and operators refer to each other: without this their state would stay for long.
+
+
+_LARGE = 64 * 1024
+
+
+class PeerLostError(Exception):
+    """Rows could not be sent to a worker."""
+
+    def __init__(self, worker: int, reason: str) -> None:
+        super().__init__(reason)
+        self.worker = worker
+
+
+class _PeerExchange:
+    def __init__(self, peers: dict[int, Connection]) -> None:
+        self._peers = peers
+
+    def send(self, epoch: int, worker: int, row: Row) -> None:
+        try:
+            self._peers[worker].send(epoch, row)
+        except OSError as error:
+            raise PeerLostError(worker, str(error)) from error
+
+    def end_stage(self, epoch: int, stage: int, workers: Iterable[int]) -> None:
+        for worker in workers:
+            self.send(epoch, worker, Row(Kind.MARK, 0, 0, 0, stage, b""))

@@ -1,0 +1,113 @@
+"""Batch mode: an epoch, which is all of the job, as one Spark job with Spark's shuffle between its stages."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from penstock.checkpoint.folders import Folder
+from penstock.checkpoint.savepoints import Copy
+from penstock.common.exceptions import JobExecutionError
+from penstock.jobmaster.stage_executor import EpochCancelledError
+from penstock.runtime.chunk import encode_in_driver
+from penstock.runtime.protocol import EpochCommand
+from penstock.runtime.rows import Row
+from penstock.runtime.saved_state import StateHandle
+from penstock.runtime.stream_task import JobDeployment
+from penstock.spark.batch_task import StageTask
+from penstock.spark.local_master import CORES
+from penstock.spark.resident_job import cancel_group, reason_of
+from penstock.spark.spark_executor import SparkSide
+
+
+class BatchExecutor:
+    """The stages of one region of a job in batch mode."""
+
+    def __init__(self, side: SparkSide) -> None:
+        self._side = side
+        self._name = f"{side.job_id}-{secrets.token_hex(4)}"
+        self._deployment: Any = None
+        self._widths: list[int] = []
+        self._folder: Folder | None = None
+        self._is_cancelled = False
+
+    def executors(self) -> tuple[str, int]:
+        return self._side.executors()
+
+    def sibling(self) -> BatchExecutor:
+        return BatchExecutor(self._side)
+
+    def deploy(self, deployment: JobDeployment, folder: Folder, on_loss: Callable[[], None]) -> None:
+        context = self._side.context
+        self._folder = folder
+        self._deployment = context.broadcast(self._side.dependencies.around(encode_in_driver(deployment)))
+        most = int(context.getConf().get(CORES, "0"))
+        widths = [max(vertex.parallelism for vertex in stage) for stage in deployment.stages()]
+        self._widths = [min(width, most or width) for width in widths]
+
+    def check(self) -> None:
+        """Between epochs there is nothing that could be lost."""
+
+    def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
+        context, side = self._side.context, self._side
+        context.setJobGroup(self._name, f"{side.job_name}: epoch {command.epoch}", interruptOnCancel=True)
+        context.setLocalProperty("spark.scheduler.pool", side.job_id)
+        try:
+            if self._is_cancelled:
+                raise EpochCancelledError
+            rows: list[Row] = self._stages(command, source_rows).collect()
+        except Exception as error:
+            if self._is_cancelled:
+                raise EpochCancelledError from None
+            raise JobExecutionError(
+                f"job '{side.job_name}' failed on Spark: {reason_of(error)}", side.job_id, side.job_name
+            ) from error
+        if self._is_cancelled:
+            raise EpochCancelledError
+        return rows
+
+    def _stages(self, command: EpochCommand, source_rows: list[Row]) -> Any:
+        """A Spark stage for each stage; those of one slot each need no exchange and share one."""
+        rdd = self._handed_out(source_rows)
+        stages: list[int] = []
+        for stage, (width, next_width) in enumerate(zip(self._widths, [*self._widths[1:], None], strict=True)):
+            stages.append(stage)
+            if (width, next_width) == (1, 1):
+                continue
+            assert self._folder is not None
+            task = StageTask(self._deployment, self._folder, command, tuple(stages), width)
+            rdd = rdd.mapPartitionsWithIndex(task)
+            if next_width is not None:
+                rdd = rdd.map(_by_subtask).partitionBy(next_width, _as_it_is).values()
+            stages = []
+        return rdd
+
+    def _handed_out(self, source_rows: list[Row]) -> Any:
+        parts: list[list[Row]] = [[] for _ in range(self._widths[0])]
+        for row in source_rows:
+            parts[row.subtask % len(parts)].append(row)
+        return self._side.context.parallelize(parts, len(parts)).flatMap(_as_it_is)
+
+    def end_run(self) -> None:
+        if self._deployment is not None:
+            self._deployment.destroy()
+            self._deployment = None
+
+    def run_copies(self, copies: Iterable[Copy]) -> list[tuple[StateHandle, ...]]:
+        return self._side.run_copies(copies)
+
+    def cancel(self) -> None:
+        self._is_cancelled = True
+        cancel_group(self._side.context, self._name)
+
+    def close(self) -> None:
+        self.end_run()
+
+
+def _by_subtask(row: Row) -> tuple[int, Row]:
+    return row.subtask, row
+
+
+def _as_it_is(value: Any) -> Any:
+    return value

@@ -1,0 +1,41 @@
+"""What a Spark task runs that stays: a worker of a region, as long as its driver wants it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from penstock.runtime.resident_worker import ResidentWorker, WorkerPlace
+
+
+def host_worker(places: Iterable[WorkerPlace]) -> Iterator[None]:
+    """The task of one partition, which holds one place."""
+    for place in list(places):  # Read to the end: PySpark does not use a worker again that has left input behind.
+        with as_before():
+            ResidentWorker(place).run()
+    return iter(())
+
+
+@contextmanager
+def as_before() -> Iterator[None]:
+    """Spark may use the process for another task: a job's modules, paths and folder are not to be found there."""
+    folder, path, modules = os.getcwd(), list(sys.path), set(sys.modules)
+    thresholds = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    # Records come and go by the thousand: with the default of 700 the collector runs for nothing most of the time.
+    gc.set_threshold(100_000, 50, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+        added = [each for each in sys.path if each not in path]
+        sys.path[:] = path
+        os.chdir(folder)
+        for name in set(sys.modules) - modules:
+            file = getattr(sys.modules[name], "__file__", None) or ""
+            if any(file.startswith(os.path.join(each, "")) for each in added):
+                del sys.modules[name]

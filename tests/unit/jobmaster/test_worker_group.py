@@ -1,0 +1,322 @@
+"""A driver and workers that stay, without Spark: each worker is a thread of this process, with real sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.graph.descriptions import CollectSinkDescription
+from penstock.graph.job_graph import JobGraph, build_job_graph
+from penstock.jobmaster.worker_group import GroupSettings, WorkerGroup, WorkerLostError
+from penstock.runtime.chunk import encode_in_driver
+from penstock.runtime.connection import HandshakeError, Kind, Listener, connect
+from penstock.runtime.protocol import EpochCommand
+from penstock.runtime.resident_worker import ResidentWorker, WorkerPlace
+from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, FROM_DRIVER, Row
+from penstock.runtime.sources import SourceAssignment
+from penstock.runtime.stream_task import JobDeployment
+from penstock.runtime.worker import Worker, stages_of
+from penstock.testing.memory_folder import MemoryFolder
+
+WITHIN_S = 30
+ONE_MACHINE = GroupSettings()
+OVER_TCP = GroupSettings(host="127.0.0.1")
+
+
+def graph_of(build: Callable, parallelism: int) -> JobGraph:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
+    build(env.socket_text_stream("nowhere", 1))._sink("collected", CollectSinkDescription("collected"))
+    return build_job_graph(env.get_stream_graph())
+
+
+def counted(stream):
+    return stream.map(lambda word: (word, 1)).key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
+
+
+def counted_behind_two_exchanges(stream):
+    return counted(stream.rebalance().map(lambda word: word.upper()).rescale().map(lambda word: word.lower()))
+
+
+def failing_at_bad(stream):
+    def check(word: str) -> str:
+        if word == "bad":
+            raise ValueError("a bad word")
+        return word
+
+    return counted(stream.rebalance().map(check))
+
+
+class Group:
+    """A group whose workers are threads."""
+
+    def __init__(self, workers: int, group_settings: GroupSettings = ONE_MACHINE) -> None:
+        self.losses: list[bool] = []
+        self.ended: list[int] = []
+        self.group = WorkerGroup(workers, group_settings, lambda: self.losses.append(True))
+        self.workers: dict[int, ResidentWorker] = {}
+        self._epoch = self._previous = 0
+        self.threads = [threading.Thread(target=self._host, args=(place,)) for place in self.group.places()]
+        for thread in self.threads:
+            thread.start()
+        assert self.group.wait_until_registered(WITHIN_S)
+        self.group.introduce(WITHIN_S)
+
+    def _host(self, place: WorkerPlace) -> None:
+        worker = self.workers[place.index] = ResidentWorker(place, end_process=self.ended.append)
+        worker.run()
+
+    def deploy(self, graph: JobGraph) -> list[Row]:
+        self._previous = 0
+        return self.group.deploy(encode_in_driver(deployment_of(graph)), MemoryFolder())
+
+    def run(self, records: list[str]) -> list[Row]:
+        self._epoch += 1
+        command = EpochCommand(self._epoch, 0, previous_epoch=self._previous)
+        rows = self.group.run_epoch(command, [source_row(records)])
+        self._previous = self._epoch
+        return rows
+
+    def close(self) -> None:
+        self.group.close()
+        for thread in self.threads:
+            thread.join(WITHIN_S)
+            assert not thread.is_alive()
+        self.group.hang_up()
+
+
+def deployment_of(graph: JobGraph) -> JobDeployment:
+    return JobDeployment("0" * 32, graph)
+
+
+def source_row(records: list[str]) -> Row:
+    return Row(0, 0, FROM_DRIVER, 0, 0, SourceAssignment(records, False).encode())
+
+
+def collected(rows: list[Row]) -> dict[int, list]:
+    """What each subtask of the sink has got, in order."""
+    acks = [pickle.loads(row.chunk) for row in rows if row.vertex == ACKNOWLEDGEMENT]
+    return {ack.subtask: values for ack in acks for values in ack.outcome.collected.values()}
+
+
+def acknowledged(rows: list[Row]) -> set[tuple[int, int]]:
+    acks = [pickle.loads(row.chunk) for row in rows if row.vertex == ACKNOWLEDGEMENT]
+    assert len({(ack.vertex, ack.subtask) for ack in acks}) == len(acks)
+    return {(ack.vertex, ack.subtask) for ack in acks}
+
+
+def alone(graph: JobGraph, epochs: list[list[str]]) -> list[dict[int, list]]:
+    """What a single worker without sockets gives for each epoch."""
+    worker = Worker(deployment_of(graph), MemoryFolder())
+    results = []
+    for number, records in enumerate(epochs, start=1):
+        command = EpochCommand(number, 0, previous_epoch=number - 1)
+        results.append(collected(list(worker.run_epoch(command, [source_row(records)]))))
+    worker.close()
+    return results
+
+
+@pytest.fixture
+def group() -> Iterator[Callable[..., Group]]:
+    started: list[Group] = []
+
+    def start(workers: int, group_settings: GroupSettings = ONE_MACHINE) -> Group:
+        started.append(Group(workers, group_settings))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+@pytest.mark.parametrize("group_settings", [ONE_MACHINE, OVER_TCP], ids=["unix", "tcp"])
+@pytest.mark.parametrize(("workers", "parallelism"), [(1, 3), (2, 2), (2, 5), (3, 3)])
+def test_several_workers_give_what_one_gives(group, workers, parallelism, group_settings):
+    graph = graph_of(counted_behind_two_exchanges, parallelism)
+    epochs = [["to", "be", "or"], [], ["not", "to", "be"] * 3000, ["be"]]
+    several = group(workers, group_settings)
+    assert several.deploy(graph) == []
+    results = [several.run(records) for records in epochs]
+    assert [collected(rows) for rows in results] == alone(graph, epochs)
+    everybody = {
+        (vertex.id, subtask) for vertex in graph.vertices if vertex.stage >= 0 for subtask in range(vertex.parallelism)
+    }
+    assert all(acknowledged(rows) == everybody for rows in results)
+
+
+@settings(max_examples=15)
+@given(
+    workers=st.integers(1, 3),
+    parallelism=st.integers(1, 4),
+    epochs=st.lists(st.lists(st.sampled_from("abcdefg"), max_size=20), min_size=1, max_size=5),
+)
+def test_any_epochs_give_the_same_on_any_number_of_workers(workers, parallelism, epochs):
+    graph = graph_of(counted_behind_two_exchanges, parallelism)
+    several = Group(workers)
+    try:
+        several.deploy(graph)
+        assert [collected(several.run(records)) for records in epochs] == alone(graph, epochs)
+    finally:
+        several.close()
+
+
+def test_failure_of_a_function_leaves_the_workers_and_the_next_run_begins_anew(group):
+    graph = graph_of(failing_at_bad, 3)
+    several = group(3)
+    several.deploy(graph)
+    several.run(["good"])
+    processes = [worker for worker in several.workers.values()]
+    rows = several.run(["good", "bad", "good"])
+    [failure] = [pickle.loads(row.chunk) for row in rows if row.vertex == FAILURE]
+    assert "a bad word" in failure.message
+    assert several.group.release()
+    several.deploy(graph)
+    assert collected(several.run(["good"])) == alone(graph, [["good"]])[0]
+    assert [worker for worker in several.workers.values()] == processes and several.losses == []
+
+
+def test_job_that_cannot_be_loaded_is_told_as_a_failure(group):
+    several = group(2)
+    rows = several.group.deploy(b"no pickle", MemoryFolder())
+    assert "could not be loaded in worker" in pickle.loads(rows[0].chunk).task_name
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_worker_that_goes_is_told_by_number_and_ends_the_others(group, victim):
+    several = group(2)
+    several.deploy(graph_of(counted, 2))
+    several.run(["a", "b"])
+    several.workers[victim]._control.close()
+    for thread in several.threads:
+        thread.join(WITHIN_S)
+    assert several.losses == [True]
+    with pytest.raises(WorkerLostError, match=r"worker [01]"):
+        several.group.check()
+    with pytest.raises(WorkerLostError):
+        several.run(["a"])
+
+
+def test_silent_worker_is_given_up(group):
+    several = group(2, GroupSettings(heartbeat_interval_ms=20, heartbeat_timeout_ms=300))
+    several.deploy(graph_of(counted, 2))
+    lost = threading.Event()
+    several.group._on_loss = lost.set
+    # It neither reads nor writes any more, but its connection is open.
+    several.workers[1]._control.tell_unless_busy = lambda kind: None
+    assert lost.wait(WITHIN_S)
+    with pytest.raises(WorkerLostError, match=r"worker 1 .*has not been heard of for .*heartbeat.timeout is 0.3 s"):
+        several.group.check()
+
+
+def test_quiet_job_lives_on_as_long_as_hearts_beat(group):
+    several = group(2, GroupSettings(heartbeat_interval_ms=10, heartbeat_timeout_ms=1000))
+    several.deploy(graph_of(counted, 2))
+    threading.Event().wait(1.5)
+    assert not several.group.is_broken
+    assert list(collected(several.run(["a"])).values()) == [[("a", 1)]]
+
+
+def test_cancelled_driver_does_not_wait_for_a_function(group):
+    started, go_on = threading.Event(), threading.Event()
+    _waits[0] = (started, go_on)
+    several = group(1)
+    several.deploy(graph_of(lambda stream: stream.map(_wait).rebalance(), 1))
+    threading.Thread(target=lambda: (started.wait(WITHIN_S), several.group.cancel())).start()
+    several.run(["a"])
+    assert several.group.is_cancelled
+    go_on.set()
+
+
+_waits: dict[int, tuple[threading.Event, threading.Event]] = {}
+
+
+def _wait(word: str) -> str:
+    started, go_on = _waits[0]
+    started.set()
+    go_on.wait(WITHIN_S)
+    return word
+
+
+def test_who_does_not_know_the_secret_is_turned_away():
+    group = WorkerGroup(1, OVER_TCP, lambda: None)
+    [place] = group.places()
+    with pytest.raises((HandshakeError, EOFError)):
+        ResidentWorker(replace(place, secret=b"guessed"))
+    with socket.create_connection((place.driver.host, place.driver.port)) as stranger:
+        stranger.sendall(pickle.dumps(_Harmful()) + b"\0" * 100)
+        with contextlib.suppress(ConnectionResetError):
+            assert stranger.recv(100) == b""  # It is hung up on.
+    assert group.registered() == 0
+    group.close()
+
+
+class _Harmful:
+    def __reduce__(self):
+        return pytest.fail, ("something was unpickled",)
+
+
+def test_worker_of_an_old_group_cannot_join_a_new_one():
+    old, new = WorkerGroup(1, ONE_MACHINE, lambda: None), WorkerGroup(1, ONE_MACHINE, lambda: None)
+    [place] = old.places()
+    with pytest.raises((HandshakeError, OSError)):
+        ResidentWorker(replace(place, driver=new.places()[0].driver))
+    old.close()
+    new.close()
+
+
+def test_listener_that_only_pretends_is_found_out():
+    listener = Listener(b"another secret", None, "127.0.0.1")
+    listener.serve(lambda connection: None)
+    group = WorkerGroup(1, OVER_TCP, lambda: None)
+    [place] = group.places()
+    address = replace(place.driver, path=None, port=listener.port)
+    with pytest.raises(HandshakeError, match="does not belong to this run"):
+        connect(address, place.secret)
+    listener.close()
+    group.close()
+
+
+def test_nothing_is_left_of_a_group(group):
+    several = group(2)
+    folder = several.group._folder
+    several.deploy(graph_of(counted, 2))
+    several.run(["a"])
+    assert [path.name for path in folder.iterdir()] == []  # All have met: nobody listens any more.
+    several.close()
+    assert not folder.exists() and several.losses == []
+
+
+def test_command_of_a_worker_holds_its_own_orders_only():
+    from penstock.runtime.protocol import SubtaskOrder
+
+    orders = {(vertex, subtask): SubtaskOrder() for vertex in range(2) for subtask in range(10)}
+    first = EpochCommand(1, 0, orders).by_worker(3)
+    assert [sorted({subtask for _, subtask in each.orders}) for each in first] == [[0, 3, 6, 9], [1, 4, 7], [2, 5, 8]]
+    plain = EpochCommand(2, 0, orders, previous_epoch=1).by_worker(3)
+    assert all(each.orders == {} for each in plain)
+    checkpoint = EpochCommand(2, 0, orders, previous_epoch=1, is_checkpoint=True).by_worker(3)
+    assert [len(each.orders) for each in checkpoint] == [8, 6, 6]
+
+
+def test_stages_wait_only_for_workers_that_send_to_them():
+    graph = graph_of(lambda stream: counted(stream.rebalance().map(str.upper).rescale().map(str.lower)), 4)
+    deployment = deployment_of(graph)
+    for worker in range(2):
+        parts = stages_of(deployment, worker, 2)
+        others = [(other, part) for other in range(2) for part in stages_of(deployment, other, 2)]
+        told = {(other, part.number) for other, part in others if worker in part.tells}
+        awaited = {mark for part in parts for mark in part.awaits}
+        assert awaited == told
+        assert all((sender, stage) != (worker, stage) for sender, stage in awaited)
+
+
+def test_control_messages_have_numbers_of_their_own():
+    assert not {int(kind) for kind in Kind} & {ACKNOWLEDGEMENT, FAILURE}
