@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
@@ -17,6 +17,7 @@ from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.launch import Launch, PlanOnlyExit, SubmittedJob, current_launch
+from penstock.datastream.script_classes import classes_of_script
 from penstock.graph.descriptions import CollectionSourceDescription
 from penstock.graph.job_graph import JobGraph, build_job_graph
 from penstock.graph.stream_graph import StreamGraph
@@ -65,6 +66,7 @@ def submit(
         raise PlanOnlyExit
     keys.check_keys(configuration)
     check_picklable(job_graph)
+    job_graph = replace(job_graph, script_classes=classes_of_script())
     start = importlib.import_module(_STARTER).start_job
     client: JobClient = start(job_graph, configuration, dependencies, spark, launch.announce)
     launch.clients.append(client)

@@ -81,6 +81,8 @@ class JobGraph:
     """True if all input is there before the first result: keyed operators get it sorted by key."""
     reuses_objects: bool = False
     """True if functions of a chain hand each other the very objects, not copies."""
+    script_classes: tuple[type, ...] = ()
+    """All classes of the program's script: state may be made of some that no function of the job names."""
 
     def in_edges(self, vertex: int) -> list[JobEdge]:
         return [edge for edge in self.edges if edge.target_vertex == vertex]

@@ -48,6 +48,7 @@ from penstock.jobmaster.stage_executor import StageExecutor
 from penstock.jobmaster.watermark_alignment import AlignmentGroups
 from penstock.runtime.clocks import wall_clock_ms
 from penstock.runtime.protocol import TaskAck
+from penstock.runtime.state.codec import use_script_classes
 from penstock.runtime.state.table import Extent
 
 _log = logging.getLogger(__name__)
@@ -111,6 +112,7 @@ class JobMaster:
         path = self._leadership.checkpoint or self.options.restore_path
         if path is None:
             return None
+        use_script_classes(job_graph.script_classes)
         found = find_checkpoint(path, self._open_folder)
         return restore_job(job_graph, found, self.options.allows_non_restored)
 
@@ -260,6 +262,7 @@ class JobMaster:
 
     def run(self) -> JobExecutionResult:
         """Run to the end. Raises what ended the job, unless it finished by itself or was cancelled."""
+        use_script_classes(self.job_graph.script_classes)
         try:
             self._times.enter(JobStatus.CREATED)
             with self._working_folder() as folder:

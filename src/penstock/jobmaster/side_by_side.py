@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 
 
 def run_side_by_side(actions: Sequence[Callable[[], None]], on_failure: Callable[[], None]) -> None:
@@ -25,7 +26,10 @@ def run_side_by_side(actions: Sequence[Callable[[], None]], on_failure: Callable
     if len(actions) == 1:
         actions[0]()
         return
-    threads = [threading.Thread(target=guarded, args=(action,), daemon=True) for action in actions]
+    # Each thread has what this one has for the job at hand, such as the classes of its script.
+    threads = [
+        threading.Thread(target=copy_context().run, args=(guarded, action), daemon=True) for action in actions
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

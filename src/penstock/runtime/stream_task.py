@@ -27,7 +27,7 @@ from penstock.runtime.sorted_input import (
 )
 from penstock.runtime.sources import SourceAssignment, SourceOperator, SourceReport
 from penstock.runtime.state.backends import HeapBackend, KeyedBackend
-from penstock.runtime.state.codec import encode_state
+from penstock.runtime.state.codec import encode_state, use_script_classes
 from penstock.runtime.state.operator import Saved, share_of
 from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import Extent
@@ -102,6 +102,7 @@ class StreamTask:
             deployment.attempt,
             deployment.job_parameters,
         )
+        self._script_classes = job_graph.script_classes
         self._clock = clock
         self._ready: list[Row] = []
         self._inputs = {edge.index: edge.input_index for edge in job_graph.in_edges(vertex_id)}
@@ -155,6 +156,7 @@ class StreamTask:
         what the other subtasks of its vertex left, whose union lists go to everyone. Otherwise the job has changed:
         this subtask takes its share of its operators' state, and time begins anew, as in Flink.
         """
+        use_script_classes(self._script_classes)
         contexts = self.chain.contexts
         for context in contexts.values():
             context.restored_checkpoint_id = checkpoint_id
@@ -219,6 +221,7 @@ class StreamTask:
         """Handle the epoch's rows and give the rows that follow from them."""
         if self.is_finished:
             return
+        use_script_classes(self._script_classes)  # State that is on disk is read now and then.
         self._advance_processing_time()
         yield from self._drain()
         for row in sorted(rows, key=self._reading_order):

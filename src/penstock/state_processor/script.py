@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import pickle
-import sys
 from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
+
+from penstock.datastream.script_classes import classes_of_script
 
 
 @dataclass(frozen=True)
@@ -19,19 +19,8 @@ class Script:
 
     @staticmethod
     def of_program() -> Script:
-        found = [each for each in vars(sys.modules["__main__"]).values() if isinstance(each, type)]
-        return Script(
-            cloudpickle.dumps([each for each in found if each.__module__ == "__main__" and _can_travel(each)])
-        )
+        return Script(cloudpickle.dumps(classes_of_script()))
 
     def load(self) -> Any:
         """Make the classes known to state for as long as the result is held."""
         return pickle.loads(self.pickled)
-
-
-def _can_travel(kind: type) -> bool:
-    # One that cannot is hardly part of state; if it is, the error will name it.
-    with contextlib.suppress(Exception):
-        cloudpickle.dumps(kind)
-        return True
-    return False

@@ -9,9 +9,19 @@ from __future__ import annotations
 import io
 import pickle
 import sys
+from collections.abc import Iterable
+from contextvars import ContextVar
+from operator import attrgetter
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
+
+_classes_of_job: ContextVar[dict[str, type]] = ContextVar("classes of the script of the job at hand")
+
+
+def use_script_classes(classes: Iterable[type]) -> None:
+    """From now on, state that this thread reads is made of the classes of this script: a process may run many jobs."""
+    _classes_of_job.set({each.__qualname__: each for each in classes})
 
 
 def encode_state(value: Any) -> bytes:
@@ -43,14 +53,20 @@ class _Unpickler(pickle.Unpickler):
 
 def class_of_script(name: str) -> Any:
     """A class or function of the program's script, in the driver or in an executor that was sent the program."""
-    found: Any = sys.modules.get("__main__")
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is None:
-        found = _sent_class(name)
-    if found is None:
+    outer, _, inner = name.partition(".")
+    known = _classes_of_job.get({}).get(outer) or _in_main(outer)
+    if known is not None:
+        return attrgetter(inner)(known) if inner else known
+    sent = _sent_class(name)
+    if sent is None:
         raise AttributeError(f"the program's script has no class '{name}'")
-    return found
+    return sent
+
+
+def _in_main(name: str) -> Any:
+    # Where the script does not run, `__main__` is something else, which may have imported the same name.
+    found = getattr(sys.modules.get("__main__"), name, None)
+    return found if getattr(found, "__module__", None) == "__main__" else None
 
 
 def _sent_class(name: str) -> Any:
