@@ -342,7 +342,7 @@ class SplitSourceCoordinator:
                     return  # It was asked for by an enumerator that is gone.
                 try:
                     handler(result, error)
-                except Exception as failure:  # Told to the job by `check`: this thread has nobody to raise to.
+                except (Exception, SystemExit) as failure:  # Told to the job by `check`: nobody else hears it.
                     self._failure = self._setup.error_of(failure)
                 self._changed.notify_all()
             if context.has_news or self._failure is not None:

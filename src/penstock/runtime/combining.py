@@ -36,6 +36,8 @@ class CombiningEdgeTarget(EdgeTarget):
 
     only_reads = False  # The user's reduce function may change what it is given.
 
+    resumes_after_idleness: bool
+    """True if partial results are right as soon as the channel has told its watermark again."""
     loop_text: str
     """The source of the loop that combines, with `select` and `reduce` to be filled in."""
 
@@ -146,13 +148,14 @@ class CombiningEdgeTarget(EdgeTarget):
 
     def push_watermark(self, watermark: int) -> None:
         self.watermark = watermark
-        self._is_suspended = False
+        self._is_suspended = self._is_suspended and not self.resumes_after_idleness
         self.send_until(watermark)
         super().push_watermark(watermark)
 
     def push_status(self, idle: bool) -> None:
         self.send_all()
         # While idle, others may move the watermark past what this channel knows: lateness is decided downstream then.
+        # Even when it is awake again, the channel may stay behind for long, and is not told.
         self._is_suspended = self._is_suspended or idle
         super().push_status(idle)
 
@@ -174,6 +177,8 @@ class CombiningEdgeTarget(EdgeTarget):
 
 class TumblingCombiner(CombiningEdgeTarget):
     """For tumbling windows. A partial result is an element like any other: the window operator sees no difference."""
+
+    resumes_after_idleness = True
 
     loop_text = """\
 def combine(values, partials):
@@ -257,6 +262,8 @@ class SessionCombiner(CombiningEdgeTarget):
     A part is what the window operator would have made of its elements, had nothing come in between; so all parts leave
     before any watermark, which could end a session that a part belongs to.
     """
+
+    resumes_after_idleness = False
 
     loop_text = """\
 def combine(values, times, parts, ended):

@@ -72,7 +72,8 @@ class SmallFunction:
     def texts(self, arguments: tuple[str, ...], name: str) -> list[str]:
         """Expressions for the results, with `arguments` for the parameters; `name` sets its cells apart from others."""
         parameters = self.function.__code__.co_varnames[: len(arguments)]
-        names = dict(zip(parameters, arguments, strict=True))
+        # As expressions, so that a negative number gets the parentheses it needs.
+        names = {name: ast.parse(text, mode="eval").body for name, text in zip(parameters, arguments, strict=True)}
         cells = {variable: _cell_name(name, variable) for variable in self.function.__code__.co_freevars}
         renaming = _Renaming(names, cells)
         return [ast.unparse(renaming.visit(copy.deepcopy(result))) for result in self.results]
@@ -219,11 +220,11 @@ def _cell_name(name: str, variable: str) -> str:
 class _Renaming(ast.NodeTransformer):
     """Puts arguments in the place of parameters, and cells in that of variables of enclosing functions."""
 
-    def __init__(self, names: dict[str, str], cells: dict[str, str]) -> None:
+    def __init__(self, names: dict[str, ast.expr], cells: dict[str, str]) -> None:
         self._names = names
         self._cells = cells
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id in self._cells:
             return ast.Attribute(ast.Name(self._cells[node.id], ast.Load()), "cell_contents", ast.Load())
-        return ast.Name(self._names.get(node.id, node.id), ast.Load())
+        return self._names.get(node.id, node)

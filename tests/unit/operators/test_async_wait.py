@@ -6,6 +6,7 @@ The tests open gates for the calls, so that nothing depends on how long somethin
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections import defaultdict
 
@@ -227,6 +228,41 @@ def test_cancelled_call_fails_the_task(harness):
 
     with pytest.raises(RuntimeError, match="operator 'harness': async_invoke was cancelled"):
         harness(Cancels()).element("a").operator.end_epoch()
+
+
+@pytest.mark.parametrize("ending", [SystemExit(3), KeyboardInterrupt()])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_exit_fails_the_task_instead_of_hanging_it(harness, ordered, ending):
+    class Exits(AsyncFunction):
+        async def async_invoke(self, value):
+            if value == "exit":
+                raise ending
+            await asyncio.Event().wait()
+
+    with pytest.raises(type(ending)):
+        harness(Exits(), ordered).element("waits").element("exit").operator.end_epoch()
+
+
+def test_exit_in_a_coroutine_of_the_functions_own_fails_the_task(harness):
+    class Starts(AsyncFunction):
+        async def async_invoke(self, value):
+            self.task = asyncio.ensure_future(self.exit())
+            await asyncio.Event().wait()
+
+        async def exit(self):
+            sys.exit("enough")
+
+    with pytest.raises(SystemExit, match="enough"):
+        harness(Starts()).element("a").operator.end_epoch()
+
+
+def test_exit_in_timeout_fails_the_task(harness):
+    class ExitsLate(Never):
+        def timeout(self, value):
+            sys.exit("enough")
+
+    with pytest.raises(SystemExit, match="enough"):
+        harness(ExitsLate(), timeout=SHORT).element("a").operator.end_epoch()
 
 
 def test_results_must_be_a_list(harness):

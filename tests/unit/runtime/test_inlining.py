@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.common.constants import MIN_LONG_VALUE
 from penstock.datastream import MapFunction
 from penstock.graph.descriptions import FilterDescription, FlatMapDescription, MapDescription, OperatorDescription
 from penstock.runtime.batch import Batch
@@ -158,6 +159,25 @@ def test_an_inlined_function_gives_what_the_function_gives(function, values):
     loop = EachLoop(function, "test")
     assert repr(loop(values)) == repr([function(value) for value in values])
     assert text_of(function) != "f0(v0)"
+
+
+OF_TIMES: list[Callable[[Any, int], Any]] = [
+    lambda x, ts: ts ** 2,
+    lambda x, ts: -ts,
+    lambda x, ts: x - ts,
+    lambda x, ts: ts.bit_length() + x,
+    lambda x, ts: (ts if x else ts // 2, [x, 0][ts:], f"{ts}"),
+    lambda x, ts: -(2 ** 63) if ts < x else ts % 7,
+]
+
+
+@given(
+    st.sampled_from(OF_TIMES), st.lists(st.integers(-10, 10), min_size=1), st.sampled_from([MIN_LONG_VALUE, -1, 0, 5])
+)
+def test_a_number_as_argument_means_the_same_where_it_is_inlined(function, values, timestamp):
+    loop = EachLoop(function, "test", timestamp)
+    assert loop(values) == [function(value, timestamp) for value in values]
+    assert text_of(function, "v0", str(timestamp)) != f"f0(v0, {timestamp})"
 
 
 def test_variables_are_looked_up_anew():

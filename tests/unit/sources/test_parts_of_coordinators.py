@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import sys
 import threading
 import time
 
@@ -76,11 +77,13 @@ def test_calls_are_made_again_until_closed():
     assert not calls.has_single_calls()
 
 
-def test_failure_of_a_call_is_handed_over():
+@pytest.mark.parametrize(("call", "failure"), [(lambda: 1 // 0, ZeroDivisionError), (sys.exit, SystemExit)])
+def test_failure_of_a_call_is_handed_over_and_the_next_call_is_made(call, failure):
     calls, results, is_done = AsyncCalls("test"), [], threading.Event()
-    calls.add(lambda: 1 // 0, lambda result, error: (results.append((result, type(error))), is_done.set()), 0, None)
+    calls.add(call, lambda result, error: results.append((result, type(error))), 0, None)
+    calls.add(lambda: "next", lambda result, error: (results.append((result, error)), is_done.set()), 0, None)
     assert is_done.wait(PATIENCE_S)
-    assert results == [(None, ZeroDivisionError)]
+    assert results == [(None, failure), ("next", None)]
     calls.close()
 
 

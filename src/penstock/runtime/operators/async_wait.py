@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -18,12 +18,21 @@ from penstock.runtime.operators.user_function import UserFunctionOperator
 
 
 class EventLoopThread:
-    """An event loop in a thread of its own."""
+    """An event loop in a thread of its own. `on_exit` is told of what would end the loop: `sys.exit()`, for example."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, on_exit: Callable[[BaseException], None]) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._on_exit = on_exit
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                self._loop.run_forever()
+                return
+            except (SystemExit, KeyboardInterrupt) as ended:  # Everything else stays within its coroutine.
+                self._on_exit(ended)
 
     def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
@@ -51,7 +60,7 @@ class _Call:
 
     timestamp: int | None
     results: list[Any] | None = None
-    error: Exception | None = None
+    error: BaseException | None = None
 
 
 class AsyncWaitOperator(UserFunctionOperator):
@@ -78,7 +87,7 @@ class AsyncWaitOperator(UserFunctionOperator):
         self._answered: SimpleQueue[_Call] = SimpleQueue()
 
     def open(self) -> None:
-        self._loop = EventLoopThread(f"async-wait-{self.context.operator_name}")
+        self._loop = EventLoopThread(f"async-wait-{self.context.operator_name}", self._exited)
         super().open()
 
     def close(self) -> None:
@@ -157,9 +166,13 @@ class AsyncWaitOperator(UserFunctionOperator):
         except asyncio.CancelledError as exc:
             call.error = RuntimeError(f"operator '{self.context.operator_name}': async_invoke was cancelled")
             call.error.__cause__ = exc
-        except Exception as exc:  # The task's thread raises it.
+        except (Exception, SystemExit, KeyboardInterrupt) as exc:  # The task's thread raises it.
             call.error = exc
         self._answered.put(call)
+
+    def _exited(self, ended: BaseException) -> None:
+        """A coroutine wants to end the process: that fails the task, as it does in functions that are not async."""
+        self._answered.put(_Call(None, error=ended))
 
     async def _answer(self, value: Any) -> list[Any]:
         """The results for an element: its own, or those of `timeout`, which counts for all attempts together."""

@@ -1,4 +1,7 @@
-"""Event time of an operator with two inputs that fall idle and wake up: an interval join against Flink's rules."""
+"""Event time where inputs fall idle and wake up.
+
+An interval join against Flink's rules, and sessions that are combined before the exchange against those that are not.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from penstock.common import Time
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.common.watermark_generator import WatermarkGenerator
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
-from penstock.datastream import ProcessJoinFunction
+from penstock.datastream import OutputTag, ProcessJoinFunction
+from penstock.datastream.window import EventTimeSessionWindows
 from penstock.testing import JobInEpochs
 
 IDLE = -1
@@ -110,3 +114,73 @@ def test_interval_join_keeps_the_records_of_an_input_that_wakes_up():
     job.epoch([("left", 40)])
     assert job.epoch([("right", 22)]) == ["(20, 22)"]
     job.close()
+
+
+# --- one input with two channels: sessions that are combined on the way ----------------------------------------------
+
+
+class WhereTold(WatermarkGenerator):
+    """An element is (side, timestamp, what it says of time): a watermark, IDLE or nothing."""
+
+    def on_event(self, event, event_timestamp, output):
+        if event[2] == IDLE:
+            output.mark_idle()
+        elif event[2] is not None:
+            output.emit_watermark(event[2])
+
+    def on_periodic_emit(self, output):
+        pass
+
+
+def sessions(combines):
+    def build(stream):
+        strategy = WatermarkStrategy.for_generator(WhereTold).with_timestamp_assigner(SecondField())
+        left, right = (
+            stream.filter(lambda record, side=side: record[0] == side)
+            .assign_timestamps_and_watermarks(strategy)
+            .map(lambda record: ("key", (record[1],)))
+            for side in ("left", "right")
+        )
+        keyed = left.union(right).key_by(lambda pair: pair[0])
+        windows = keyed.window(EventTimeSessionWindows.with_gap(Time.milliseconds(10)))
+        if not combines:  # Whoever wants to see late elements gets them one by one.
+            windows = windows.side_output_late_data(OutputTag("late"))
+        reduced = windows.reduce(lambda a, b: (a[0], tuple(sorted(a[1] + b[1]))))
+        assert reduced.transformation.operator.combines is combines
+        return reduced
+
+    return build
+
+
+def in_epochs(combines, epochs):
+    job = JobInEpochs(sessions(combines))
+    results = [job.epoch(records) for records in epochs]
+    results.append(job.epoch([], is_last=True))
+    job.close()
+    return results
+
+
+@st.composite
+def epochs_with_idleness(draw):
+    """The right side wakes up far behind the watermark that the left side has made alone; then anything may follow."""
+    epochs = [[("right", 0, IDLE)], [("left", 50, 50)], [("right", 36, 1)]]
+    elements = st.lists(st.tuples(st.just("right"), st.integers(34, 48), st.just(None)), max_size=3)
+    mark = st.tuples(st.sampled_from(["left", "right"]), st.just(52), st.sampled_from([None, IDLE, 20, 40, 52]))
+    return epochs + draw(st.lists(st.builds(lambda sent, said: [*sent, said], elements, mark), max_size=4))
+
+
+@settings(max_examples=100)
+@given(epochs_with_idleness())
+def test_combined_sessions_are_those_of_the_window_operator_whoever_was_idle(epochs):
+    assert in_epochs(True, epochs) == in_epochs(False, epochs)
+
+
+def test_late_element_of_a_channel_that_was_idle_gets_into_no_session():
+    epochs = [
+        [("right", 0, 0), ("right", 0, IDLE)],
+        [("left", 50, 50)],
+        [("right", 36, 1)],  # Awake, but far behind the watermark of 50 that the other channel alone has made.
+        [("right", 36, None), ("right", 45, None)],
+    ]
+    [*_, last] = in_epochs(True, epochs)
+    assert last == in_epochs(False, epochs)[-1] == ["('key', (45, 50))"]
