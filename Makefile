@@ -1,8 +1,10 @@
-# Everything runs in .venv, which each target makes or updates first when pyproject.toml has changed.
+# Everything runs in .venv, which each target makes or updates first when pyproject.toml has changed. The demo needs
+# Penstock alone; the tests need its dev extras.
 
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+DEV    := $(VENV)/.installed-dev
 PYTEST_ARGS ?=
 
 # The first Python that is new enough; an existing .venv is kept.
@@ -21,7 +23,7 @@ help:
 	@echo "make bench   throughput measurements"
 	@echo "make chaos   kill processes of a job at random, and check its results (CHAOS_ARGS=\"--rounds 50 --seed 7\")"
 	@echo "make servers what the tests of connectors need: Kafka, PostgreSQL, MariaDB, Redis (without them they are skipped)"
-	@echo "make venv    only set up .venv"
+	@echo "make venv    only set up .venv, with what jobs need"
 	@echo "make clean   remove .venv and caches"
 
 demo: venv java
@@ -29,19 +31,19 @@ demo: venv java
 
 test: lint types unit
 
-lint: venv
+lint: $(DEV)
 	$(BIN)/ruff check src tests $(wildcard examples benchmarks chaos)
 
-types: venv
+types: $(DEV)
 	$(BIN)/mypy
 
-unit: venv java
+unit: $(DEV) java
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-chaos: venv java
+chaos: $(DEV) java
 	$(BIN)/python -m chaos.run $(CHAOS_ARGS)
 
-bench: venv java
+bench: $(DEV) java
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 venv: $(STAMP)
@@ -54,7 +56,13 @@ $(STAMP): pyproject.toml
 	  rm -rf $(VENV); \
 	  echo "$(PYTHON) cannot make a virtual environment; install its venv module (Debian: apt-get install python3-venv)." >&2; \
 	  exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@echo "Installing Penstock and what it needs into $(VENV): Spark (450 MB), Arrow, NumPy, pandas"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(DEV): $(STAMP)
+	@echo "Installing what the tests need: clients of Kafka, PostgreSQL, MySQL and Redis, pytest, ruff, mypy"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
 # Java 17 or newer from JAVA_HOME or the PATH; on Debian, root gets it installed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from penstock.common import Configuration
+from penstock.common import Configuration, RestartStrategies
 from penstock.common.serialization import Encoder
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import BucketAssigner, FileSink
@@ -29,6 +29,7 @@ class ByTens(BucketAssigner):
 config = Configuration().set_string("penstock.epoch.max-records", "5")  # Several checkpoints, for a short input.
 env = StreamExecutionEnvironment.get_execution_environment(config)
 env.enable_checkpointing(1)
+env.set_restart_strategy(RestartStrategies.fixed_delay_restart(1, 1000))
 sink = FileSink.for_row_format(str(folder), Encoder.simple_string_encoder()).with_bucket_assigner(ByTens()).build()
 env.from_collection(range(40)).map(fails_once).sink_to(sink).name("by tens")
 env.execute("exactly once")

@@ -5,6 +5,7 @@ What a verb needs is loaded when it is called: `run` starts Java first of all, a
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 from importlib.metadata import PackageNotFoundError, version
@@ -39,6 +40,20 @@ class Verbs(click.Group):
         module, name = _ELSEWHERE[cmd_name].split(":")
         command: click.Command = getattr(importlib.import_module(f"penstock.cli.{module}"), name)
         return command
+
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            verbs = self.list_commands(ctx)
+            near = difflib.get_close_matches(args[0], verbs, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"verbs are {', '.join(verbs)}"
+            if args[0].endswith(".py"):
+                hint = f"to run it: penstock run {args[0]}"
+            raise click.UsageError(f"{error.message.rstrip('.')}; {hint}", ctx) from error
 
 
 def _version() -> str:

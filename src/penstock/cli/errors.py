@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,8 +41,9 @@ def report(error: BaseException, is_debug: bool) -> None:
     if isinstance(error, PenstockError):
         complain("\n".join([str(error), *_details(error)]))
     elif not is_debug:
+        # Python's own way to show it: the only one that says "Did you mean" in all versions.
         frames = _user_frames(error.__traceback__)
-        click.echo("".join(traceback.format_exception(type(error), error, frames)).rstrip(), err=True)
+        sys.__excepthook__(type(error), error.with_traceback(frames), frames)
     if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == "pyflink":
         complain("this is a PyFlink program: run it with `penstock run --pyflink`")
 

@@ -155,4 +155,5 @@ def _parse(key: str, value_type: str, value: object) -> Any:
     try:
         return parse_as(value_type, value)
     except (ValueError, TypeError) as error:
-        raise ConfigurationError(f"{key}: {value!r} is not a {value_type}; {error}") from error
+        rule = str(error).removeprefix(f"{value!r} is not a {value_type}; ")
+        raise ConfigurationError(f"{key}: {value!r} is not a {value_type}; {rule}") from error

@@ -31,6 +31,7 @@ from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from penstock.datastream.streams.data_stream import DataStream, check_parallelism
 from penstock.datastream.time_characteristic import TimeCharacteristic
+from penstock.datastream.users_frames import ShowingUsersFrames
 from penstock.graph import descriptions as d
 from penstock.graph.batch import RuntimeMode
 from penstock.graph.stream_graph import StreamGraph, StreamGraphGenerator
@@ -326,6 +327,11 @@ class StreamExecutionEnvironment:
         A source that is read in splits has a watermark for each split, and a subtask's watermark is the smallest of
         those that are not idle. See docs/connectors/sources.md.
         """
+        if not isinstance(watermark_strategy, WatermarkStrategy):
+            raise TypeError(
+                f"from_source needs a WatermarkStrategy, got {watermark_strategy!r}; for a job without event time "
+                f"write WatermarkStrategy.no_watermarks()"
+            )
         watermarks = self._source_watermarks(watermark_strategy)
         if isinstance(source, NumberSequenceSource):
             if watermark_strategy.alignment is not None:
@@ -425,7 +431,9 @@ class StreamExecutionEnvironment:
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the job to its end. Ctrl-C cancels it."""
-        return self._submit(job_name).wait()
+        __tracebackhide__ = True
+        with ShowingUsersFrames():
+            return self._submit(job_name).wait()
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start the job and return at once."""
@@ -434,10 +442,13 @@ class StreamExecutionEnvironment:
 
     def submit_and_collect(self, job_name: str | None, collect_id: str) -> tuple[Iterator[Any], Callable[[], None]]:
         """Start the job; the values of one collect sink, and a function that ends the job."""
-        return self._submit(job_name).collect(collect_id)
+        __tracebackhide__ = True
+        with ShowingUsersFrames():
+            return self._submit(job_name).collect(collect_id)
 
     def _submit(self, job_name: str | None) -> submission.Submission:
         graph = self.get_stream_graph(clear_transformations=True, job_name=job_name)
+        submission.notify_of_results_that_go_nowhere(graph)
         return submission.submit(graph, self._configuration, self._dependencies, self._spark)
 
     def close(self) -> None:

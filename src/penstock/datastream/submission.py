@@ -15,6 +15,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.exceptions import InvalidProgramError
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.notices import notify
 from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.launch import Launch, PlanOnlyExit, SubmittedJob, current_launch
 from penstock.datastream.script_classes import classes_of_script
@@ -71,6 +72,18 @@ def submit(
     client: JobClient = start(job_graph, configuration, dependencies, spark, launch.announce)
     launch.clients.append(client)
     return Submission(client, launch)
+
+
+def notify_of_results_that_go_nowhere(stream_graph: StreamGraph) -> None:
+    """One line about operators without anything behind them: often a forgotten sink, now and then meant."""
+    read = {edge.source for edge in stream_graph.edges}
+    ends = [node.name for node in stream_graph.nodes.values() if node.id not in read and not node.is_sink]
+    if ends:
+        names = ", ".join(f"'{name}'" for name in ends)
+        notify(
+            f"nothing reads the results of {names}: they go nowhere; print(), sink_to(...) or execute_and_collect() "
+            f"make them visible"
+        )
 
 
 def check_picklable(job_graph: JobGraph) -> None:

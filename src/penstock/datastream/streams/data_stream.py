@@ -29,6 +29,7 @@ from penstock.datastream.functions import (
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state import MapStateDescriptor
+from penstock.datastream.users_frames import ShowingUsersFrames
 from penstock.graph import descriptions as d
 from penstock.graph import partitioners as p
 from penstock.graph.transformations import (
@@ -138,7 +139,9 @@ class CloseableIterator:
         return self.next()
 
     def next(self) -> Any:
-        return next(self._values)
+        __tracebackhide__ = True
+        with ShowingUsersFrames():
+            return next(self._values)
 
     def __enter__(self) -> CloseableIterator:
         return self
