@@ -11,6 +11,7 @@ only the others are converted one by one.
 
 from __future__ import annotations
 
+import datetime
 import struct
 from collections.abc import Callable
 from decimal import Decimal
@@ -26,6 +27,7 @@ from penstock.common.typeinfo import (
     ObjectArrayTypeInfo,
     PrimitiveArrayTypeInfo,
     RowTypeInfo,
+    TimestampTypeInfo,
     TupleTypeInfo,
     TypeInformation,
 )
@@ -56,6 +58,8 @@ def converter_of(type_info: TypeInformation | None) -> Converter | None:
             return _sequence_converter(type_info._element_type)
         case MapTypeInfo():
             return _map_converter(type_info)
+        case TimestampTypeInfo():
+            return _in_milliseconds
     return None
 
 
@@ -166,6 +170,12 @@ def _text(value: Any) -> str | None:
     if isinstance(value, (int, float, Decimal)):
         return str(value)
     raise _misfit(value, "STRING")
+
+
+def _in_milliseconds(value: Any) -> Any:
+    if not isinstance(value, datetime.datetime):
+        return value
+    return value.replace(microsecond=value.microsecond // 1000 * 1000)
 
 
 def _misfit(value: Any, declared: str) -> InvalidProgramError:
