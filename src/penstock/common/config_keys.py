@@ -121,6 +121,12 @@ SPOOL_MAX_BYTES = (
     .default_value(64 * 1024 * 1024)
     .with_description("how many bytes a source function or socket may be ahead of the job in each subtask at most")
 )
+INLINE_FUNCTIONS = (
+    _key("penstock.inline-functions.enabled")
+    .boolean_type()
+    .default_value(True)
+    .with_description("do the work of functions in generated loops instead of calling them, where nothing else changes")
+)
 COMBINE = (
     _key("penstock.combine.enabled")
     .boolean_type()

@@ -419,6 +419,7 @@ class StreamExecutionEnvironment:
             is_chaining_enabled=self.is_chaining_enabled(),
             runtime_mode=cast(RuntimeMode, self.runtime_mode().name),
             reuses_objects=self._configuration.get(keys.OBJECT_REUSE),
+            inlines_functions=self._configuration.get(keys.INLINE_FUNCTIONS),
         )
         graph = generator.generate(self._transformations)
         if self._configuration.get(keys.LOWERING):

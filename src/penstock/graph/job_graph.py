@@ -81,6 +81,8 @@ class JobGraph:
     """True if all input is there before the first result: keyed operators get it sorted by key."""
     reuses_objects: bool = False
     """True if functions of a chain hand each other the very objects, not copies."""
+    inlines_functions: bool = True
+    """True if generated loops do the work of functions themselves where they can, instead of calling them."""
     script_classes: tuple[type, ...] = ()
     """All classes of the program's script: state may be made of some that no function of the job names."""
 
@@ -128,7 +130,7 @@ def build_job_graph(graph: StreamGraph) -> JobGraph:
     vertices = tuple(
         JobVertex(at, chains[head_id][0], chains[head_id][1], stages[at]) for at, head_id in enumerate(order)
     )
-    return JobGraph(graph.job_name, vertices, edges, graph.is_batch, graph.reuses_objects)
+    return JobGraph(graph.job_name, vertices, edges, graph.is_batch, graph.reuses_objects, graph.inlines_functions)
 
 
 def is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:

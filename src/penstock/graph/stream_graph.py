@@ -75,6 +75,7 @@ class StreamGraph:
     is_chaining_enabled: bool = True
     is_batch: bool = False
     reuses_objects: bool = False
+    inlines_functions: bool = True
 
     def in_edges(self, node_id: int) -> list[StreamEdge]:
         return [edge for edge in self.edges if edge.target == node_id]
@@ -107,6 +108,7 @@ class StreamGraphGenerator:
     is_chaining_enabled: bool = True
     runtime_mode: RuntimeMode = "STREAMING"
     reuses_objects: bool = False
+    inlines_functions: bool = True
     _links: dict[int, list[_Link]] = field(default_factory=dict)
     _nodes: dict[int, StreamNode] = field(default_factory=dict)
     _edges: list[StreamEdge] = field(default_factory=list)
@@ -124,7 +126,15 @@ class StreamGraphGenerator:
         if is_batch:
             nodes = {at: replace(node, operator=as_batch_operator(node.operator)) for at, node in nodes.items()}
         edges = tuple(self._edges)
-        return StreamGraph(self.job_name, nodes, edges, self.is_chaining_enabled, is_batch, self.reuses_objects)
+        return StreamGraph(
+            self.job_name,
+            nodes,
+            edges,
+            self.is_chaining_enabled,
+            is_batch,
+            self.reuses_objects,
+            self.inlines_functions,
+        )
 
     def _transform(self, transformation: Transformation) -> list[_Link]:
         """Iterative in the depth of the program: a chain of thousands of operators must not exhaust the stack."""

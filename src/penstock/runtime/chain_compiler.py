@@ -183,6 +183,7 @@ class FusedOperator(StreamOperator):
             Step(type(each), part.user_function.call, context.copied_result)
             for each, part, context in zip(descriptions, self.parts, contexts, strict=True)
         ]
+        self._inlines_functions = all(context.inlines_functions for context in self.contexts)
         self._compiled: dict[bool, GeneratedLoop] = {}
         self.sources: dict[str, FusedSource] = {}
 
@@ -218,7 +219,7 @@ class FusedOperator(StreamOperator):
         with_timestamps = batch.timestamps is not None
         fused = self._compiled.get(with_timestamps)
         if fused is None:
-            fused = self._compiled[with_timestamps] = self._compile(with_timestamps, inlines=True)
+            fused = self._compiled[with_timestamps] = self._compile(with_timestamps, self._inlines_functions)
         try:
             values, timestamps = fused.run(batch.values, batch.timestamps)
         except Exception:
@@ -229,7 +230,8 @@ class FusedOperator(StreamOperator):
 
     def generated_sources(self) -> list[FusedSource]:
         """The loop in both forms, if there are two: which one runs is known when the first records come."""
-        both = [self._generate(with_timestamps, LoopScope()) for with_timestamps in (False, True)]
+        inlines = self._inlines_functions
+        both = [self._generate(with_timestamps, LoopScope(inlines)) for with_timestamps in (False, True)]
         return both[:1] if both[0].text == both[1].text else both
 
     def _generate(self, with_timestamps: bool, scope: LoopScope) -> FusedSource:

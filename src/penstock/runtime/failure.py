@@ -16,6 +16,7 @@ import penstock
 from penstock.common.exceptions import CheckpointError, PenstockError, StateAccessError
 from penstock.runtime.chain_compiler import FUSED_FILE_PREFIX, FusedOperator
 from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX
+from penstock.runtime.keyed_loop import RECORD
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
 _PACKAGE = os.path.dirname(os.path.abspath(penstock.__file__)) + os.sep
@@ -101,7 +102,8 @@ def _frames(trace: TracebackType | None) -> list[tuple[FrameType, int]]:
 def _where(frames: list[tuple[FrameType, int]]) -> tuple[OperatorContext | None, str | None]:
     """The innermost operator on the stack and the record it was at.
 
-    Loops of the runtime that call user functions name the record `value`; generated ones are looked up by line.
+    Loops of the runtime that call user functions name the record `value`, those that do the work of a process function
+    have a name of their own for it; loops of a chain are looked up by line.
     """
     record: str | None = None
     for frame, line in reversed(frames):
@@ -109,8 +111,9 @@ def _where(frames: list[tuple[FrameType, int]]) -> tuple[OperatorContext | None,
         filename = frame.f_code.co_filename
         if filename.startswith(FUSED_FILE_PREFIX):
             return _fused_site(frames, frame, line)
-        if filename.startswith(_PACKAGE) and record is None and "value" in frame.f_locals:
-            record = short_repr(frame.f_locals["value"])
+        name = "value" if filename.startswith(_PACKAGE) else RECORD
+        if record is None and name in frame.f_locals:
+            record = short_repr(frame.f_locals[name])
         if isinstance(operator, StreamOperator):
             return operator.context, record or _current_key(operator.context)
     return None, record

@@ -86,20 +86,20 @@ class SmallFunction:
 
 def small_function(function: Any, parameters: int) -> SmallFunction | None:
     """`function` in a form that can be inlined where it is called with so many arguments; None if it has none."""
+    node = source_of(function, parameters)
+    return None if node is None else _taken_apart(node, function)
+
+
+def source_of(function: Any, parameters: int) -> ast.Lambda | ast.FunctionDef | None:
+    """The source of a function that takes so many arguments; None if there is none that runs as the function does."""
     if not isinstance(function, FunctionType) or not _takes_just(function, parameters) or _is_watched():
         return None
     try:
         with _ONE_AT_A_TIME:
-            return _found(function)
+            nodes = _nodes_at(function.__code__.co_filename, function.__code__.co_firstlineno)
+            return next((node for node in nodes if _is_source_of(node, function)), None)
     except SystemError:  # The program itself parses Python in another thread.
         return None
-
-
-def _found(function: FunctionType) -> SmallFunction | None:
-    for node in _nodes_at(function.__code__.co_filename, function.__code__.co_firstlineno):
-        if _is_source_of(node, function):
-            return _taken_apart(node, function)
-    return None
 
 
 def _takes_just(function: FunctionType, parameters: int) -> bool:
@@ -149,10 +149,19 @@ def _is_source_of(node: _Node, function: FunctionType) -> bool:
         own = _compiled(node, code.co_freevars)
     except SyntaxError:  # It needs its surroundings: a class, say, or a nonlocal variable.
         return False
-    # Constants by their text, since 1 equals True and 1.0.
-    return own is not None and all(
-        repr(getattr(own, part)) == repr(getattr(code, part))
-        for part in ("co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "co_cellvars")
+    return own is not None and _does_the_same(own, code)
+
+
+def _does_the_same(own: CodeType, code: CodeType) -> bool:
+    parts = ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars")
+    if any(getattr(own, part) != getattr(code, part) for part in parts):
+        return False
+    pairs = list(zip(own.co_consts, code.co_consts, strict=False))
+    return len(own.co_consts) == len(code.co_consts) and all(
+        _does_the_same(one, other)
+        if isinstance(one, CodeType) and isinstance(other, CodeType)
+        else repr(one) == repr(other)  # By their text, since 1 equals True and 1.0.
+        for one, other in pairs
     )
 
 

@@ -131,6 +131,7 @@ class OperatorChain:
             make_table=self._tables_of(node.operator_id),
             copied=self._copied,
             copied_result=self._copied_result_of(node),
+            inlines_functions=self._job_graph.inlines_functions,
         )
         self.contexts[node.operator_id] = context
         return context

@@ -79,6 +79,23 @@ class TimerQueue:
                 self._push(bucket)
         return fired
 
+    def take_until(self, time: int) -> tuple[list[int], list[Any]]:
+        """Remove every timer at or before `time`, in the order in which they fire; their timestamps and keys.
+
+        For those who set and delete no timers meanwhile.
+        """
+        timestamps: list[int] = []
+        keys: list[Any] = []
+        entries, changed = self._table.entries, self._table.changed
+        while self._heap and self._heap[0][0] <= time:
+            timestamp, _, namespace = heapq.heappop(self._heap)
+            waiting = entries.pop((timestamp, namespace), None)
+            if waiting is not None:
+                changed.removed_all((timestamp, namespace), waiting)
+                timestamps += [timestamp] * len(waiting)
+                keys += waiting
+        return timestamps, keys
+
     def restore(self) -> None:
         """Rebuild the heap after the table was loaded."""
         self._heap = [(timestamp, at, namespace) for at, (timestamp, namespace) in enumerate(self._buckets())]

@@ -72,6 +72,8 @@ class OperatorContext:
     """Makes what others have too the operator's own; `as_it_is` if objects are reused."""
     copied_result: Copy = copied
     """The same for what its function gives; `as_it_is` also if that has a declared type that cannot be changed."""
+    inlines_functions: bool = True
+    """False if functions must be called, even where a generated loop could do their work."""
 
     def __post_init__(self) -> None:
         self.metric_group = MetricGroup((self.operator_name,))
@@ -114,7 +116,7 @@ class StreamOperator:
         """Fire the timers up to `watermark`, then pass it on."""
         self.current_watermark = watermark
         for service in self.context.timer_services.values():
-            self._count_fired(service.advance_watermark(watermark))
+            self.count_fired(service.advance_watermark(watermark))
         self.output.emit_watermark(watermark)
 
     def process_status(self, idle: bool) -> None:
@@ -122,9 +124,9 @@ class StreamOperator:
 
     def advance_processing_time(self, now_ms: int) -> None:
         for service in self.context.timer_services.values():
-            self._count_fired(service.advance_processing_time(now_ms))
+            self.count_fired(service.advance_processing_time(now_ms))
 
-    def _count_fired(self, timers: int) -> None:
+    def count_fired(self, timers: int) -> None:
         if timers:
             self.context.increment("numFiredTimers", timers)
 

@@ -12,6 +12,7 @@ from penstock.datastream.time_domain import TimeDomain
 from penstock.graph.descriptions import CoProcessDescription, KeyedProcessDescription, ProcessDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.element_copies import IMMUTABLE_TYPES, as_it_is
+from penstock.runtime.keyed_loop import KeyedLoop, Surroundings, keyed_loop
 from penstock.runtime.operators.contexts import (
     ElementContext,
     EmittingContext,
@@ -23,8 +24,11 @@ from penstock.runtime.operators.contexts import (
     emit_results,
 )
 from penstock.runtime.operators.user_function import UserFunctionOperator
+from penstock.runtime.timers import TimerQueue
 
 TIMER_SERVICE = "user-timers"
+_TIMERS = -1
+"""In the place of an input's number: that timers fire."""
 
 
 class ProcessOperator(UserFunctionOperator):
@@ -34,6 +38,8 @@ class ProcessOperator(UserFunctionOperator):
     """
 
     def open(self) -> None:
+        self._loops: dict[tuple[int, bool], KeyedLoop | None] = {}
+        self._event_timers: TimerQueue | None = None
         self._on_timer: Callable[..., Any] | None = getattr(self.user_function.function, "on_timer", None)
         self.element_contexts, self._timer_context = self.make_contexts(self._open_timers())
         super().open()
@@ -41,9 +47,9 @@ class ProcessOperator(UserFunctionOperator):
     def _open_timers(self) -> TimerService:
         if not self.is_keyed:
             return TimeWithoutTimers(self)
-        return KeyedTimerService(
-            self.context.timer_service(TIMER_SERVICE, self.on_event_time, self.on_processing_time)
-        )
+        service = self.context.timer_service(TIMER_SERVICE, self.on_event_time, self.on_processing_time)
+        self._event_timers = service.event_time
+        return KeyedTimerService(service)
 
     def make_contexts(self, timers: TimerService) -> tuple[list[Any], Any]:
         """The contexts for elements, by input, and the one for timers."""
@@ -55,11 +61,58 @@ class ProcessOperator(UserFunctionOperator):
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
         """One loop without a call of our own for each element: the function itself is to be what takes time."""
+        emitted: list[Any] = []
+        times: list[int | None] = []
+        loop = self._loop(input_index, self.calls[input_index], batch.timestamps is not None)
+        if loop is None:
+            self._call_each(batch, input_index, emitted, times)
+        else:
+            keys = self.keys(batch, input_index)
+            loop.run(keys, batch.values, batch.timestamps or (), emitted.append, times.append)
+        self.output.collect_batch(emitted, None if batch.timestamps is None else times)
+
+    def _loop(self, input_index: int, method: Callable[..., Any], with_timestamps: bool) -> KeyedLoop | None:
+        """The loop that does the method's work for the elements of an input; None if the method must be called."""
+        at = input_index, with_timestamps
+        loop = self._loops.get(at)
+        is_made = at in self._loops or not self.context.inlines_functions
+        if not is_made or (loop is not None and not loop.fits()):
+            is_timer = input_index == _TIMERS
+            around = Surroundings(
+                backend=self.context.keyed_state,
+                context=self._timer_context if is_timer else self.element_contexts[input_index],
+                has_keys=is_timer or self.key_selectors[input_index] is not None,
+                event_timers=self._event_timers,
+                emit_side=self.output.collect_side,
+                check_results=check_results,
+                copied=None if self.context.copied_result is as_it_is else self.context.copied_result,
+            )
+            loop = self._loops[at] = keyed_loop(method, around, with_timestamps)
+        return loop
+
+    def process_watermark(self, watermark: int) -> None:
+        if self._event_timers is not None and self._on_timer is not None:
+            self._fire_at_once(watermark, self._event_timers, self._on_timer)
+        super().process_watermark(watermark)
+
+    def _fire_at_once(self, watermark: int, timers: TimerQueue, on_timer: Callable[..., Any]) -> None:
+        """Fire what is due in one loop, if no timer can set or delete another on the way; else do nothing."""
+        loop = self._loop(_TIMERS, on_timer, with_timestamps=True)
+        if loop is None or loop.may_use_timers:
+            return
+        timestamps, keys = timers.take_until(watermark)
+        if keys:
+            emitted: list[Any] = []
+            times: list[int | None] = []
+            self._timer_context.domain = TimeDomain.EVENT_TIME
+            loop.run(keys, timestamps, timestamps, emitted.append, times.append)
+            self.output.collect_batch(emitted, times)
+            self.count_fired(len(keys))
+
+    def _call_each(self, batch: Batch, input_index: int, emitted: list[Any], times: list[int | None]) -> None:
         process, backend = self.calls[input_index], self.context.keyed_state
         context: EmittingContext = self.element_contexts[input_index]
         copied = self.context.copied_result
-        emitted: list[Any] = []
-        times: list[int | None] = []
         timestamps: Iterable[int | None] = repeat(None) if batch.timestamps is None else batch.timestamps
         for key, value, timestamp in zip(self.keys(batch, input_index), batch.values, timestamps, strict=False):
             backend.current_key = key
@@ -77,7 +130,6 @@ class ProcessOperator(UserFunctionOperator):
                     result = result if copied is as_it_is else copied(result)
                 emitted.append(result)
                 times.append(timestamp)
-        self.output.collect_batch(emitted, None if batch.timestamps is None else times)
 
     def on_event_time(self, timestamp: int, key: Any, namespace: Hashable) -> None:
         self._fire(timestamp, TimeDomain.EVENT_TIME)

@@ -16,7 +16,7 @@ from penstock.datastream.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from penstock.runtime.state.table import StateTable
+from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
 from penstock.runtime.state.views import (
     HeapAggregatingState,
     HeapListState,
@@ -47,6 +47,14 @@ class _DirectView(StateView):
         super().__init__(backend, table, descriptor, namespace)
         self._entries: dict[Hashable, dict[Any, Any]] = table.entries
         self._changed = table.changed
+
+    @property
+    def table(self) -> StateTable:
+        return self._table
+
+    def table_in_loops(self, backend: KeyedStateBackend) -> StateTable | None:
+        """The table, if the entries of its keys alone say all about this state; None if there is more to it."""
+        return self._table if backend is self._backend and self._namespace is VOID_NAMESPACE else None
 
     def _get(self) -> Any:
         key = self._backend.current_key
@@ -80,6 +88,9 @@ class DirectValueState(_DirectView, HeapValueState):
     ) -> None:
         super().__init__(backend, table, descriptor, namespace)
         self._has_default = cast(ValueStateDescriptor, descriptor).get_default_value() is not None
+
+    def table_in_loops(self, backend: KeyedStateBackend) -> StateTable | None:
+        return None if self._has_default else super().table_in_loops(backend)
 
     def value(self) -> Any:
         key = self._backend.current_key

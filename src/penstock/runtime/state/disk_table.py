@@ -96,7 +96,7 @@ class DiskStateTable(StateTable):
             for key, value in keys.entries():
                 self._maps_of(namespace).install(key, self._checked_map(value))
             keys.drop()
-        if self._tracks_changes:
+        if self.tracks_changes:
             self.changed = self._renamed(self.changed)
             self._changed_since_base = self._renamed(self._changed_since_base)
 
@@ -223,7 +223,7 @@ class DiskStateTable(StateTable):
         else:
             for namespace, saved in contents.items():
                 self._load(namespace, saved, has_partial_maps(contents))
-        if extent is not Extent.ALL and self._tracks_changes:
+        if extent is not Extent.ALL and self.tracks_changes:
             for namespace, saved in contents.items():
                 names = self._names_of(saved, has_partial_maps(contents))
                 self._changed_since_base.written_all(namespace, names, ())
@@ -256,7 +256,7 @@ class DiskStateTable(StateTable):
     # --- room ------------------------------------------------------------------------------------------------------
 
     def _when_full(self) -> None:
-        if self._tracks_changes:
+        if self.tracks_changes:
             self.changed.spill(self._most_names)
 
     def dispose(self) -> None:

@@ -65,7 +65,7 @@ class StateTable:
         """`Changes` since the last snapshot."""
         self.has_maps = False
         """True if the values are maps, for sure."""
-        self._tracks_changes = tracks_changes
+        self.tracks_changes = tracks_changes
         self._since_base = Changes()
         self._round: Iterator[tuple[Hashable, Any, Any]] = iter(())
         self._map_round: Iterator[tuple[Hashable, Any, Any, Any]] = iter(())
@@ -96,6 +96,19 @@ class StateTable:
 
     def keys(self, namespace: Hashable) -> list[Any]:
         return list(self.entries.get(namespace, ()))
+
+    def open_namespace(self, namespace: Hashable) -> tuple[dict[Any, Any], dict[Any, bool]]:
+        """The entries of a namespace and its changes (see `Changes`), to work on directly.
+
+        `close_namespace` must follow before anybody else uses the table.
+        """
+        return self.entries.setdefault(namespace, {}), self.changed[namespace]
+
+    def close_namespace(self, namespace: Hashable) -> None:
+        if not self.entries[namespace]:
+            del self.entries[namespace]
+        if self.tracks_changes and not self.changed[namespace]:
+            del self.changed[namespace]
 
     def clear(self) -> None:
         """Drop everything, and that it ever changed."""
@@ -195,7 +208,7 @@ class StateTable:
                 held.pop(key, None)
             if not held:
                 del self.entries[namespace]
-            if extent is not Extent.ALL and self._tracks_changes:
+            if extent is not Extent.ALL and self.tracks_changes:
                 self._since_base.written_all(namespace, saved, ())
 
     def dispose(self) -> None:

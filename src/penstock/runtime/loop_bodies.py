@@ -1,0 +1,203 @@
+"""Decides whether the body of a function may stand in a loop over elements instead of being called for each.
+
+Nothing but the time it takes may change by that. So a body consists of plain statements, yields only as statements of
+their own, and returns only where the loop can go on to the next element. A local variable is set on every way that
+leads to where it is read: those of a loop would still hold what the last element left in them. Nothing in it lives
+longer than the element: no lambdas, no inner functions, no generator that is not used up at once.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+_STATEMENTS = (
+    ast.Assign,
+    ast.AugAssign,
+    ast.AnnAssign,
+    ast.Expr,
+    ast.If,
+    ast.For,
+    ast.While,
+    ast.Break,
+    ast.Continue,
+    ast.Pass,
+    ast.Assert,
+    ast.Raise,
+    ast.Return,
+)
+_REFUSED = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+_ABOUT_SCOPES = {"locals", "globals", "vars", "dir", "eval", "exec", "super", "__class__"}
+_USED_UP_BY = {"sum", "min", "max", "any", "all", "sorted", "list", "tuple", "set", "dict", "frozenset"}
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class UnsuitableBodyError(Exception):
+    """The function must be called."""
+
+
+def is_generator(node: ast.FunctionDef) -> bool:
+    return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node))
+
+
+def check_body(body: list[ast.stmt], local_names: set[str], generates: bool) -> None:
+    """Raise UnsuitableBodyError unless the body may stand in a loop.
+
+    :param local_names: The function's local variables without its parameters.
+    :param generates: True for a generator function.
+    """
+    _Statements(local_names, generates).check(body, in_loop=False)
+    _DefiniteAssignment(local_names).block(body, frozenset())
+
+
+class _Statements:
+    """Which statements and expressions there are."""
+
+    def __init__(self, local_names: set[str], generates: bool) -> None:
+        self._local_names = local_names
+        self._generates = generates
+
+    def check(self, body: list[ast.stmt], in_loop: bool) -> None:
+        for statement in body:
+            if not isinstance(statement, _STATEMENTS):
+                raise UnsuitableBodyError
+            match statement:
+                case ast.Return(value) if in_loop or (self._generates and value is not None):
+                    raise UnsuitableBodyError  # From an inner loop there is no way on to the next element.
+                case ast.Expr(ast.Yield(value) | ast.YieldFrom(value)):
+                    self._check_expression(value)
+                case ast.For(target, _, inner, orelse) if not orelse:
+                    _check_target(target)
+                    self._check_expression(statement.iter)
+                    self.check(inner, in_loop=True)
+                case ast.While(test, inner, orelse) if not orelse:
+                    self._check_expression(test)
+                    self.check(inner, in_loop=True)
+                case ast.For() | ast.While():
+                    raise UnsuitableBodyError
+                case ast.If(test, inner, orelse):
+                    self._check_expression(test)
+                    self.check(inner, in_loop)
+                    self.check(orelse, in_loop)
+                case ast.AnnAssign(value=None):
+                    raise UnsuitableBodyError
+                case _:
+                    for target in _targets(statement):
+                        _check_target(target)
+                    for child in ast.iter_child_nodes(statement):
+                        self._check_expression(child)
+
+    def _check_expression(self, expression: ast.AST | None) -> None:
+        for node in ast.walk(expression) if expression is not None else ():
+            if isinstance(node, _REFUSED):
+                raise UnsuitableBodyError
+            if isinstance(node, ast.Name) and node.id in _ABOUT_SCOPES:
+                raise UnsuitableBodyError
+            if isinstance(node, ast.GeneratorExp) and not self._is_used_up(node, expression):
+                raise UnsuitableBodyError
+            if isinstance(node, _COMPREHENSIONS) and any(each.is_async for each in node.generators):
+                raise UnsuitableBodyError
+
+    def _is_used_up(self, generator: ast.GeneratorExp, expression: ast.AST | None) -> bool:
+        """True if a built-in consumes it before the statement ends."""
+        return any(
+            isinstance(node, ast.Call)
+            and generator in node.args
+            and isinstance(node.func, ast.Name)
+            and node.func.id in _USED_UP_BY - self._local_names
+            for node in (ast.walk(expression) if expression is not None else ())
+        )
+
+
+def _targets(statement: ast.stmt) -> list[ast.expr]:
+    match statement:
+        case ast.Assign(targets):
+            return targets
+        case ast.AugAssign(target) | ast.AnnAssign(target):
+            return [target]
+    return []
+
+
+def _check_target(target: ast.expr) -> None:
+    match target:
+        case ast.Name() | ast.Subscript() | ast.Attribute():
+            return
+        case ast.Tuple(parts) | ast.List(parts):
+            for part in parts:
+                _check_target(part)
+        case _:
+            raise UnsuitableBodyError
+
+
+class _DefiniteAssignment:
+    """Follows all ways through a body. What is set for sure after a statement; None if nobody gets there."""
+
+    def __init__(self, local_names: set[str]) -> None:
+        self._local_names = local_names
+
+    def block(self, body: list[ast.stmt], known: frozenset[str] | None) -> frozenset[str] | None:
+        for statement in body:
+            if known is None:
+                return None
+            known = self._after(statement, known)
+        return known
+
+    def _after(self, statement: ast.stmt, known: frozenset[str]) -> frozenset[str] | None:
+        match statement:
+            case ast.If(test, body, orelse):
+                self._read(test, known)
+                ways = [way for way in (self.block(body, known), self.block(orelse, known)) if way is not None]
+                return frozenset.intersection(*ways) if ways else None
+            case ast.For(target, over, body, _):
+                self._read(over, known)
+                self.block(body, known | self._set_by(target, known))
+                return known  # The body may not run at all.
+            case ast.While(test, body, _):
+                self._read(test, known)
+                self.block(body, known)
+                return known
+            case ast.Return() | ast.Raise():
+                self._read(statement, known)
+                return None
+            case ast.Break() | ast.Continue():
+                return None
+            case ast.AugAssign(target, _, value):
+                self._read(value, known)
+                if isinstance(target, ast.Name):
+                    self._must_know(target.id, known)
+                return known | self._set_by(target, known)
+            case ast.Assign(targets, value):
+                self._read(value, known)
+                return known.union(*(self._set_by(target, known) for target in targets))
+            case ast.AnnAssign(target, _, value):
+                self._read(value, known)
+                return known | self._set_by(target, known)
+        self._read(statement, known)
+        return known
+
+    def _set_by(self, target: ast.expr, known: frozenset[str]) -> frozenset[str]:
+        if isinstance(target, ast.Name):
+            return frozenset({target.id})
+        if isinstance(target, (ast.Tuple, ast.List)):
+            return frozenset[str]().union(*(self._set_by(part, known) for part in target.elts))
+        self._read(target, known)
+        return frozenset()
+
+    def _read(self, node: ast.AST | None, known: frozenset[str]) -> None:
+        if node is None:
+            return
+        if isinstance(node, _COMPREHENSIONS):
+            known = known | _names_set_in(node.generators)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            self._must_know(node.id, known)
+        for child in ast.iter_child_nodes(node):
+            self._read(child, known)
+
+    def _must_know(self, name: str, known: frozenset[str]) -> None:
+        if name in self._local_names and name not in known:
+            raise UnsuitableBodyError
+
+
+def _names_set_in(generators: Iterable[ast.comprehension]) -> frozenset[str]:
+    targets = (node for each in generators for node in ast.walk(each.target))
+    return frozenset(node.id for node in targets if isinstance(node, ast.Name))

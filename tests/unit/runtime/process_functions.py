@@ -1,0 +1,268 @@
+"""Process functions in many shapes, for the loops that do their work: most can stand in one, some must be called."""
+
+from __future__ import annotations
+
+from penstock.datastream import KeyedProcessFunction, OutputTag
+from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+
+SIDE = OutputTag("side")
+LIMIT = 3
+
+
+def doubled(number):
+    return 2 * number
+
+
+class Base(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+        self.seen = runtime_context.get_list_state(ListStateDescriptor("seen"))
+        self.by_number = runtime_context.get_map_state(MapStateDescriptor("by-number"))
+        self.calls = 0
+
+
+class Counts(Base):
+    """With a docstring."""
+
+    def process_element(self, value, ctx):
+        """With one of its own."""
+        count = (self.count.value() or 0) + 1
+        self.count.update(count)
+        if value[1] % 2 == 0:
+            yield value[0], count
+
+
+class CountsAndForgets(Base):
+    def process_element(self, value, ctx):
+        count = self.count.value()
+        if count is None:
+            self.count.update(1)
+            return
+        if count >= LIMIT:
+            self.count.clear()
+            yield f"{ctx.get_current_key()} reached {count}"
+            return
+        self.count.update(count + 1)
+
+
+class UpdatesToNone(Base):
+    def process_element(self, value, ctx):
+        new = None if value[1] > 5 else value[1]
+        self.count.update(new)
+        yield value[0], self.count.value()
+
+
+class Lists(Base):
+    def process_element(self, value, ctx):
+        self.seen.add(value[1])
+        if value[1] == 4:
+            self.seen.clear()
+        yield ctx.timestamp(), value
+
+
+class ListsThatAreRead(Base):
+    def process_element(self, value, ctx):
+        self.seen.add(value[1])
+        yield value[0], list(self.seen.get())
+        if sum(number for number in self.seen) > 9:
+            self.seen.update([])
+
+
+class Maps(Base):
+    def process_element(self, value, ctx):
+        before = self.by_number.get(value[1])
+        self.by_number.put(value[1], (before or 0) + 1)
+        if self.by_number.contains(value[1] + 1):
+            yield value[0], before
+        if value[1] == 0:
+            self.by_number.clear()
+
+
+class MapsOtherwise(Base):
+    def process_element(self, value, ctx):
+        self.by_number[value[1]] = value
+        yield sorted(self.by_number.keys())
+        if value[1] in self.by_number and value[1] > 3:
+            self.by_number.remove(value[1])
+
+
+class SideOutputs(Base):
+    def process_element(self, value, ctx):
+        yield value
+        if value[1] > 2:
+            yield SIDE, value[1]
+        ctx.output(SIDE, f"also {value[0]}")
+
+
+class MaybeTagged(Base):
+    def process_element(self, value, ctx):
+        first = SIDE if value[1] % 3 == 0 else value[0]
+        yield first, value[1]
+        pair = first, "pair"
+        yield pair
+        yield from [pair, value, None, 7]
+
+
+class ReturnsLists(Base):
+    def process_element(self, value, ctx):
+        if value[1] == 1:
+            return None
+        if value[1] == 2:
+            return [value, value]
+        self.calls += 1
+        return [(SIDE, self.calls), value[1]]
+
+
+class ReturnsNothing(Base):
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + value[1])
+
+
+class Loops(Base):
+    def process_element(self, value, ctx):
+        total = 0
+        for at in range(value[1]):
+            if at == 2:
+                continue
+            if at > 4:
+                break
+            total += at
+            yield at
+        while total > 3:
+            total -= doubled(2)
+        squares = [number * total for number in range(3)]
+        yield sum(square + value[1] for square in squares)
+
+
+class SetsItsParameter(Base):
+    def process_element(self, value, ctx):
+        key, number = value
+        value = number + 1
+        value += 1
+        yield key, value
+
+
+class RemembersInLocals(Base):
+    """Must be called: a variable may not have been set."""
+
+    def process_element(self, value, ctx):
+        if value[1] == 0:
+            last = value
+        try:
+            yield last
+        except UnboundLocalError:
+            yield "unset"
+
+
+class CallsItself(Base):
+    """State is used by a method that the loop does not know."""
+
+    def process_element(self, value, ctx):
+        self.add(value[1])
+        yield self.count.value()
+
+    def add(self, number):
+        self.count.update((self.count.value() or 0) + number)
+        if self.count.value() > 6:
+            self.count.clear()
+
+
+class KeepsStatesInATable(Base):
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        self.states = {"count": self.count}
+
+    def process_element(self, value, ctx):
+        self.count.update(value[1])
+        self.states["count"].update((self.count.value() or 0) + 1)
+        yield self.count.value()
+
+
+class TwoNamesForOneState(Base):
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        self.again = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value, ctx):
+        self.count.update(value[1])
+        self.again.update((self.again.value() or 0) + 1)
+        yield self.count.value(), self.again.value()
+
+
+class HandsItsStateOut(Base):
+    def process_element(self, value, ctx):
+        state = self.count
+        state.update(value[1])
+        yield self.count.value()
+
+
+class DefaultValues(Base):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", default_value=5))
+
+    def process_element(self, value, ctx):
+        self.count.update(self.count.value() + value[1])
+        yield self.count.value()
+
+
+class ChangesItsStates(Base):
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+        yield self.count.value()
+        if value[1] == 3:
+            self.count = self.other
+
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        self.other = runtime_context.get_state(ValueStateDescriptor("other"))
+
+
+class Timers(Base):
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+        ctx.timer_service().register_event_time_timer(value[1] * 10)
+        if value[1] == 5:
+            ctx.timer_service().delete_event_time_timer(40)
+
+    def on_timer(self, timestamp, ctx):
+        count = self.count.value()
+        self.count.clear()
+        yield ctx.get_current_key(), timestamp, count
+        if ctx.time_domain().name == "EVENT_TIME":
+            yield SIDE, ctx.timestamp()
+
+
+class TimersThatSetOthers(Base):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value[1] * 10)
+
+    def on_timer(self, timestamp, ctx):
+        yield timestamp, ctx.timer_service().current_watermark()
+        if timestamp < 30:
+            ctx.timer_service().register_event_time_timer(timestamp + 5)
+
+
+class ProcessingTimers(Base):
+    def process_element(self, value, ctx):
+        now = ctx.timer_service().current_processing_time()
+        ctx.timer_service().register_processing_time_timer(now + value[1])
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), timestamp
+
+
+def enclosed(number):
+    class Adds(Base):
+        def process_element(self, value, ctx):
+            yield value[1] + number
+
+    return Adds()
+
+
+IN_A_LOOP = [
+    Counts(), CountsAndForgets(), UpdatesToNone(), Lists(), ListsThatAreRead(), Maps(), MapsOtherwise(), SideOutputs(),
+    MaybeTagged(), ReturnsLists(), ReturnsNothing(), Loops(), SetsItsParameter(), CallsItself(), KeepsStatesInATable(),
+    TwoNamesForOneState(), HandsItsStateOut(), DefaultValues(), ChangesItsStates(), Timers(), TimersThatSetOthers(),
+    ProcessingTimers(), enclosed(3),
+]  # fmt: skip
+CALLED = [RemembersInLocals()]
