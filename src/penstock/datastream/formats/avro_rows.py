@@ -117,7 +117,7 @@ def record_writer(schema: Any) -> Converter:
 
     Fastavro itself would cut off or round some values. ValueError for those, and for others that do not fit.
     """
-    return _writer(schema) or (lambda record: record)
+    return _writer(schema) or _as_it_is
 
 
 def _writer(schema: Any) -> Converter | None:
@@ -140,25 +140,33 @@ def _writer(schema: Any) -> Converter | None:
 
 
 def _record_writer(schema: Any) -> Converter:
-    writers = {field["name"]: _writer(field["type"]) for field in schema["fields"]}
+    writers = {field["name"]: _writer(field["type"]) or _as_it_is for field in schema["fields"]}
     names = list(writers)
-
-    def field(name: str, value: Any) -> Any:
-        write = writers[name]
-        try:
-            return value if write is None else write(value)
-        except (ValueError, TypeError, AttributeError, ArithmeticError) as failure:
-            raise ValueError(f"field {name!r}: {failure}") from failure
+    row_type: RowTypeInfo | None = None
 
     def record(row: Any) -> dict[str, Any]:
+        nonlocal row_type
         if isinstance(row, dict):  # What is missing has the schema's default.
-            return {name: field(name, value) if name in writers else value for name, value in row.items()}
-        values = list(row_type_of(schema)._values_of(row))
-        if len(values) != len(names):
-            raise ValueError(f"{row!r} has {len(values)} fields, but the schema has {names}")
-        return {name: field(name, value) for name, value in zip(names, values, strict=True)}
+            given = row
+        else:
+            row_type = row_type or row_type_of(schema)  # Only now: not every schema of dicts could be one of rows.
+            values = list(row_type._values_of(row))
+            if len(values) != len(names):
+                raise ValueError(f"{row!r} has {len(values)} fields, but the schema has {names}")
+            given = dict(zip(names, values, strict=True))
+        name, written = "", {}
+        try:
+            for name, value in given.items():
+                written[name] = writers.get(name, _as_it_is)(value)
+        except (ValueError, TypeError, AttributeError, ArithmeticError) as failure:
+            raise ValueError(f"field {name!r}: {failure}") from failure
+        return written
 
     return record
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def _moment(value: Any, least_micros: int, is_local: bool) -> Any:

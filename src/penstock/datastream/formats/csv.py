@@ -60,13 +60,13 @@ class CsvRowWriter(BulkWriter):
             raise ValueError(
                 f"{element!r} has {len(fields)} fields, but the CSV schema has {len(self._writers)} columns"
             )
-        self._write_line([self._text(at, field) for at, field in enumerate(fields)])
-
-    def _text(self, at: int, field: Any) -> str:
+        texts: list[str] = []
         try:
-            return self._writers[at](field)
+            for write, field in zip(self._writers, fields, strict=True):
+                texts.append(write(field))
         except (ValueError, TypeError, AttributeError, ArithmeticError) as failure:
-            raise ValueError(f"column {self._schema.columns[at].name!r}: {failure}") from failure
+            raise ValueError(f"column {self._schema.columns[len(texts)].name!r}: {failure}") from failure
+        self._write_line(texts)
 
     def _write_line(self, texts: list[str]) -> None:
         self._stream.write(self._line(texts).encode())

@@ -55,9 +55,8 @@ class CsvDialect:
                 raise ValueError(f"CSV: {name} must be a single character, got {value!r}")
         if self.line_delimiter not in (*LINE_DELIMITERS, ""):
             raise ValueError(f"CSV: line_delimiter must be \\n, \\r, \\r\\n or empty, got {self.line_delimiter!r}")
-        special = [each for each in (self.field_delimiter, self.quote_character, self.escape_character) if each]
-        if len(set(special)) != len(special):
-            raise ValueError(f"CSV: delimiter, quote and escape character must differ, got {special}")
+        if len(set(self._special)) != len(self._special):
+            raise ValueError(f"CSV: delimiter, quote and escape character must differ, got {self._special}")
 
     def quote(self, text: str) -> str:
         """The text as it stands in a line, quoted if it may contain anything special."""
@@ -70,10 +69,18 @@ class CsvDialect:
             text = text.replace(self.escape_character, self.escape_character * 2)
         return quote + text.replace(quote, quote * 2) + quote
 
+    @property
+    def separates_numbers(self) -> bool:
+        """True if a number may need quotes."""
+        return any(each.isalnum() or each in "+-." for each in self._special)
+
+    @property
+    def _special(self) -> list[str]:
+        return [each for each in (self.field_delimiter, self.quote_character, self.escape_character) if each]
+
     def quote_plain(self, text: str) -> str:
         """The same for what seldom needs quotes, and does not get them on suspicion."""
-        special = (self.field_delimiter, self.quote_character, self.escape_character, "\n", "\r")
-        is_special = self._begins_specially(text) or any(each is not None and each in text for each in special)
+        is_special = self._begins_specially(text) or any(each in text for each in (*self._special, "\n", "\r"))
         return self.quote(text) if is_special else text
 
     def _may_need_quotes(self, text: str, quote: str) -> bool:
@@ -127,8 +134,10 @@ def csv_reader(type_info: TypeInformation, dialect: CsvDialect) -> FieldReader:
 def csv_writer(type_info: TypeInformation, dialect: CsvDialect) -> FieldWriter:
     """Turns a value of the type into a field, quoted where needed."""
     null = "" if not dialect.null_literal else dialect.quote_plain(dialect.null_literal)
-    quote = dialect.quote_plain if type_info in _NUMBER_WRITERS else dialect.quote
     write = _checked_writer(type_info, dialect)
+    if type_info in _NUMBER_WRITERS and not dialect.separates_numbers:
+        return lambda value: null if value is None else write(value)
+    quote = dialect.quote_plain if type_info in _NUMBER_WRITERS else dialect.quote
     return lambda value: null if value is None else quote(write(value))
 
 
@@ -153,10 +162,12 @@ def _plain_reader(type_info: TypeInformation, dialect: CsvDialect) -> FieldReade
 
 def _checked_writer(type_info: TypeInformation, dialect: CsvDialect) -> FieldWriter:
     write = _text_writer(type_info, dialect)
+    if not dialect.null_literal:
+        return write
 
     def checked(value: Any) -> str:
         text = write(value)
-        if text and text == dialect.null_literal:
+        if text == dialect.null_literal:
             raise ValueError(f"CSV: {value!r} would be read as None, for which {text!r} stands; choose another literal")
         return text
 

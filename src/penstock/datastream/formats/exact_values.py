@@ -22,7 +22,7 @@ def whole_number(type_info: TypeInformation) -> Callable[[Any], int]:
     least, most = (None, None) if bits is None else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
 
     def exact(value: Any) -> int:
-        number = _as_int(value)
+        number = value if type(value) is int else _as_int(value)
         if number is None or number != value:
             raise ValueError(f"{value!r} is no whole number, but {type_info} can hold nothing else")
         if least is not None and most is not None and not least <= number <= most:
@@ -50,7 +50,7 @@ def real_number(type_info: TypeInformation) -> Callable[[Any], float]:
     in_range = _range_of(type_info)
 
     def exact(value: Any) -> float:
-        number = _as_float(value)
+        number = value if type(value) is float else _as_float(value)
         # NaN is the only value that differs from itself.
         if number is None or (number != value and value == value):
             raise ValueError(f"{value!r} is no number that {type_info} can hold exactly; give a float")
