@@ -272,13 +272,14 @@ def test_csv_header_that_does_not_fit_is_told(tmp_path):
 
 
 @given(
-    texts=st.lists(st.text(alphabet='ab,"\n; ', max_size=6), max_size=12),
+    texts=st.lists(st.text(alphabet='ab,"\n\r#; ', max_size=6), max_size=12),
     has_header=st.booleans(),
+    line_separator=st.sampled_from(["\n", "\r\n", "\r"]),
     stops=st.integers(0, 12),
 )
-def test_csv_files_can_be_gone_on_with_behind_any_row(texts, has_header, stops):
-    builder = CsvSchema.builder().add_string_column("text").add_number_column("at")
-    schema = builder.set_use_header(has_header).build()
+def test_csv_files_can_be_gone_on_with_behind_any_row(texts, has_header, line_separator, stops):
+    builder = CsvSchema.builder().add_string_column("text").add_number_column("at").set_allow_comments()
+    schema = builder.set_use_header(has_header).set_line_separator(line_separator).build()
     out = io.BytesIO()
     writer = CsvBulkWriters.for_schema(schema).create(out)
     for at, text in enumerate(texts):

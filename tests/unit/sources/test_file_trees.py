@@ -335,3 +335,146 @@ def test_any_tree_is_read_as_a_plain_reader_reads_it(charset, files, links, remo
         source = FileSource.for_record_stream_format(StreamFormat.text_line_format(charset), str(top)).build()
         read = SourceJob(source, parallelism).to_the_end().values
         assert sorted(read) == sorted(plain_lines(top, charset, (top.resolve(),)))
+
+
+# --- a tree that changes ---------------------------------------------------------------------------------------------
+
+
+class Looks:
+    """A continuous source's enumerator that looks when it is told to, and what it has found."""
+
+    def __init__(self, folder):
+        builder = FileSource.for_record_stream_format(TEXT, str(folder))
+        self._source = builder.monitor_continuously(Duration.of_seconds(1)).build()
+        self.found = []
+        self._begin(self._source.create_enumerator(self))
+
+    def _begin(self, enumerator):
+        self._enumerator = enumerator
+        enumerator.start()
+        enumerator.add_reader(0)
+
+    def look(self):
+        try:
+            splits = self._callable()
+        except Exception as failure:
+            self._handler(None, failure)
+        else:
+            self._handler(splits, None)
+        for _ in range(100):  # A reader that is always ready for more.
+            self._enumerator.handle_split_request(0, None)
+
+    def restart(self):
+        self._begin(self._source.restore_enumerator(self, self._enumerator.snapshot_state(1)))
+
+    def call_async(self, callable, handler, initial_delay_ms=0, period_ms=None):
+        self._callable, self._handler = callable, handler
+
+    def current_parallelism(self):
+        return 1
+
+    def registered_readers(self):
+        return [0]
+
+    def assign_split(self, split, subtask):
+        self.found.append(split.content.path)
+
+
+PLACES = st.sampled_from(["a", "b", "sub/a", "sub/b", "sub/deep/c", "other/a", ".hidden/a", "sub/_x"])
+CHANGES = st.one_of(
+    st.tuples(st.just("write"), PLACES, PLACES),
+    st.tuples(st.just("remove"), PLACES, PLACES),
+    st.tuples(st.just("rename"), PLACES, PLACES),
+    st.tuples(st.just("link"), PLACES, PLACES),
+    st.tuples(st.just("link to nothing"), PLACES, PLACES),
+)
+
+
+def change(top, what, place, other):
+    """Whatever cannot be done in the tree as it is, is not done."""
+    path, target = top / place, top / other
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        match what:
+            case "write":
+                path.write_text("line\n")
+            case "remove":
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            case "rename":
+                path.rename(target)
+            case "link":
+                path.symlink_to(target.parent)
+            case "link to nothing":
+                path.symlink_to("nowhere")
+    except OSError:
+        pass
+
+
+def plain_files(folder, above=()):
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.name.startswith((".", "_")) or not path.exists():
+            continue
+        if path.is_dir():
+            if path.resolve() not in above:
+                yield from plain_files(path, (*above, path.resolve()))
+        else:
+            yield str(path)
+
+
+STEPS = st.one_of(
+    CHANGES,
+    CHANGES,
+    st.just(("look",)),
+    st.tuples(st.just("look during"), st.integers(0, 12), CHANGES),
+    st.just(("move away and look",)),
+    st.just(("restart",)),
+)
+
+
+@settings(max_examples=150)
+@given(steps=st.lists(STEPS, max_size=25))
+def test_a_changing_tree_is_found_file_by_file_whatever_happens_meanwhile(steps):
+    with tempfile.TemporaryDirectory() as folder:
+        top = Path(folder).resolve() / "top"
+        top.mkdir()
+        looks, ever_there = Looks(top), set()
+        looks.look()  # The first look must succeed.
+        for step in [*steps, ("look",)]:
+            match step:
+                case ("look",):
+                    there = set(plain_files(top, (top,)))
+                    looks.look()
+                    assert there <= set(looks.found)
+                case ("look during", calls, meanwhile):
+                    ever_there.update(plain_files(top, (top,)))
+                    with pytest.MonkeyPatch.context() as patch:
+                        change_meanwhile(patch, calls, lambda: change(top, *meanwhile))
+                        looks.look()
+                case ("move away and look",):
+                    shutil.move(top, f"{top}.away")
+                    looks.look()
+                    shutil.move(f"{top}.away", top)
+                case ("restart",):
+                    looks.restart()
+                case _:
+                    change(top, *step)
+            ever_there.update(plain_files(top, (top,)))
+        assert len(looks.found) == len(set(looks.found)), "each file once"
+        assert set(looks.found) <= ever_there
+
+
+def change_meanwhile(patch, calls, action):
+    """Carry out `action` just before the given call that asks about files."""
+    left = [calls]
+
+    def counting(plain):
+        def ask(*arguments, **options):
+            left[0] -= 1
+            if left[0] == -1:
+                action()
+            return plain(*arguments, **options)
+
+        return ask
+
+    for name in ("stat", "listdir"):
+        patch.setattr(input_files.os, name, counting(getattr(os, name)))
