@@ -88,7 +88,7 @@ def test_requirements_are_installed_without_a_network_once(run_target, tmp_path,
         env = run_target(settings={"penstock.working-dir": str(tmp_path / "work")})
         env.set_python_requirements(str(requirements), str(packages))
         assert results(env, import_answer(module)) == ["installed"]
-    assert len(list((tmp_path / "work" / "cache").iterdir())) == 1
+    assert len(list((tmp_path / "work" / "cache").glob("requirements-*/*"))) == 1
 
 
 def test_requirements_that_pip_cannot_install_are_an_error_with_its_reason(run_target, tmp_path):

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 from penstock.common.exceptions import CheckpointError
+from penstock.common.private_folder import make_folders, open_new
 from penstock.runtime.saved_state import StateFolder
 
 
@@ -47,7 +48,10 @@ class Folder(StateFolder, Protocol):
 
 @dataclass(frozen=True)
 class LocalFolder:
-    """A folder that the driver and all executors reach by the same path."""
+    """A folder that the driver and all executors reach by the same path.
+
+    What is made in it is for its user alone: it holds state, and pickles that run code where they are read.
+    """
 
     path: str
     is_durable: bool = field(default=True, compare=False)
@@ -64,8 +68,7 @@ class LocalFolder:
         return os.path.join(self.path, name)
 
     def make(self) -> None:
-        new = [each for each in (Path(self.path), *Path(self.path).parents) if not each.exists()]
-        os.makedirs(self.path, exist_ok=True)
+        new = make_folders(self.path)
         if self.is_durable:
             for each in new:
                 _sync_folder(each.parent)
@@ -74,7 +77,7 @@ class LocalFolder:
     def create(self, name: str) -> Iterator[BinaryIO]:
         partial = f"{self.path_of(name)}.{secrets.token_hex(4)}.partial"
         try:
-            with open(partial, "wb") as out:
+            with open_new(partial) as out:
                 yield out
                 if self.is_durable:
                     out.flush()

@@ -111,7 +111,12 @@ def decode_metadata(content: bytes, path: str) -> CheckpointMetadata:
         )
     if zlib.crc32(body) != checksum:
         raise CorruptStateError(f"{path} is damaged or cut off: its checksum does not match")
-    return _from_json(json.loads(body))
+    try:
+        return _from_json(json.loads(body))
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptStateError(
+            f"{path} is not the metadata of a checkpoint ({type(error).__name__}: {error})"
+        ) from error
 
 
 def _to_json(metadata: CheckpointMetadata) -> dict[str, Any]:
@@ -169,8 +174,11 @@ def _handle_to_json(handle: StateHandle) -> dict[str, Any]:
 
 
 def _handle_from_json(found: dict[str, Any]) -> StateHandle:
+    name = found["file"]
+    if name.startswith("/") or ".." in name.split("/"):
+        raise ValueError(f"the state file {name!r} lies outside of the checkpoint")
     states = frozenset((operator, kind, name) for operator, kind, name in found["states"])
-    return StateHandle(found["file"], found["epoch"], found["size"], Extent(found["extent"]), states)
+    return StateHandle(name, found["epoch"], found["size"], Extent(found["extent"]), states)
 
 
 def _to_text(pickled: dict[str, bytes]) -> dict[str, str]:

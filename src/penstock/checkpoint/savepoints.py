@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 from penstock.checkpoint.finding import find_checkpoint
 from penstock.checkpoint.folders import Folder, folder_at
-from penstock.checkpoint.metadata import CANONICAL, METADATA, NATIVE, VertexEntry
+from penstock.checkpoint.metadata import CANONICAL, METADATA, NATIVE, VertexEntry, decode_metadata
 from penstock.checkpoint.restoring import FoundCheckpoint
+from penstock.checkpoint.store import remove_savepoint
 from penstock.common.exceptions import CheckpointError
 from penstock.runtime.saved_state import FileChain, StateHandle
 
@@ -92,11 +93,14 @@ def write_savepoint_of(checkpoint_path: str, target_directory: str, format_type:
 
 
 def dispose_savepoint(path: str) -> None:
-    """Remove a savepoint and all its files."""
-    found = find_checkpoint(path)
-    if not found.metadata.is_savepoint:
-        raise CheckpointError(f"{found.path} is a checkpoint, not a savepoint; remove its folder yourself")
-    found.folder.delete_all()
+    """Remove a savepoint. Only its own files go: what else lies in its folder stays, and so does every other folder."""
+    folder = folder_at(path.rstrip("/").removesuffix(f"/{METADATA}"))
+    if METADATA not in folder.names():
+        raise CheckpointError(f"{path} is no savepoint: there is no file {METADATA} in it; name a savepoint's folder")
+    metadata = decode_metadata(folder.read(METADATA), folder.path_of(METADATA))
+    if not metadata.is_savepoint:
+        raise CheckpointError(f"{path} is a checkpoint, not a savepoint; remove its folder yourself")
+    remove_savepoint(folder, metadata)
 
 
 def check_format(format_type: str) -> None:

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import PurePosixPath
 
 from penstock.checkpoint.finding import CHECKPOINT_PREFIX, checkpoint_numbers
 from penstock.checkpoint.folders import Folder
@@ -154,11 +155,24 @@ def remove_claimed(found: FoundCheckpoint) -> None:
     """Remove what a job was restored from, which it owns and does not need any more."""
     with _telling_what_stays(found.path):
         if found.metadata.is_savepoint:
-            found.folder.delete_all()
+            remove_savepoint(found.folder, found.metadata)
             return
         found.folder.within(f"{CHECKPOINT_PREFIX}{found.metadata.checkpoint_id}").delete_all()
         for handle in found.metadata.handles():
             found.folder.delete(handle.name)
+
+
+def remove_savepoint(folder: Folder, metadata: CheckpointMetadata) -> None:
+    """Remove the files of a savepoint, the metadata last: a removal that was cut short can be repeated."""
+    names = {handle.name for handle in metadata.handles()}
+    for name in names:
+        folder.delete(name)
+    folder.delete(METADATA)
+    above = {PurePosixPath(), *(place for name in names for place in PurePosixPath(name).parents)}
+    for place in sorted(above, key=lambda place: len(place.parts), reverse=True):
+        emptied = folder.within(str(place)) if place.parts else folder
+        if not emptied.names():
+            emptied.delete_all()
 
 
 @contextmanager

@@ -240,9 +240,9 @@ def _savepoint_of_checkpoint(
 def _dispose(path: str, manager: Address | None, answer: Answer) -> None:
     answer.say(f"Disposing savepoint '{path}'.")
     if manager is None:
-        from penstock.rest.commands import dispose
+        from penstock.checkpoint.savepoints import dispose_savepoint
 
-        dispose(path)
+        dispose_savepoint(path)
     else:
         client = RestClient(manager)
         request = client.post("/savepoint-disposal", {"savepoint-path": path})

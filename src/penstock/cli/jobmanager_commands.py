@@ -20,6 +20,7 @@ from penstock.cli.job_options import Answer, JobCommand, common_options
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import EnvironmentSetupError
+from penstock.common.private_folder import open_new
 from penstock.rest import sockets
 from penstock.rest.access import LOOPBACK, page_address
 from penstock.rest.access_token import configured_token, own_token
@@ -105,8 +106,8 @@ def _settings_file(config: Configuration) -> Iterator[Path]:
     """Settings for another process: there may be secrets among them, and everybody can read a command line."""
     file = sockets.folder() / f"settings-{secrets.token_hex(8)}.yaml"
     try:
-        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
-            json.dump(config.to_dict(), out)
+        with open_new(file) as out:
+            out.write(json.dumps(config.to_dict()).encode())
         yield file
     finally:
         file.unlink(missing_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
 from penstock.common.exceptions import EnvironmentSetupError
 
@@ -34,3 +35,20 @@ def make_private(folder: Path, reason: str, instead: str) -> None:
         raise EnvironmentSetupError(
             f"{folder} must belong to user {os.getuid()} alone (mode 700), because {reason}; remove it, or {instead}"
         )
+
+
+def make_folders(folder: str | Path) -> list[Path]:
+    """Have a folder and all above it; those that are new are for this user alone. Returns the new ones.
+
+    Folders that were there keep their rights: whoever made them has chosen who may enter.
+    """
+    new = [each for each in (Path(folder), *Path(folder).parents) if not each.exists()]
+    for each in reversed(new):
+        each.mkdir(mode=0o700, exist_ok=True)
+    Path(folder).mkdir(exist_ok=True)  # Raises if it is a file.
+    return new
+
+
+def open_new(path: str | Path) -> BinaryIO:
+    """A file to write that is for this user alone; raises FileExistsError if there is one."""
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb")

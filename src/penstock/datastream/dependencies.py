@@ -30,12 +30,17 @@ class JobDependencies:
     jars: list[str] = field(default_factory=list)
     cached_files: dict[str, CachedFile] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for _, folder in self.archives:
+            _check_target(folder, "add_python_archive")
+
     def add_python_file(self, path: str) -> None:
         self.python_files.append(_absolute(path))
 
     def add_python_archive(self, path: str, target_dir: str | None, asked_by: str = "add_python_archive") -> None:
         archive = _absolute(path)
         folder = target_dir or Path(archive).name
+        _check_target(folder, asked_by)
         if folder in dict(self.archives).values():
             raise InvalidProgramError(f"{asked_by}: there is a folder '{folder}' already; choose another target_dir")
         self.archives.append((archive, folder))
@@ -96,6 +101,13 @@ class JobDependencies:
         for path, what in named:
             if path is not None and not Path(path).exists():
                 raise InvalidProgramError(f"the job's {what} {path!r} is not there; correct the path or leave it out")
+
+
+def _check_target(folder: str, asked_by: str) -> None:
+    if not folder or "\0" in folder or Path(folder).is_absolute() or ".." in Path(folder).parts:
+        raise InvalidProgramError(
+            f"{asked_by}: target_dir {folder!r} must lie in the folder of the job; use a relative path without .."
+        )
 
 
 def _split(text: str | None) -> list[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from penstock.common.exceptions import InvalidProgramError
+from penstock.common.exceptions import EnvironmentSetupError, InvalidProgramError
 
 _LEFT_OUT = {"__pycache__", ".git"}
 
@@ -36,13 +38,39 @@ def files_below(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def unpack(archive: str, folder: Path) -> Path:
-    """Unpack a zip, jar or tar file into `folder`; a folder instead of an archive is copied."""
+    """Unpack a zip, jar or tar file into `folder`; a folder instead of an archive is copied.
+
+    An archive with files that would lie elsewhere is refused.
+    """
     if Path(archive).is_dir():
         return Path(shutil.copytree(archive, folder))
     try:
-        shutil.unpack_archive(archive, folder, "zip" if archive.endswith((".zip", ".jar", ".egg", ".whl")) else None)
-    except (shutil.ReadError, zipfile.BadZipFile) as error:
+        if zipfile.is_zipfile(archive):
+            _unpack_zip(archive, folder)
+        else:
+            _unpack_tar(archive, folder)
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        reason = str(error).partition("\n")[0].rstrip(":")
         raise InvalidProgramError(
-            f"add_python_archive: {archive} cannot be unpacked ({error}); use a .zip, .tar, .tar.gz or .tgz file"
+            f"add_python_archive: {archive} cannot be unpacked ({reason}); use a .zip, .tar, .tar.gz or .tgz file whose "
+            f"files all lie within it"
         ) from error
     return folder
+
+
+def _unpack_zip(archive: str, folder: Path) -> None:
+    with zipfile.ZipFile(archive) as packed:
+        for name in packed.namelist():
+            if name.startswith("/") or ".." in name.split("/"):
+                raise zipfile.BadZipFile(f"it holds {name!r}, which would lie outside of its folder")
+    shutil.unpack_archive(archive, folder, "zip")
+
+
+def _unpack_tar(archive: str, folder: Path) -> None:
+    if not hasattr(tarfile, "data_filter"):
+        raise EnvironmentSetupError(
+            f"add_python_archive: this Python cannot unpack {archive} safely; use a newer one (3.10.12, 3.11.4 or "
+            f"later), or a .zip file"
+        )
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")

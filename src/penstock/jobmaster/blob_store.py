@@ -39,7 +39,13 @@ class ShippedFile:
 
     @staticmethod
     def of_json(told: Any) -> ShippedFile:
-        return ShippedFile(str(told["name"]), str(told["blob"]), bool(told["is-folder"]))
+        return ShippedFile(_checked_name(told["name"]), str(told["blob"]), bool(told["is-folder"]))
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str) or Path(name).name in ("", "..") or "\0" in name:
+        raise BlobError(f"{name!r} is not the name of a file")
+    return name
 
 
 class BlobStore:

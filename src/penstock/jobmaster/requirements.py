@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import shutil
 import subprocess
@@ -13,6 +14,12 @@ from pathlib import Path
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import EnvironmentSetupError
+from penstock.common.private_folder import make_private
+
+_log = logging.getLogger(__name__)
+
+_PACKAGES = "packages"
+_CONTENT = "content.sha256"
 
 
 def install_requirements(requirements: tuple[str, str | None], config: Configuration) -> Path:
@@ -22,18 +29,48 @@ def install_requirements(requirements: tuple[str, str | None], config: Configura
     """
     file, packages = Path(requirements[0]), requirements[1]
     python = config.get_optional(keys.PYTHON_EXECUTABLE) or sys.executable
-    folder = cache_folder(config) / f"requirements-{_digest(file, packages, python)}"
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
+    place = _folder_of_user(config) / _digest(file, packages, python)
+    if place.is_dir() and not _is_whole(place):
+        _log.warning("%s is not what was installed there; it is installed again", place)
+        shutil.rmtree(place)
+    if not place.is_dir():
         # Installed aside and moved at the end: a folder of that name is always complete.
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix="installing-") as aside:
-            _pip_install(python, file, packages, Path(aside) / "packages")
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix="installing-") as aside:
+            installed = Path(aside) / "installed"
+            installed.mkdir()
+            _pip_install(python, file, packages, installed / _PACKAGES)
+            (installed / _CONTENT).write_text(_hash_of(installed / _PACKAGES))
             try:
-                os.replace(Path(aside) / "packages", folder)
+                os.replace(installed, place)
             except OSError:
-                if not folder.is_dir():  # Otherwise another program was quicker.
+                if not place.is_dir():  # Otherwise another program was quicker.
                     raise
+    return place / _PACKAGES
+
+
+def _folder_of_user(config: Configuration) -> Path:
+    """What is in it is imported: nobody else may put anything there, also where the folder above is shared."""
+    folder = cache_folder(config) / f"requirements-{os.getuid()}"
+    make_private(folder, "what is in it is imported", f"set {keys.WORKING_DIR.key} to another folder")
     return folder
+
+
+def _is_whole(place: Path) -> bool:
+    """True if the packages are those that were installed: files of a cache may be removed one by one, or changed."""
+    try:
+        return (place / _CONTENT).read_text() == _hash_of(place / _PACKAGES)
+    except OSError:
+        return False
+
+
+def _hash_of(folder: Path) -> str:
+    """Over names and contents of all files but those that Python adds when it imports."""
+    digest = hashlib.sha256()
+    for file in sorted(each for each in folder.rglob("*") if "__pycache__" not in each.parts and not each.is_dir()):
+        name = os.fsencode(file.relative_to(folder))
+        content = os.fsencode(os.readlink(file)) if file.is_symlink() else hashlib.sha256(file.read_bytes()).digest()
+        digest.update(len(name).to_bytes(8, "big") + name + content)
+    return digest.hexdigest()
 
 
 def cache_folder(config: Configuration) -> Path:
@@ -48,7 +85,7 @@ def _digest(file: Path, packages: str | None, python: str) -> str:
     digest = hashlib.sha256(file.read_bytes())
     digest.update(f"{python} {sys.version_info[:2]}".encode())
     if packages is not None:
-        digest.update(repr(sorted((each.name, each.stat().st_size) for each in Path(packages).iterdir())).encode())
+        digest.update(_hash_of(Path(packages)).encode())
     return digest.hexdigest()[:16]
 
 

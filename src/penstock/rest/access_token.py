@@ -10,7 +10,6 @@ import hashlib
 import hmac
 import ipaddress
 import logging
-import os
 import re
 import secrets
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from pathlib import Path
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError
+from penstock.common.private_folder import open_new
 from penstock.rest import sockets
 
 _log = logging.getLogger(__name__)
@@ -94,9 +94,8 @@ def make_own_token(port: int) -> AccessToken:
     token = AccessToken.random()
     file = _file_of(port)
     partial = file.with_name(f".{secrets.token_hex(8)}")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as out:
-        out.write(token.secret)
+    with open_new(partial) as out:
+        out.write(token.secret.encode())
     partial.rename(file)
     return token
 

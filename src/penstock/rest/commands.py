@@ -7,10 +7,8 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import Any
 
-from penstock.checkpoint.folders import folder_at
-from penstock.checkpoint.metadata import METADATA
+from penstock.checkpoint.savepoints import dispose_savepoint
 from penstock.common import config_keys as keys
-from penstock.common.exceptions import CheckpointError
 from penstock.jobmaster.dispatcher import Dispatcher, RunningJob
 from penstock.rest.errors import RestError, bad_request
 from penstock.rest.lookup import find_job, find_running
@@ -78,7 +76,9 @@ class Commands:
         path = body.get("savepoint-path")
         if not isinstance(path, str):
             raise bad_request('the body must name a savepoint: {"savepoint-path": "..."}')
-        return self._operations.begin(DISPOSALS, body.get("triggerId"), lambda: in_background(lambda: dispose(path)))
+        return self._operations.begin(
+            DISPOSALS, body.get("triggerId"), lambda: in_background(lambda: dispose_savepoint(path))
+        )
 
     def _directory(self, job: RunningJob, given: Any, name: str) -> str | None:
         if given is not None:
@@ -93,14 +93,6 @@ def _format(body: dict[str, Any]) -> str:
     if chosen not in _FORMATS:
         raise bad_request(f"formatType {body['formatType']} is not known; use CANONICAL or NATIVE")
     return chosen
-
-
-def dispose(path: str) -> None:
-    """Remove a savepoint. Refuses a folder that is none."""
-    folder = folder_at(path.rstrip("/").removesuffix(f"/{METADATA}"))
-    if METADATA not in folder.names():
-        raise CheckpointError(f"{path} is no savepoint: there is no file {METADATA} in it; name a savepoint's folder")
-    folder.delete_all()
 
 
 def in_background(action: Callable[[], Any]) -> Future[Any]:

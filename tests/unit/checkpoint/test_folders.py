@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import stat
 import uuid
 
 import pytest
@@ -126,3 +128,27 @@ def test_paths_are_local_folders(tmp_path, monkeypatch):
 def test_unknown_scheme_is_explained():
     with pytest.raises(CheckpointError, match=r"nosuch://here: no file system is known for it .* such as s3://bucket"):
         folder_at("nosuch://here")
+
+
+def test_what_is_made_is_for_its_user_alone_and_what_was_there_keeps_its_rights(tmp_path):
+    """Checkpoints hold pickles: who can write one runs code where it is read."""
+    (tmp_path / "shared").mkdir(mode=0o755)
+    (tmp_path / "shared").chmod(0o775)
+    before = os.umask(0)
+    try:
+        folder = LocalFolder(str(tmp_path / "shared" / "job" / "chk-1"))
+        folder.make()
+        folder.write("_metadata", b"x")
+        folder.make()
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "shared").rglob("*")}
+    assert modes == {"job": 0o700, "chk-1": 0o700, "_metadata": 0o600}
+    assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o775
+
+
+def test_folder_where_a_file_is_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("x")
+    for path in ("file", "file/below"):
+        with pytest.raises(OSError, match="file"):
+            LocalFolder(str(tmp_path / path)).make()

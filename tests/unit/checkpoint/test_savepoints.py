@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from crashing_job import in_child
@@ -12,7 +14,7 @@ from crashing_job import in_child
 from penstock.checkpoint.finding import find_checkpoint
 from penstock.checkpoint.folders import LocalFolder
 from penstock.checkpoint.savepoints import dispose_savepoint, write_savepoint, write_savepoint_of
-from penstock.common.exceptions import CheckpointError
+from penstock.common.exceptions import CheckpointError, CorruptStateError
 from penstock.testing import JobInEpochs
 
 FORMATS = ["canonical", "native"]
@@ -142,14 +144,52 @@ def test_disposed_savepoint_is_gone(job, tmp_path, format_type, form):
 
 
 def test_checkpoint_is_not_disposed_of(job):
-    for path in (job.folder.path, f"{job.folder.path}/chk-3"):
-        with pytest.raises(CheckpointError, match="is a checkpoint, not a savepoint; remove its folder yourself"):
-            dispose_savepoint(path)
+    with pytest.raises(CheckpointError, match="is a checkpoint, not a savepoint; remove its folder yourself"):
+        dispose_savepoint(f"{job.folder.path}/chk-3")
+    with pytest.raises(CheckpointError, match="is no savepoint"):
+        dispose_savepoint(job.folder.path)
     assert_goes_on(find_checkpoint(job.folder.path))
 
 
 def test_nothing_there_cannot_be_disposed_of(tmp_path):
     (tmp_path / "precious").write_text("mine")
-    with pytest.raises(CheckpointError, match="no checkpoint or savepoint at"):
+    with pytest.raises(CheckpointError, match="is no savepoint"):
         dispose_savepoint(str(tmp_path))
     assert (tmp_path / "precious").exists()
+
+
+@pytest.mark.parametrize("content", [b"PAR1\x15\x04", b"", b"[]\n", b'{"format": 1, "checksum": 0}\n', b"\xff\n{}"])
+def test_other_folders_with_such_a_file_are_not_touched(tmp_path, content):
+    """A dataset of Parquet files has a file of that name, too."""
+    (tmp_path / "_metadata").write_bytes(content)
+    (tmp_path / "part-0.parquet").write_bytes(b"PAR1")
+    with pytest.raises(CorruptStateError, match=r"is not the metadata of a checkpoint|is damaged"):
+        dispose_savepoint(str(tmp_path))
+    assert len(os.listdir(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("format_type", FORMATS)
+def test_what_a_user_has_put_into_the_folder_of_a_savepoint_stays(job, tmp_path, format_type):
+    folder = Path(urlsplit(write_savepoint(job.checkpoint, place(tmp_path), format_type)).path)
+    (folder / "notes.txt").write_text("mine")
+    dispose_savepoint(str(folder))
+    assert os.listdir(folder) == ["notes.txt"]
+
+
+def test_savepoint_that_has_lost_a_file_can_be_disposed_of(job, tmp_path):
+    folder = Path(urlsplit(write_savepoint(job.checkpoint, place(tmp_path), "native")).path)
+    next(each for each in folder.iterdir() if each.name != "_metadata").unlink()
+    dispose_savepoint(str(folder))
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", ["../precious", "/etc/precious", "a/../../precious"])
+def test_metadata_that_names_files_elsewhere_is_refused(job, tmp_path, name):
+    found = find_checkpoint(write_savepoint(job.checkpoint, place(tmp_path), "native"))
+    vertex = found.metadata.vertices[0]
+    handles = tuple(tuple(replace(handle, name=name) for handle in each) for each in vertex.subtasks)
+    found.folder.write(
+        "_metadata", replace(found.metadata, vertices=(replace(vertex, subtasks=handles),)).encode()
+    )
+    with pytest.raises(CorruptStateError, match="lies outside of the checkpoint"):
+        dispose_savepoint(found.folder.uri)

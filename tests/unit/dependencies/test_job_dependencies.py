@@ -1,15 +1,29 @@
 from __future__ import annotations
 
+import contextlib
+import io
+import os
+import shutil
+import stat
+import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from penstock.common import Configuration
-from penstock.common.exceptions import ConfigurationError, InvalidProgramError, UnsupportedFeatureError
+from penstock.common.exceptions import (
+    ConfigurationError,
+    EnvironmentSetupError,
+    InvalidProgramError,
+    UnsupportedFeatureError,
+)
 from penstock.common.notices import PenstockWarning
 from penstock.datastream.dependencies import CachedFile, JobDependencies
 from penstock.jobmaster.archives import files_below, pack, unpack
+from penstock.jobmaster.blob_store import BlobError, ShippedFile
 from penstock.jobmaster.local_dependencies import LocalDependencies
+from penstock.jobmaster.requirements import install_requirements
 
 
 @pytest.fixture
@@ -121,3 +135,137 @@ def test_packing_is_by_content_and_unpacking_gives_it_back(folder, tmp_path):
 def test_what_is_no_archive_is_refused(folder):
     with pytest.raises(InvalidProgramError, match=r"b\.zip cannot be unpacked .*use a \.zip, \.tar"):
         unpack(str(folder / "b.zip"), folder / "unpacked")
+
+
+# --- what comes from others ----------------------------------------------------------------------------------------
+
+OUTSIDE = ["../outside", "a/../../outside", "/tmp/outside-of-penstock"]
+
+
+def tar_with(path: Path, *members: tarfile.TarInfo) -> str:
+    with tarfile.open(path, "w:gz") as packed:
+        for member in members:
+            packed.addfile(member, io.BytesIO(b"x" * member.size))
+    return str(path)
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size, info.mode = kind, link, int(kind == tarfile.REGTYPE), 0o6777
+    return info
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_tar_cannot_write_outside_of_its_folder(tmp_path, name):
+    archive = tar_with(tmp_path / "a.tgz", member(name))
+    unpacked = tmp_path / "x" / "y"
+    unpacked.mkdir(parents=True)
+    with contextlib.suppress(InvalidProgramError):  # An absolute name may also become one within the folder.
+        unpack(archive, unpacked)
+    found = [path for path in tmp_path.rglob("outside*") if unpacked not in path.parents]
+    assert found == [] and not Path("/tmp/outside-of-penstock").exists()
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_tar_cannot_write_through_a_link(tmp_path, kind):
+    (tmp_path / "precious").mkdir()
+    link = member("link", kind, "../precious")
+    with pytest.raises(InvalidProgramError, match="cannot be unpacked"):
+        unpack(tar_with(tmp_path / "a.tgz", link, member("link/planted")), tmp_path / "unpacked")
+    assert list((tmp_path / "precious").iterdir()) == []
+
+
+def test_tar_cannot_make_devices_or_programs_with_other_rights(tmp_path):
+    unpacked = unpack(tar_with(tmp_path / "a.tgz", member("program")), tmp_path / "unpacked")
+    assert (unpacked / "program").stat().st_mode & 0o7022 == 0
+    with pytest.raises(InvalidProgramError):
+        unpack(tar_with(tmp_path / "b.tgz", member("pipe", tarfile.FIFOTYPE)), tmp_path / "other")
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_zip_with_names_outside_of_its_folder_is_refused(tmp_path, name):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr(name, "x")
+    with pytest.raises(InvalidProgramError, match="outside of its folder"):
+        unpack(str(tmp_path / "a.zip"), tmp_path / "x" / "y")
+    assert not (tmp_path / "x").exists() and not (tmp_path / "outside").exists()
+
+
+@pytest.mark.parametrize("target", ["..", "../x", "a/../../x", "/x", "a\0b"])
+def test_target_of_an_archive_lies_within_the_job(folder, target):
+    with pytest.raises(InvalidProgramError, match="relative path without"):
+        JobDependencies().add_python_archive("b.zip", target)
+    with pytest.raises(InvalidProgramError, match="relative path without"):  # As it comes from a client
+        JobDependencies(archives=[("b.zip", target)])
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/..", "a\0b", 7, None])
+def test_shipped_file_has_the_name_of_a_file(name):
+    with pytest.raises(BlobError, match="not the name of a file"):
+        ShippedFile.of_json({"name": name, "blob": "0" * 64, "is-folder": False})
+
+
+@pytest.fixture
+def requirements(tmp_path: Path) -> tuple[str, str]:
+    """A requirement that is installed from a folder."""
+    packages = tmp_path / "wheels"
+    packages.mkdir()
+    with zipfile.ZipFile(packages / "rates_of_rain-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("rates_of_rain.py", "RATE = 1")
+        wheel.writestr(
+            "rates_of_rain-1.0.dist-info/METADATA",
+            "Metadata-Version: 2.1\nName: rates_of_rain\nVersion: 1.0\n",
+        )
+        wheel.writestr(
+            "rates_of_rain-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr("rates_of_rain-1.0.dist-info/RECORD", "")
+    (tmp_path / "needed.txt").write_text("rates_of_rain==1.0\n")
+    return str(tmp_path / "needed.txt"), str(packages)
+
+
+def test_installed_requirements_are_the_users_alone_and_used_again(tmp_path, requirements):
+    config = Configuration.from_dict({"penstock.working-dir": str(tmp_path / "shared")})
+    installed = install_requirements(requirements, config)
+    assert stat.S_IMODE(installed.parent.parent.stat().st_mode) == 0o700
+    before = (installed / "rates_of_rain.py").stat().st_ino
+    assert install_requirements(requirements, config) == installed
+    assert (installed / "rates_of_rain.py").stat().st_ino == before
+
+
+@pytest.mark.parametrize("spoil", ["change", "add", "remove"])
+def test_installed_requirements_that_were_changed_are_installed_again(tmp_path, requirements, spoil, caplog):
+    config = Configuration.from_dict({"penstock.working-dir": str(tmp_path / "shared")})
+    installed = install_requirements(requirements, config)
+    if spoil == "change":
+        (installed / "rates_of_rain.py").write_text("RATE = 2")
+    elif spoil == "add":
+        (installed / "sitecustomize.py").write_text("planted = True")
+    else:
+        (installed / "rates_of_rain.py").unlink()
+    assert install_requirements(requirements, config) == installed
+    assert (installed / "rates_of_rain.py").read_text() == "RATE = 1"
+    assert not (installed / "sitecustomize.py").exists() and "installed again" in caplog.text
+
+
+def test_planted_requirements_are_not_imported(tmp_path, requirements):
+    """Where the working folder is shared, anybody may have made folders in it."""
+    cache = tmp_path / "shared" / "cache"
+    config = Configuration.from_dict({"penstock.working-dir": str(tmp_path / "shared")})
+    digest = install_requirements(requirements, config).parent.name
+    shutil.rmtree(cache)
+    (cache / f"requirements-{digest}").mkdir(parents=True)  # Where it was looked for once
+    (cache / f"requirements-{digest}" / "rates_of_rain.py").write_text("planted = True")
+    assert "planted" not in (install_requirements(requirements, config) / "rates_of_rain.py").read_text()
+    shutil.rmtree(cache)
+    users = cache / f"requirements-{os.getuid()}"
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    cache.mkdir()
+    users.symlink_to(tmp_path / "theirs")
+    with pytest.raises(EnvironmentSetupError, match="must belong to user"):
+        install_requirements(requirements, config)
+    users.unlink()
+    users.mkdir()
+    users.chmod(0o777)
+    with pytest.raises(EnvironmentSetupError, match="must belong to user"):
+        install_requirements(requirements, config)

@@ -71,15 +71,22 @@ def test_stopped_job_finishes_and_leaves_a_savepoint(job, tmp_path, eventually, 
     eventually(lambda: job.get("/status") == {"status": "FINISHED"})
 
 
-def test_disposed_savepoint_is_gone_and_other_folders_are_not_touched(job, tmp_path, operation):
-    (tmp_path / "savepoint").mkdir()
-    (tmp_path / "savepoint" / "_metadata").write_bytes(b"x")
-    (tmp_path / "photos").mkdir()
-    gone = job.rest.post("/savepoint-disposal", {"savepoint-path": str(tmp_path / "savepoint")})
+def test_disposed_savepoint_is_gone_and_other_folders_are_not_touched(start_job, tmp_path, operation):
+    settings = {"execution.checkpointing.dir": str(tmp_path / "running"), "execution.checkpointing.interval": "1 h"}
+    job = start_job(settings)
+    begun = job.rest.post(f"{job.path}/savepoints", {"target-directory": str(tmp_path)})
+    location = operation(job, f"{job.path}/savepoints", begun)["location"]
+    operation(job, f"{job.path}/checkpoints", job.rest.post(f"{job.path}/checkpoints", {}))
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "_metadata").write_bytes(b"PAR1")
+    (running,) = (tmp_path / "running").glob("*/chk-*")
+    for path in (tmp_path, tmp_path / "dataset", running, running.parent):
+        request = job.rest.post("/savepoint-disposal", {"savepoint-path": str(path)})
+        assert "failure-cause" in operation(job, "/savepoint-disposal", request)
+    gone = job.rest.post("/savepoint-disposal", {"savepoint-path": location})
     assert operation(job, "/savepoint-disposal", gone) == {}
-    kept = job.rest.post("/savepoint-disposal", {"savepoint-path": str(tmp_path / "photos")})
-    assert "is no savepoint" in operation(job, "/savepoint-disposal", kept)["failure-cause"]["stack-trace"]
-    assert [path.name for path in tmp_path.iterdir()] == ["photos"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dataset", "running"]
+    assert (tmp_path / "dataset" / "_metadata").exists() and (running / "_metadata").exists()
 
 
 def test_checkpoint_can_be_triggered(start_job, tmp_path, operation):

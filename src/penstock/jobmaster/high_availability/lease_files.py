@@ -8,6 +8,7 @@ import secrets
 from dataclasses import asdict
 from pathlib import Path
 
+from penstock.common.private_folder import make_folders, open_new
 from penstock.jobmaster.high_availability.lease_policy import Lease
 
 _PREFIX = "lease-"
@@ -41,7 +42,7 @@ class LeaseFiles:
 
     def claim(self, token: int) -> bool:
         """True if the token is the caller's alone."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folders(self._folder)
         try:
             os.close(os.open(self._path(token), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
@@ -51,7 +52,8 @@ class LeaseFiles:
     def write(self, lease: Lease) -> None:
         partial = self._folder / f".{secrets.token_hex(8)}"
         try:
-            partial.write_text(json.dumps(asdict(lease)))
+            with open_new(partial) as out:
+                out.write(json.dumps(asdict(lease)).encode())
             os.replace(partial, self._path(lease.token))
         finally:
             partial.unlink(missing_ok=True)
