@@ -104,6 +104,21 @@ def test_places_of_jdbc_become_those_of_the_client(sql, translated, places):
                 "options": "-c search_path=s",
             },
         ),
+        *(
+            (
+                f"jdbc:postgresql://h/d?{query}",
+                {
+                    "host": "h",
+                    "port": "5432",
+                    "dbname": "d",
+                    "options": "-c statement_timeout=9 -c search_path=s,\\ t",
+                },
+            )
+            for query in (
+                "currentSchema=s,%20t&options=-c%20statement_timeout=9",
+                "options=-c%20statement_timeout=9&currentSchema=s,%20t",
+            )
+        ),
     ],
 )
 def test_urls_of_jdbc_are_understood(url, settings):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import linecache
 import os
 import sys
@@ -15,6 +17,7 @@ import click
 
 import penstock
 from penstock.common.exceptions import EnvironmentSetupError, JobExecutionError, PenstockError, UserFunctionError
+from penstock.common.redaction import redacted_text
 
 _OWN_FOLDER = str(Path(penstock.__path__[0]).resolve()) + os.sep
 
@@ -31,19 +34,21 @@ class NoSuchFile(click.ClickException):
 
 def complain(message: str) -> None:
     """Print a message for the user on stderr."""
-    click.echo(click.style("penstock:", fg="red", bold=True) + f" {message}", err=True)
+    click.echo(click.style("penstock:", fg="red", bold=True) + f" {redacted_text(message)}", err=True)
 
 
 def report(error: BaseException, is_debug: bool) -> None:
     """Tell the user on stderr why the run failed; with `is_debug`, the whole stack comes first."""
     if is_debug:
-        click.echo("".join(traceback.format_exception(error)), err=True)
+        click.echo(redacted_text("".join(traceback.format_exception(error))), err=True)
     if isinstance(error, PenstockError):
         complain("\n".join([str(error), *_details(error)]))
     elif not is_debug:
         # Python's own way to show it: the only one that says "Did you mean" in all versions.
         frames = _user_frames(error.__traceback__)
-        sys.__excepthook__(type(error), error.with_traceback(frames), frames)
+        with contextlib.redirect_stderr(io.StringIO()) as shown:
+            sys.__excepthook__(type(error), error.with_traceback(frames), frames)
+        click.echo(redacted_text(shown.getvalue().rstrip()), err=True)
     if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == "pyflink":
         complain("this is a PyFlink program: run it with `penstock run --pyflink`")
 

@@ -52,8 +52,8 @@ def unpack(archive: str, folder: Path) -> Path:
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
         reason = str(error).partition("\n")[0].rstrip(":")
         raise InvalidProgramError(
-            f"add_python_archive: {archive} cannot be unpacked ({reason}); use a .zip, .tar, .tar.gz or .tgz file whose "
-            f"files all lie within it"
+            f"add_python_archive: {archive} cannot be unpacked ({reason}); use a .zip, .tar, .tar.gz or .tgz file "
+            f"whose files all lie within it"
         ) from error
     return folder
 

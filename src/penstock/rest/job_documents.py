@@ -12,14 +12,12 @@ import cloudpickle  # type: ignore[import-untyped]
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.job_status import JobStatus
+from penstock.common.redaction import redacted_settings, redacted_text
 from penstock.graph.execution_graph import ExecutionState
 from penstock.graph.job_graph import JobVertex
 from penstock.jobmaster.dispatcher import RunningJob
 from penstock.rest.execution_documents import now_ms
 from penstock.rest.vertex_documents import job_vertex_entry
-
-_SECRET = ("password", "secret", "token", "apikey", "api-key", "auth-params", "service-key", "credential", "basic-auth")
-_HIDDEN = "******"
 
 _ENDINGS = {JobStatus.FINISHED: "SUCCEEDED", JobStatus.FAILED: "FAILED", JobStatus.CANCELED: "CANCELED"}
 
@@ -123,7 +121,7 @@ def configuration(job: RunningJob) -> dict[str, Any]:
             "restart-strategy": _restart_strategy(job.config),
             "job-parallelism": job.config.get(keys.PARALLELISM),
             "object-reuse-mode": job.config.get(keys.OBJECT_REUSE),
-            "user-config": without_secrets(parameters),
+            "user-config": redacted_settings(parameters),
         },
     }
 
@@ -137,11 +135,7 @@ def _restart_strategy(config: Configuration) -> str:
 
 def all_settings(config: Configuration) -> list[dict[str, str]]:
     """The configuration as Flink's list of keys and values."""
-    return [{"key": key, "value": value} for key, value in sorted(without_secrets(config.to_dict()).items())]
-
-
-def without_secrets(settings: dict[str, str]) -> dict[str, str]:
-    return {key: _HIDDEN if any(word in key.lower() for word in _SECRET) else value for key, value in settings.items()}
+    return [{"key": key, "value": value} for key, value in sorted(redacted_settings(config.to_dict()).items())]
 
 
 def exceptions(job: RunningJob) -> dict[str, Any]:
@@ -150,7 +144,7 @@ def exceptions(job: RunningJob) -> dict[str, Any]:
         {
             "timestamp": failure.timestamp_ms,
             "exceptionName": failure.exception_name,
-            "stacktrace": failure.stacktrace,
+            "stacktrace": redacted_text(failure.stacktrace),
             "taskName": failure.task_name,
             "endpoint": failure.host,
             "taskManagerId": failure.host,
@@ -199,7 +193,7 @@ def failure_cause(failure: BaseException) -> dict[str, Any]:
     kind = type(failure)
     told = {
         "class": f"{kind.__module__}.{kind.__qualname__}",
-        "stack-trace": "".join(traceback.format_exception(failure)),
+        "stack-trace": redacted_text("".join(traceback.format_exception(failure))),
     }
     try:
         told["serialized-throwable"] = pickled(failure)

@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import EnvironmentSetupError, LeadershipLostError
+from penstock.common.redaction import RedactingFormatter
 from penstock.rest import sockets
 from penstock.rest.access import ServerAccess, reached_at
 from penstock.rest.driver_server import bind_tcp, chosen_ports
@@ -97,9 +98,9 @@ def run_job_manager(config: Configuration) -> None:
     """Serve until told to stop: by DELETE /cluster, Ctrl-C or SIGTERM."""
     from penstock.jobmaster.high_availability.services import HighAvailability
 
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)-5s %(name)s - %(message)s", stream=sys.stdout
-    )
+    log = logging.StreamHandler(sys.stdout)
+    log.setFormatter(RedactingFormatter("%(asctime)s %(levelname)-5s %(name)s - %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[log])
     log_tail()
     for talkative in ("py4j", "uvicorn"):
         logging.getLogger(talkative).setLevel(logging.WARNING)

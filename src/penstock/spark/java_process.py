@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -21,12 +22,16 @@ from pathlib import Path
 
 from penstock.common.exceptions import EnvironmentSetupError
 from penstock.common.local_folders import new_local_folder
+from penstock.common.private_folder import open_new
+from penstock.common.redaction import is_secret, redacted_text
 from penstock.spark.java import find_java
 from penstock.spark.quiet_java import filtered_stderr
 from penstock.spark.spark_home import spark_home
+from penstock.spark.spark_settings import LOOPBACK, is_on_one_machine
 
 _POLL_S = 0.01
 _INT = struct.Struct(">i")
+_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
 
 
 class JavaProcess:
@@ -50,6 +55,8 @@ class JavaProcess:
                 stdin=subprocess.PIPE,  # Java ends when it closes, with us.
                 stderr=stderr,
                 env={
+                    # Where Spark's web pages listen, if they are turned on, and what it takes for its own address.
+                    **({"SPARK_LOCAL_IP": LOOPBACK} if is_on_one_machine(self._settings) else {}),
                     **self._environment,
                     "SPARK_HOME": str(spark_home()),
                     "SPARK_CONNECT_MODE": "0",
@@ -62,9 +69,21 @@ class JavaProcess:
 
     def _command(self) -> list[str]:
         words = [str(spark_home() / "bin" / "spark-submit")]
+        secrets = {key: value for key, value in self._settings.items() if _holds_secret(key, value)}
+        if secrets:
+            words += ["--properties-file", str(self._properties_file(secrets)), "--load-spark-defaults"]
         for key, value in self._settings.items():
-            words += ["--conf", f"{key}={value}"]
+            if key not in secrets:
+                words += ["--conf", f"{key}={value}"]
         return words + shlex.split(self._environment.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+
+    def _properties_file(self, settings: Mapping[str, str]) -> Path:
+        """Everybody on the machine can read a command line, but only this user the folder."""
+        file = self._folder / "secrets.properties"
+        with open_new(file) as out:
+            for key, value in settings.items():
+                out.write(f"{_escaped(key)}={_escaped(value)}\n".encode())
+        return file
 
     def fits(self, settings: Mapping[str, str], environment: Mapping[str, str]) -> bool:
         """True if it is what one started now would be."""
@@ -100,6 +119,16 @@ class JavaProcess:
             self._clean_up()
         else:
             self.end()
+
+
+def _holds_secret(key: str, value: str) -> bool:
+    """True for settings that must not be on a command line; options of Java itself can be nowhere else."""
+    return not key.endswith("JavaOptions") and (is_secret(key) or redacted_text(value) != value)
+
+
+def _escaped(text: str) -> str:
+    """As a name or a value in a file of Java's properties."""
+    return re.sub(r"([\\\s:=#!])", lambda found: _ESCAPES.get(found[1], f"\\{found[1]}"), text)
 
 
 def _ignore_interrupts() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from penstock.common import config_keys as keys
@@ -51,6 +51,15 @@ _OWN_JAVA_DEFAULTS = {
 }
 _WORKER_DAEMON = "penstock.spark.worker_daemon"
 
+# On one machine nobody else has to reach Spark: it would listen on the machine's address in the network, and believe
+# whoever connects.
+LOOPBACK = "127.0.0.1"
+_ON_ONE_MACHINE = {
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.driver.host": LOOPBACK,
+    "spark.authenticate": "true",  # With a secret that Spark makes.
+}
+
 
 def settings_of(config: Configuration, jars: Sequence[str] = ()) -> dict[str, str]:
     """What Spark is started with: our defaults, and over them the configuration's `spark.` settings."""
@@ -58,10 +67,12 @@ def settings_of(config: Configuration, jars: Sequence[str] = ()) -> dict[str, st
     given = {key: value for key, value in config.to_dict().items() if key.startswith("spark.")}
     if GATEWAY_PORT not in os.environ:
         settings.update(_OWN_JAVA_DEFAULTS)
-        is_here = cores_of(given.get("spark.master", settings["spark.master"]), 1) is not None
+        is_here = is_on_one_machine({**settings, **given})
         here = f"{JAVA_OPTIONS} {archive_option(JAVA_OPTIONS)}".strip()
         settings["spark.driver.extraJavaOptions"] = here if is_here else _QUIET
     given.update(_with_room({**settings, **given}))
+    if is_on_one_machine({**settings, **given}):
+        settings.update(_ON_ONE_MACHINE)
     if has_own_workers({**settings, **given}):
         settings["spark.python.daemon.module"] = _WORKER_DAEMON
         # A process that has run a job's functions ends with them. The next one is forked with all that it needs.
@@ -85,11 +96,15 @@ def _with_room(settings: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in own.items() if key == "spark.master" or key not in settings}
 
 
+def is_on_one_machine(settings: Mapping[str, str]) -> bool:
+    """True if Spark is one Java process, here."""
+    master = settings.get("spark.master", "")
+    return master == "local" or master.startswith("local[")
+
+
 def has_own_workers(settings: dict[str, str]) -> bool:
     """True if workers run on this machine, with this Python: then they have this package from their start."""
-    master = settings.get("spark.master", "")
-    is_here = master == "local" or master.startswith("local[")
-    return is_here and os.environ.get("PYSPARK_PYTHON") == sys.executable
+    return is_on_one_machine(settings) and os.environ.get("PYSPARK_PYTHON") == sys.executable
 
 
 def choose_worker_python(config: Configuration) -> None:

@@ -126,3 +126,31 @@ def test_only_one_java_waits(spark_home):
     java_process.start_ahead({}, os.environ)
     java_process.end_ahead()
     assert first is not None and first.process.returncode is not None
+
+
+def test_secrets_are_not_on_the_command_line(started, spark_home):
+    submits(spark_home, 'cp "$2" "$SPARK_HOME/properties"; stat -c %a "$2" > "$SPARK_HOME/mode"' + LISTENS)
+    secrets = {
+        "spark.hadoop.fs.s3a.secret.key": "a b=c\\d",
+        "spark.authenticate.secret": "s3cr3t",
+        "spark.jars.repositories": "https://me:pw1234@host/maven",
+    }
+    started({"spark.master": "local[1]", **secrets}).address()
+    said = (spark_home / "said").read_text()
+    assert not any(value in said for value in secrets.values()) and "spark.master=local[1]" in said
+    assert (spark_home / "mode").read_text() == "600\n"
+    properties = dict(line.split("=", 1) for line in (spark_home / "properties").read_text().splitlines())
+    assert properties == {
+        "spark.hadoop.fs.s3a.secret.key": r"a\ b\=c\\d",
+        "spark.authenticate.secret": "s3cr3t",
+        "spark.jars.repositories": r"https\://me\:pw1234@host/maven",
+    }
+
+
+def test_spark_on_one_machine_takes_itself_for_local(started, spark_home, monkeypatch):
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+    submits(spark_home, 'echo "$SPARK_LOCAL_IP" > "$SPARK_HOME/ip"' + LISTENS)
+    started({"spark.master": "local[1]"}).address()
+    assert (spark_home / "ip").read_text() == "127.0.0.1\n"
+    started({"spark.master": "spark://host:7077"}).address()
+    assert (spark_home / "ip").read_text() == "\n"

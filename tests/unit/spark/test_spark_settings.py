@@ -89,3 +89,18 @@ def test_what_workers_are_forked_from_has_no_threads():
     loaded = subprocess.run([sys.executable, "-c", f"import sys; {program}"], stdout=subprocess.PIPE, text=True)
     assert loaded.stdout.startswith("1 ")
     assert not any(f"'{heavy}'" in loaded.stdout for heavy in ("pyarrow", "pandas", "starlette"))
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,3]"])
+def test_spark_on_one_machine_is_reached_from_there_only_and_asks_who_it_is(alone, master):
+    settings = settings_of(Configuration.from_dict({"spark.master": master}))
+    assert settings["spark.driver.bindAddress"] == settings["spark.driver.host"] == "127.0.0.1"
+    assert settings["spark.authenticate"] == "true"
+    own = settings_of(Configuration.from_dict({"spark.master": master, "spark.driver.host": "10.0.0.1"}))
+    assert own["spark.driver.host"] == "10.0.0.1"
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://host", "local-cluster[2,1,1024]"])
+def test_spark_on_a_cluster_listens_where_its_executors_reach_it(alone, master):
+    settings = settings_of(Configuration.from_dict({"spark.master": master}))
+    assert not {"spark.driver.bindAddress", "spark.driver.host", "spark.authenticate"} & settings.keys()

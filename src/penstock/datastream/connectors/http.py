@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from penstock.common.exceptions import ConnectorError
+from penstock.common.redaction import redacted_repr, redacted_text
 from penstock.common.serialization import SerializationSchema
 from penstock.datastream.connectors.base import Sink
 from penstock.datastream.connectors.batch_buffer import BatchBuffer
@@ -66,6 +67,8 @@ class HttpSink(Sink):
     timeout_ms: int = 30_000
     on_refused: OnRefused = OnRefused.FAIL
 
+    __repr__ = redacted_repr
+
     @staticmethod
     def builder() -> HttpSinkBuilder:
         return HttpSinkBuilder()
@@ -86,7 +89,9 @@ class HttpSinkBuilder:
     def set_url(self, url: str) -> HttpSinkBuilder:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"HttpSink: the URL must begin with http:// or https:// and a host, got {url!r}")
+            raise ValueError(
+                f"HttpSink: the URL must begin with http:// or https:// and a host, got {redacted_text(url)!r}"
+            )
         self._url = url
         return self
 
@@ -239,7 +244,8 @@ class HttpWriter(SinkWriter[Any]):
         if answer.is_good:
             return
         told = answer.text[:200].strip()
-        refusal = ConnectorError(f"{_USER}: {self._sink.url} answers {answer.status} to {len(items)} elements: {told}")
+        url = redacted_text(self._sink.url)
+        refusal = ConnectorError(f"{_USER}: {url} answers {answer.status} to {len(items)} elements: {told}")
         if not answer.is_about_elements:
             raise refusal
         if len(items) > 1 and self._sink.on_refused is OnRefused.SKIP:
@@ -267,7 +273,7 @@ class HttpWriter(SinkWriter[Any]):
             except (OSError, http.client.HTTPException) as failure:
                 if attempt == sink.max_retries:
                     raise ConnectorError(
-                        f"{_USER}: no answer from {sink.url} in {attempt + 1} attempts: "
+                        f"{_USER}: no answer from {redacted_text(sink.url)} in {attempt + 1} attempts: "
                         f"{type(failure).__name__}: {failure}"
                     ) from failure
             else:
@@ -275,8 +281,8 @@ class HttpWriter(SinkWriter[Any]):
                     return answer
                 if attempt == sink.max_retries:
                     raise ConnectorError(
-                        f"{_USER}: {sink.url} answered {answer.status} in the last of {attempt + 1} attempts: "
-                        f"{answer.text[:200].strip()}"
+                        f"{_USER}: {redacted_text(sink.url)} answered {answer.status} in the last of {attempt + 1} "
+                        f"attempts: {answer.text[:200].strip()}"
                     )
                 pause_s = max(pause_s, _seconds(answer.retry_after))
             self._pause(pause_s)

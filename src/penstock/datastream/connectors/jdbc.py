@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.common.redaction import redacted_repr
 from penstock.common.typeinfo import RowTypeInfo
 from penstock.datastream.connectors.base import DescribedSinkFunction, Sink
 from penstock.datastream.connectors.jdbc_databases import checked_columns, database_of
@@ -71,6 +72,8 @@ class JdbcConnectionOptions:
     driver_name: str | None = None
     user_name: str | None = None
     password: str | None = field(default=None, repr=False)
+
+    __repr__ = redacted_repr
 
     def __post_init__(self) -> None:
         if not self.db_url:

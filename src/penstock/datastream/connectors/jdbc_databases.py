@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from penstock.common.exceptions import EnvironmentSetupError, UnsupportedFeatureError
+from penstock.common.redaction import redacted_text
 from penstock.datastream.connectors.jdbc_statements import Statement, connection_settings
 from penstock.datastream.connectors.optional_packages import optional_package
 
@@ -103,7 +104,8 @@ class SqliteDatabase(Database):
 
     def check(self, options: JdbcConnectionOptions) -> None:
         if not self._path(options):
-            raise ValueError(f"{_USER}: {options.db_url!r} names no file; write 'jdbc:sqlite:/data/shop.db'")
+            url = redacted_text(options.db_url)
+            raise ValueError(f"{_USER}: {url!r} names no file; write 'jdbc:sqlite:/data/shop.db'")
 
     def _path(self, options: JdbcConnectionOptions) -> str:
         return options.db_url.removeprefix("jdbc:sqlite:").partition("?")[0]
@@ -149,7 +151,8 @@ class MySqlDatabase(Database):
         unknown = sorted(given.keys() - self._WITHOUT_EFFECT)
         if unknown:
             known = ", ".join(sorted({*self._WITHOUT_EFFECT, "user", "password", "useSSL", "sslMode"}))
-            raise ValueError(f"{_USER}: the parameter {unknown[0]!r} of {options.db_url!r} is none of {known}")
+            url = redacted_text(options.db_url)
+            raise ValueError(f"{_USER}: the parameter {unknown[0]!r} of {url!r} is none of {known}")
         return settings
 
 
@@ -191,8 +194,8 @@ def database_of(url: str) -> Database:
     if url.startswith("dbapi:"):
         return DbApiDatabase(url.removeprefix("dbapi:").partition("?")[0])
     raise UnsupportedFeatureError(
-        f"{_USER}: the URL {url!r} names none of the databases that are known: jdbc:postgresql:, jdbc:sqlite:, "
-        f"jdbc:mysql: and jdbc:mariadb:. Any other with a Python client: 'dbapi:module?name=value', which calls "
+        f"{_USER}: the URL {redacted_text(url)!r} names none of the databases that are known: jdbc:postgresql:, "
+        f"jdbc:sqlite:, jdbc:mysql: and jdbc:mariadb:. Any other with a Python client: 'dbapi:module?name=value', which calls "
         f"module.connect(name=value)"
     )
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from penstock.common.redaction import redacted_text
+
 # Where a `?` is no place for a value: quoted text and names, dollar quotes, comments; `??` is JDBC's way to write `?`.
 _TOKENS = re.compile(
     r"""(?P<skipped>
@@ -31,7 +33,6 @@ _PARAMETERS = {
     "sslpassword": "sslpassword",
     "ApplicationName": "application_name",
     "connectTimeout": "connect_timeout",
-    "options": "options",
 }
 # Settings of Java's driver that change how fast it is, not what it does.
 _WITHOUT_EFFECT = {
@@ -105,19 +106,30 @@ def connection_settings(url: str, user: str | None, password: str | None) -> dic
 def _host_and_port(address: str) -> tuple[str, str]:
     match = re.fullmatch(r"(\[[^\]]+\]|[^:]+)(?::(\d+))?", address)
     if match is None:
-        raise ValueError(f"JdbcSink: {address!r} in the URL is no host and port")
+        raise ValueError(f"JdbcSink: {address.rpartition('@')[2]!r} in the URL is no host and port")
     return match[1].strip("[]"), match[2] or "5432"
 
 
 def _parameters(url: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name, value in given.items():
-        if name == "currentSchema":
-            yield "options", f"-c search_path={value}"
-        elif name == "ssl":
+        if name in ("currentSchema", "options"):
+            continue
+        if name == "ssl":
             if value.lower() != "false" and "sslmode" not in given:
                 yield "sslmode", "verify-full"
         elif name in _PARAMETERS:
             yield _PARAMETERS[name], value
         elif name not in _WITHOUT_EFFECT:
-            known = ", ".join(sorted({*_PARAMETERS, *_WITHOUT_EFFECT, "currentSchema", "ssl"}))
-            raise ValueError(f"JdbcSink: the parameter {name!r} of {url.partition('?')[0]!r} is none of {known}")
+            known = ", ".join(sorted({*_PARAMETERS, *_WITHOUT_EFFECT, "currentSchema", "options", "ssl"}))
+            shown = redacted_text(url.partition("?")[0])
+            raise ValueError(f"JdbcSink: the parameter {name!r} of {shown!r} is none of {known}")
+    # Both become options of the server. As with Java's driver the schema counts if the options name one, too.
+    schema = given.get("currentSchema")
+    options = [given.get("options"), None if schema is None else f"-c search_path={_escaped(schema)}"]
+    if any(options):
+        yield "options", " ".join(filter(None, options))
+
+
+def _escaped(value: str) -> str:
+    """As one word of libpq's options."""
+    return re.sub(r"([\\\s])", r"\\\1", value)

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.exceptions import ConnectorError
+from penstock.common.redaction import redacted_text
 from penstock.common.time import Instant
 from penstock.datastream.connectors.batch_buffer import BatchBuffer
 from penstock.datastream.connectors.jdbc_databases import database_of
@@ -54,7 +55,8 @@ def connect(options: JdbcConnectionOptions) -> Any:
     try:
         return database.connect(options)
     except database.library().Error as failure:
-        raise NoConnectionError(f"{_USER}: no connection to {options.db_url}: {str(failure).strip()}") from failure
+        url = redacted_text(options.db_url)
+        raise NoConnectionError(f"{_USER}: no connection to {url}: {str(failure).strip()}") from failure
 
 
 def _buffer(

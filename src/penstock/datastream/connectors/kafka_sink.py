@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.redaction import redacted_repr
 from penstock.common.serialization import SerializationSchema
 from penstock.datastream.connectors.base import (
     DeliveryGuarantee,
@@ -109,6 +110,8 @@ class KafkaSink(Sink, SupportsWriterState[Any], SupportsCommitter[Any], Supports
     """Go on when a transaction has timed out before it was committed; its records are lost."""
     logs_failures_only: bool = False
     """Log records that Kafka does not take instead of failing."""
+
+    __repr__ = redacted_repr
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "properties", dict(self.properties))

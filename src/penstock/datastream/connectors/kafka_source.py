@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.redaction import redacted_repr
 from penstock.common.serialization import DeserializationSchema
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.bad_records import BadRecords
@@ -179,6 +180,8 @@ class KafkaSource(Source[Any, Any, Any]):
     has_end: bool
     properties: Mapping[str, str] = field(hash=False)
     bad_records: BadRecords = field(default_factory=BadRecords.fail)
+
+    __repr__ = redacted_repr
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "properties", dict(self.properties))

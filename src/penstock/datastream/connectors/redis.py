@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from penstock.common.exceptions import ConnectorError
+from penstock.common.redaction import redacted_repr, redacted_text
 from penstock.datastream.connectors.base import Sink
 from penstock.datastream.connectors.batch_buffer import BatchBuffer
 from penstock.datastream.connectors.optional_packages import optional_package
@@ -112,6 +113,8 @@ class RedisSink(Sink):
     max_retries: int = 5
     on_refused: OnRefused = OnRefused.FAIL
 
+    __repr__ = redacted_repr
+
     @staticmethod
     def builder() -> RedisSinkBuilder:
         return RedisSinkBuilder()
@@ -131,7 +134,9 @@ class RedisSinkBuilder:
     def set_url(self, url: str) -> RedisSinkBuilder:
         """`redis://[[user]:password@]host:port/database`; `rediss://` for TLS."""
         if urlsplit(url).scheme not in ("redis", "rediss", "unix"):
-            raise ValueError(f"RedisSink: the URL must begin with redis://, rediss:// or unix://, got {url!r}")
+            raise ValueError(
+                f"RedisSink: the URL must begin with redis://, rediss:// or unix://, got {redacted_text(url)!r}"
+            )
         self._url = url
         return self
 

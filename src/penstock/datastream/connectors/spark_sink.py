@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.common.configuration import Configuration
+from penstock.common.redaction import redacted_repr
 from penstock.common.serialization import BulkWriterFactory
 from penstock.datastream.connectors.base import Sink
 from penstock.datastream.connectors.file_committer import FileCommitter
@@ -56,6 +57,8 @@ class SparkTarget:
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
     mode: str = "append"
     partition_by: tuple[str, ...] = ()
+
+    __repr__ = redacted_repr
 
     def __post_init__(self) -> None:
         if self.mode not in ("append", "overwrite"):
