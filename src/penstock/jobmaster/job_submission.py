@@ -107,6 +107,8 @@ class JobSubmission:
     python: str = PYTHON
     job_id: str | None = None
     """Chosen by the client, so that a submission whose answer was lost can be repeated; None: by the job manager."""
+    submitter: str | None = field(default=None, repr=False)
+    """What the client shows when it reads the job's output, as nobody else can; None: there is no such client."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -117,6 +119,7 @@ class JobSubmission:
             "ends-with-client": self.ends_with_client,
             "python": self.python,
             "job-id": self.job_id,
+            "submitter": self.submitter,
         }
 
     @staticmethod
@@ -131,8 +134,9 @@ class JobSubmission:
                 bool(told["ends-with-client"]),
                 str(told["python"]),
                 None if told.get("job-id") is None else str(JobID(told["job-id"])),
+                None if told.get("submitter") is None else str(told["submitter"]),
             )
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise InvalidProgramError(
                 f"this is no submission of a job ({type(error).__name__}: {error}); submit jobs with `penstock run -m`"
             ) from error

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import hmac
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
@@ -25,14 +27,24 @@ class OutputChannel:
     """Between the job's thread, which writes, and the one that sends to the client.
 
     A client that reads slowly slows its job down, as a terminal does. One that has hung up does not: the rest goes to
-    the log.
+    the log. Others who read get what comes from then on; they neither take anything from the client nor slow the job.
+
+    :param submitter: What the client that submitted the job shows, so that it is told from others; None: nobody is it.
     """
 
-    def __init__(self, is_attached: bool, log: Callable[[str], None], is_cancelled: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        is_attached: bool,
+        log: Callable[[str], None],
+        is_cancelled: Callable[[], bool],
+        submitter: str | None = None,
+    ) -> None:
         self._is_attached = is_attached
         self._log = log
         self._is_cancelled = is_cancelled
+        self._submitter = submitter
         self._events: deque[Event] = deque()
+        self._observers: set[Observer] = set()
         self._changed = threading.Condition()
         self._has_ended = False
         self.was_read = False
@@ -63,9 +75,11 @@ class OutputChannel:
         with self._changed:
             while self._is_attached and len(self._events) >= _MOST_EVENTS and not self._is_given_up():
                 self._changed.wait(_LOOK_AROUND_S)
+            for observer in self._observers:
+                observer.take(event)
+            self._changed.notify_all()
             if self._is_attached:
                 self._events.append(event)
-                self._changed.notify_all()
                 return
         self._write_to_log(event)
 
@@ -91,6 +105,25 @@ class OutputChannel:
             self._changed.notify_all()
             return taken if taken or not self._has_ended else None
 
+    def is_submitter(self, shown: str | None) -> bool:
+        return (
+            self._submitter is not None
+            and shown is not None
+            and hmac.compare_digest(shown.encode("utf-8", "surrogateescape"), self._submitter.encode())
+        )
+
+    @contextlib.contextmanager
+    def observed(self) -> Iterator[Observer]:
+        """For somebody else than the client, who is there as long as the context."""
+        observer = Observer(self._changed, lambda: self._has_ended)
+        with self._changed:
+            self._observers.add(observer)
+        try:
+            yield observer
+        finally:
+            with self._changed:
+                self._observers.discard(observer)
+
     def hang_up(self) -> None:
         """The client is gone: what it has not read goes to the log, and all that comes."""
         with self._changed:
@@ -107,6 +140,31 @@ class OutputChannel:
         """True if the job has ended and nobody has read for a while, or all was read."""
         idle_s = time.monotonic() - self._last_read_s
         return self._has_ended and (not self._events or idle_s > _READER_COMES_WITHIN_S)
+
+
+class Observer:
+    """One who looks on. What is not read in time is left out, and told."""
+
+    def __init__(self, changed: threading.Condition, has_ended: Callable[[], bool]) -> None:
+        self._changed = changed
+        self._has_ended = has_ended
+        self._events: deque[Event] = deque()
+        self._missed = 0
+
+    def take(self, event: Event) -> None:
+        if len(self._events) >= _MOST_EVENTS:
+            self._events.popleft()
+            self._missed += 1
+        self._events.append(event)
+
+    def read(self, timeout_s: float) -> list[Event] | None:
+        """As the channel's `read`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._events or self._has_ended(), timeout_s)
+            missed: list[Event] = [{"missed": self._missed}] if self._missed else []
+            self._missed = 0
+            taken = missed + [self._events.popleft() for _ in range(min(len(self._events), _MOST_AT_ONCE))]
+            return taken if taken or not self._has_ended() else None
 
 
 class ForwardedValues(CollectedValues):

@@ -21,6 +21,8 @@ from penstock.rest.access_token import PROOF, AccessToken, is_loopback, new_nonc
 DEFAULT_PORT = 8081
 LEADERSHIP = "/jobmanager/leadership"
 """Where a job manager with others that stand by says who leads."""
+SUBMITTER = "Penstock-Submitter"
+"""The header by which the client that submitted a job is told from others who read its output."""
 _ANSWER_S = 60
 _MOST_REFERRALS = 3
 _LONGEST_PROOF = 4096

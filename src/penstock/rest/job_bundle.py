@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -68,6 +69,7 @@ class _Bundler:
             config.get_optional(keys.ATTACHED) is not False,
             config.get(keys.SHUTDOWN_ON_EXIT),
             job_id=str(JobID.generate()),
+            submitter=secrets.token_hex(16),
         )
         return JobBundle(submission, self._blobs, self._names)
 

@@ -21,7 +21,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.jobmaster.job_output import CollectedValues
-from penstock.rest.client import RestClient, RestClientError
+from penstock.rest.client import SUBMITTER, RestClient, RestClientError
 from penstock.rest.leader_lookup import JobManagers
 from penstock.rest.polling import poll, wait_for_operation
 
@@ -47,12 +47,14 @@ class RemoteJobClient(JobClient):
         collect_ids: list[str],
         is_attached: bool,
         managers: JobManagers | None = None,
+        submitter: str | None = None,
     ) -> None:
         self._rest = rest
         self._managers = managers
         self._job_id = job_id
         self._job_name = job_name
         self._is_attached = is_attached
+        self._submitter = submitter
         self._collected = {each: CollectedValues() for each in collect_ids}
         self._result: Future[JobExecutionResult] = Future()
         self._thread = threading.Thread(target=self._follow, name=f"job-{job_id}", daemon=True)
@@ -124,7 +126,8 @@ class RemoteJobClient(JobClient):
 
     def _events(self) -> Iterator[dict[str, Any]]:
         try:
-            with self._rest.open("GET", f"/jobs/{self._job_id}/output") as response:
+            headers = {} if self._submitter is None else {SUBMITTER: self._submitter}
+            with self._rest.open("GET", f"/jobs/{self._job_id}/output", headers=headers) as response:
                 for line in response:
                     yield json.loads(line)
         except _LOST as error:

@@ -48,7 +48,9 @@ def submit_job(
         address, job_id = _submitted(managers, bundle)
     if announce is not None:
         announce(f"Job has been submitted with JobID {job_id}")
-    client = RemoteJobClient(RestClient(address), job_id, job_graph.job_name, collect_ids, is_attached, managers)
+    client = RemoteJobClient(
+        RestClient(address), job_id, job_graph.job_name, collect_ids, is_attached, managers, bundle.submission.submitter
+    )
     return client.start()
 
 

@@ -6,6 +6,7 @@ import logging
 import pickle
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,8 @@ class SessionCluster:
         self.blobs = BlobStore(folder, config.get(keys.REST_MAX_CONTENT), config.get(keys.BLOB_CLEANUP_INTERVAL))
         self._modules = ShippedModules()
         self._channels: dict[str, OutputChannel] = {}
+        self._connections: Counter[str] = Counter()
+        """Of clients that read the output of their jobs."""
         self._submissions: dict[str, JobSubmission] = {}
         self._lock = threading.Lock()
         self._suspended: LeadershipLostError | None = None
@@ -172,7 +175,10 @@ class SessionCluster:
     ) -> None:
         job_id, output = str(client.get_job_id()), client.master.output
         channel = OutputChannel(
-            submission.is_attached, print_to_log, lambda: client.master.status is JobStatus.CANCELLING
+            submission.is_attached,
+            print_to_log,
+            lambda: client.master.status is JobStatus.CANCELLING,
+            submission.submitter,
         )
         output.write_lines = channel.write_lines
         output.collected.update({each: ForwardedValues(channel, each) for each in output.collected})
@@ -217,14 +223,29 @@ class SessionCluster:
             _log.warning("what is stored of job %s cannot be removed; the next leader will: %s", job_id, error)
 
     def channel(self, job_id: str) -> OutputChannel | None:
-        """Where the client of an attached job reads."""
+        """Where the client of an attached job reads, and others who look on."""
         with self._lock:
             return self._channels.get(job_id)
+
+    def connect(self, job_id: str) -> None:
+        """The client of a job reads, on one connection more."""
+        with self._lock:
+            self._connections[job_id] += 1
+
+    def disconnect(self, job_id: str) -> None:
+        """A connection of the client of a job is gone; it may have made another one."""
+        with self._lock:
+            self._connections[job_id] -= 1
+            is_last = self._connections[job_id] <= 0
+            if is_last:
+                del self._connections[job_id]
+        if is_last:
+            self.hang_up(job_id)
 
     def hang_up(self, job_id: str) -> None:
         """The client of a job does not read any more."""
         with self._lock:
-            channel = self._channels.pop(job_id, None)
+            channel = self._channels.get(job_id)
             submission = self._submissions.get(job_id)
         if channel is not None:
             channel.hang_up()

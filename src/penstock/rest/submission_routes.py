@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from threading import Thread
 from typing import Any
 
@@ -16,14 +16,15 @@ from starlette.routing import BaseRoute, Route
 from penstock.common.exceptions import LeadershipLostError, PenstockError
 from penstock.jobmaster.blob_store import Upload
 from penstock.jobmaster.job_submission import JobSubmission
-from penstock.jobmaster.output_channel import OutputChannel
+from penstock.jobmaster.output_channel import Event, OutputChannel
+from penstock.rest.client import SUBMITTER
 from penstock.rest.endpoint import Call, endpoint
 from penstock.rest.errors import RestError, bad_request, not_found
 from penstock.rest.session_cluster import SessionCluster
 
 _HEARTBEAT_S = 2
 """How often a client that waits is told that it does not wait in vain; its disappearance is noticed as soon."""
-_MOST_FOLLOWERS = 500
+_MOST_FOLLOWERS = 200
 
 
 def submission_routes(cluster: SessionCluster) -> list[BaseRoute]:
@@ -41,6 +42,7 @@ class _SubmissionRoutes:
         self._cluster = cluster
         # Clients that wait for output wait in threads: they must not use up those that answer requests.
         self._followers: CapacityLimiter | None = None
+        self._following = 0
 
     def submit(self, call: Call) -> dict[str, Any]:
         try:
@@ -75,20 +77,40 @@ class _SubmissionRoutes:
         channel = self._cluster.channel(job_id)
         if channel is None:
             raise not_found(f"there is no output of job {job_id} to follow: it was submitted without waiting for it")
-        return StreamingResponse(self._follow(job_id, channel), media_type="application/x-ndjson")
+        if self._following >= _MOST_FOLLOWERS:
+            raise RestError(
+                503, f"{self._following} clients read the output of jobs, which is the most; ask again later"
+            )
+        is_submitter = channel.is_submitter(request.headers.get(SUBMITTER))
+        lines = self._to_submitter(job_id, channel) if is_submitter else self._to_observer(channel)
+        return StreamingResponse(lines, media_type="application/x-ndjson")
 
-    async def _follow(self, job_id: str, channel: OutputChannel) -> AsyncIterator[bytes]:
+    async def _to_submitter(self, job_id: str, channel: OutputChannel) -> AsyncIterator[bytes]:
+        self._cluster.connect(job_id)
+        try:
+            async for lines in self._lines(channel, channel.read):
+                yield lines
+        finally:
+            # In a thread: it may cancel the job, which takes a moment.
+            Thread(target=self._cluster.disconnect, args=(job_id,), daemon=True).start()
+
+    async def _to_observer(self, channel: OutputChannel) -> AsyncIterator[bytes]:
+        with channel.observed() as observer:
+            async for lines in self._lines(channel, observer.read):
+                yield lines
+
+    async def _lines(self, channel: OutputChannel, read: Callable[[float], list[Event] | None]) -> AsyncIterator[bytes]:
         """Events as lines of JSON; an empty object now and then shows that both sides are there."""
         if self._followers is None:
             self._followers = CapacityLimiter(_MOST_FOLLOWERS)
+        self._following += 1
         try:
-            while (events := await to_thread.run_sync(channel.read, _HEARTBEAT_S, limiter=self._followers)) is not None:
+            while (events := await to_thread.run_sync(read, _HEARTBEAT_S, limiter=self._followers)) is not None:
                 yield b"".join(json.dumps(event).encode() + b"\n" for event in events or [{}])
             if not channel.is_suspended:
                 yield b'{"end": true}\n'
         finally:
-            # In a thread: it may cancel the job, which takes a moment.
-            Thread(target=self._cluster.hang_up, args=(job_id,), daemon=True).start()
+            self._following -= 1
 
 
 async def _receive(request: Request, upload: Upload) -> None:

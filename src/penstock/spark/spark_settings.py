@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
+from penstock.common.local_folders import new_local_folder
+from penstock.common.private_folder import private_folder
 from penstock.spark.class_archive import archive_option
 from penstock.spark.local_master import CORES, cores_of
 
@@ -54,6 +58,7 @@ _WORKER_DAEMON = "penstock.spark.worker_daemon"
 # On one machine nobody else has to reach Spark: it would listen on the machine's address in the network, and believe
 # whoever connects.
 LOOPBACK = "127.0.0.1"
+_LONGEST_FOLDER = 60
 _ON_ONE_MACHINE = {
     "spark.driver.bindAddress": LOOPBACK,
     "spark.driver.host": LOOPBACK,
@@ -73,6 +78,7 @@ def settings_of(config: Configuration, jars: Sequence[str] = ()) -> dict[str, st
     given.update(_with_room({**settings, **given}))
     if is_on_one_machine({**settings, **given}):
         settings.update(_ON_ONE_MACHINE)
+        settings["spark.python.unix.domain.socket.dir"] = _socket_folder()
     if has_own_workers({**settings, **given}):
         settings["spark.python.daemon.module"] = _WORKER_DAEMON
         # A process that has run a job's functions ends with them. The next one is forked with all that it needs.
@@ -94,6 +100,13 @@ def _with_room(settings: dict[str, str]) -> dict[str, str]:
     slots = max(FEWEST_SLOTS, SLOTS_PER_CORE * cores)
     own = {"spark.master": f"local[{slots}]", CORES: str(cores), "spark.default.parallelism": str(cores)}
     return {key: value for key, value in own.items() if key == "spark.master" or key not in settings}
+
+
+@functools.cache
+def _socket_folder() -> str:
+    """Where Java and Python meet. They believe whoever connects, so nobody else may; a socket has a short name."""
+    folder = new_local_folder(Path(tempfile.gettempdir()), "spark")
+    return str(folder if len(str(folder)) <= _LONGEST_FOLDER else private_folder("spark"))
 
 
 def is_on_one_machine(settings: Mapping[str, str]) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import json
 import socket
 import sys
 from pathlib import Path
@@ -123,8 +125,33 @@ def test_job_that_ends_with_its_client_is_cancelled_when_the_client_hangs_up(clu
             upload(cluster.rest, bundle)
             job = cluster.rest.post("/jobs", bundle.submission.to_json())["jobid"]
         stack.enter_context(contextlib.closing(server.accept()[0]))
-        cluster.rest.open("GET", f"/jobs/{job}/output").close()
+        for _ in range(2):
+            cluster.rest.open("GET", f"/jobs/{job}/output").close()  # Somebody who looks on
+        submitter = {"Penstock-Submitter": bundle.submission.submitter}
+        first, second = (cluster.rest.open("GET", f"/jobs/{job}/output", headers=submitter) for _ in range(2))
+        first.readline(), second.readline()
+        first.close()
+        second.readline(), second.readline()
+        assert cluster.rest.get(f"/jobs/{job}/status") == {"status": "RUNNING"}
+        second.close()
         eventually(lambda: cluster.rest.get(f"/jobs/{job}/status") == {"status": "CANCELED"})
+
+
+def test_those_who_look_on_take_nothing_from_the_client(cluster, capsys, eventually):
+    with contextlib.ExitStack() as stack:
+        client, connection = waiting_job(cluster, stack)
+        path = f"/jobs/{client.get_job_id()}/output"
+        others = [stack.enter_context(cluster.rest.open("GET", path)) for _ in range(2)]
+        for other in others:
+            assert json.loads(other.readline()) == {}  # It is there.
+        connection.sendall(b"river\nrain\n")
+        shown: list[str] = []
+        eventually(lambda: shown.append(capsys.readouterr().out) or "".join(shown) == "river\nrain\n")
+        for other in others:
+            events = (json.loads(line) for line in other)
+            lines = itertools.islice((event["line"] for event in events if "line" in event), 2)
+            assert list(lines) == ["river", "rain"]
+        client.cancel().result(30)
 
 
 def bundle_of(env: StreamExecutionEnvironment, dependencies: JobDependencies | None = None) -> Any:
