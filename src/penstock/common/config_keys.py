@@ -385,6 +385,12 @@ BLOB_CLEANUP_INTERVAL = (
     .default_value(3600)
     .with_description("for how many seconds a job manager keeps an uploaded file that no running job uses")
 )
+BLOB_MAX_TOTAL = (
+    _key("penstock.blob.max-total-size")
+    .long_type()
+    .default_value(4 * 1024 * 1024 * 1024)
+    .with_description("how many bytes all uploaded files that a job manager keeps may have together")
+)
 JOB_STORE_CAPACITY = (
     _key("jobstore.max-capacity")
     .int_type()

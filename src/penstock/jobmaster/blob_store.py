@@ -10,11 +10,12 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from penstock.common import config_keys as keys
 from penstock.common.exceptions import PenstockError
 from penstock.jobmaster.archives import unpack
 
@@ -22,7 +23,11 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class BlobError(PenstockError):
-    """An uploaded file is too large, damaged, or not there."""
+    """An uploaded file is too large, damaged, or not there. `status` is HTTP's."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -49,14 +54,17 @@ def _checked_name(name: Any) -> str:
 
 
 class BlobStore:
-    """Keeps each content once. What no job uses goes after `keep_s` seconds."""
+    """Keeps each content once. What no job uses goes after `keep_s` seconds; all together have `max_total` bytes."""
 
-    def __init__(self, folder: Path, max_bytes: int, keep_s: int) -> None:
+    def __init__(self, folder: Path, max_bytes: int, keep_s: int, max_total: int) -> None:
         self.max_bytes = max_bytes
+        self._max_total = max_total
+        self._total = 0
         self._keep_s = keep_s
         self._blobs = folder / "blobs"
         self._files = folder / "files"
         self._lock = threading.Lock()
+        self._room = threading.Lock()
         for each in (self._blobs, self._files):
             each.mkdir(parents=True)
 
@@ -77,7 +85,19 @@ class BlobStore:
         return self._blobs / blob
 
     def upload(self, blob: str) -> Upload:
-        return Upload(self._path(blob), self.max_bytes)
+        return Upload(self._path(blob), self.max_bytes, self._take)
+
+    def _take(self, size: int) -> None:
+        """Count bytes that were added, or with a negative size removed; refused if there is no room for them."""
+        with self._room:
+            if size > 0 and self._total + size > self._max_total:
+                raise BlobError(
+                    f"uploaded files have {self._total} bytes together, and this job manager keeps at most "
+                    f"{self._max_total}; wait until jobs have ended and their files have expired, or start it with a "
+                    f"larger {keys.BLOB_MAX_TOTAL.key}",
+                    507,
+                )
+            self._total += size
 
     def read(self, blob: str) -> bytes:
         if not self._touch(blob):
@@ -114,8 +134,10 @@ class BlobStore:
         with self._lock:
             for path in self._blobs.iterdir():
                 with contextlib.suppress(FileNotFoundError):  # An upload that ends at this moment
-                    if path.name not in in_use and path.stat().st_mtime < oldest:
+                    status = path.stat()
+                    if path.name not in in_use and not path.name.startswith(".") and status.st_mtime < oldest:
                         path.unlink()
+                        self._take(-status.st_size)
                         for place in self._files.glob(f"{path.name}-*"):
                             shutil.rmtree(place)
 
@@ -123,11 +145,14 @@ class BlobStore:
 class Upload:
     """Takes in a file piece by piece; it counts only if its hash is right. Use it as a context."""
 
-    def __init__(self, path: Path, max_bytes: int) -> None:
+    def __init__(self, path: Path, max_bytes: int, take: Callable[[int], None]) -> None:
         self._path = path
+        self._take = take
         self._partial = path.with_name(f".{secrets.token_hex(8)}")
         self._max_bytes = max_bytes
         self._size = 0
+        self._counted = 0
+        """What counts against the room of the store until the file is there, or given up."""
         self._digest = hashlib.sha256()
         self._out: BinaryIO = self._partial.open("wb")
 
@@ -136,8 +161,11 @@ class Upload:
         if self._size > self._max_bytes:
             raise BlobError(
                 f"the file is larger than the {self._max_bytes} bytes that this job manager takes; start it with a "
-                f"larger rest.server.max-content-length, or let the job read the file from where both reach it"
+                f"larger rest.server.max-content-length, or let the job read the file from where both reach it",
+                413,
             )
+        self._take(len(piece))
+        self._counted += len(piece)
         self._digest.update(piece)
         self._out.write(piece)
 
@@ -145,7 +173,11 @@ class Upload:
         self._out.close()
         if self._digest.hexdigest() != self._path.name:
             raise BlobError(f"{self._path.name} arrived with the hash {self._digest.hexdigest()}; upload it again")
-        self._partial.rename(self._path)
+        if self._path.exists():  # Another client was quicker.
+            os.utime(self._path)
+        else:
+            self._partial.rename(self._path)
+            self._counted = 0
 
     def __enter__(self) -> Upload:
         return self
@@ -153,3 +185,5 @@ class Upload:
     def __exit__(self, *_: object) -> None:
         self._out.close()
         self._partial.unlink(missing_ok=True)
+        self._take(-self._counted)
+        self._counted = 0

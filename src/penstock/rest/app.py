@@ -9,10 +9,11 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from penstock.common import config_keys as keys
+from penstock.common.redaction import redacted_text
 from penstock.jobmaster.dispatcher import Dispatcher
 from penstock.rest import cluster_documents, job_documents, metric_documents, process_documents
 from penstock.rest.browser_guard import BrowserGuard
@@ -21,6 +22,8 @@ from penstock.rest.dashboard import SecurityHeaders, dashboard_routes
 from penstock.rest.document_routes import document_routes
 from penstock.rest.endpoint import Call, Handler, endpoint
 from penstock.rest.errors import RestError
+from penstock.rest.json_response import JsonResponse
+from penstock.rest.limits import MOST_BYTES, BodyLimit
 from penstock.rest.operations import Operations
 
 
@@ -41,13 +44,14 @@ def build_app(
         middleware=[
             Middleware(SecurityHeaders),
             Middleware(BrowserGuard, address=dispatcher.config.get_optional(keys.REST_ADDRESS)),
+            Middleware(BodyLimit, most_bytes=min(MOST_BYTES, dispatcher.config.get(keys.REST_MAX_CONTENT))),
         ],
         exception_handlers={RestError: _refused, HTTPException: _no_such_path, Exception: _broken},
     )
 
 
-def errors(status: int, *messages: str) -> JSONResponse:
-    return JSONResponse({"errors": list(messages)}, status)
+def errors(status: int, *messages: str) -> JsonResponse:
+    return JsonResponse({"errors": list(messages)}, status)
 
 
 async def _refused(_: Request, error: Exception) -> Response:
@@ -62,7 +66,7 @@ async def _no_such_path(request: Request, error: Exception) -> Response:
 
 
 async def _broken(_: Request, error: Exception) -> Response:
-    return errors(500, "Internal server error.", f"{type(error).__name__}: {error}")
+    return errors(500, "Internal server error.", redacted_text(f"{type(error).__name__}: {error}"))
 
 
 def _routes(dispatcher: Dispatcher, operations: Operations, shut_down: Callable[[], None]) -> list[BaseRoute]:

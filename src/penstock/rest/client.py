@@ -147,6 +147,9 @@ class RestClient:
             given = {**(headers or {"Content-Type": "application/json"}), **self._authorization(connection)}
             connection.request(method, path, body, {**given, "Connection": "close"})
             response = connection.getresponse()
+            if response.status >= 400:
+                with response:
+                    raise RestClientError(_told(response.read(), response.reason), response.status)
         except RestClientError:
             if connection is not None:
                 connection.close()
@@ -157,9 +160,6 @@ class RestClient:
             unreachable = self._unreachable(error)
             self._leader = self.address
             raise unreachable from error
-        if response.status >= 400:
-            with response:
-                raise RestClientError(_told(response.read(), response.reason), response.status)
         return response
 
     def _connected(self) -> http.client.HTTPConnection:

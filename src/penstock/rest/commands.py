@@ -10,6 +10,7 @@ from typing import Any
 from penstock.checkpoint.savepoints import dispose_savepoint
 from penstock.common import config_keys as keys
 from penstock.jobmaster.dispatcher import Dispatcher, RunningJob
+from penstock.rest.endpoint import shown, text_in
 from penstock.rest.errors import RestError, bad_request
 from penstock.rest.lookup import find_job, find_running
 from penstock.rest.operations import Operations
@@ -47,8 +48,8 @@ class Commands:
 
     def savepoint(self, job_id: str, body: dict[str, Any]) -> dict[str, str]:
         job = find_running(self._dispatcher, job_id)
-        directory = self._directory(job, body.get("target-directory"), "target-directory")
-        format_type = _format(body)
+        directory = self._directory(job, body, "target-directory")
+        format_type, request_id = _format(body), text_in(body, "triggerId")
 
         def begin() -> Future[Any]:
             done = job.master.trigger_savepoint(directory, format_type)
@@ -56,33 +57,33 @@ class Commands:
                 done.add_done_callback(lambda done: job.master.cancel() if done.exception() is None else None)
             return done
 
-        return self._operations.begin(savepoints_of(job_id), body.get("triggerId"), begin)
+        return self._operations.begin(savepoints_of(job_id), request_id, begin)
 
     def stop(self, job_id: str, body: dict[str, Any]) -> dict[str, str]:
         job = find_running(self._dispatcher, job_id)
-        directory = self._directory(job, body.get("targetDirectory"), "targetDirectory")
+        directory = self._directory(job, body, "targetDirectory")
         format_type, drain = _format(body), bool(body.get("drain"))
         return self._operations.begin(
             savepoints_of(job_id),
-            body.get("triggerId"),
+            text_in(body, "triggerId"),
             lambda: job.master.stop_with_savepoint(directory, drain, format_type),
         )
 
     def checkpoint(self, job_id: str, body: dict[str, Any]) -> dict[str, str]:
         job = find_running(self._dispatcher, job_id)
-        return self._operations.begin(checkpoints_of(job_id), body.get("triggerId"), job.master.trigger_checkpoint)
+        request_id = text_in(body, "triggerId")
+        return self._operations.begin(checkpoints_of(job_id), request_id, job.master.trigger_checkpoint)
 
     def dispose(self, body: dict[str, Any]) -> dict[str, str]:
-        path = body.get("savepoint-path")
-        if not isinstance(path, str):
+        path, request_id = text_in(body, "savepoint-path"), text_in(body, "triggerId")
+        if path is None:
             raise bad_request('the body must name a savepoint: {"savepoint-path": "..."}')
-        return self._operations.begin(
-            DISPOSALS, body.get("triggerId"), lambda: in_background(lambda: dispose_savepoint(path))
-        )
+        return self._operations.begin(DISPOSALS, request_id, lambda: in_background(lambda: dispose_savepoint(path)))
 
-    def _directory(self, job: RunningJob, given: Any, name: str) -> str | None:
+    def _directory(self, job: RunningJob, body: dict[str, Any], name: str) -> str | None:
+        given = text_in(body, name)
         if given is not None:
-            return str(given)
+            return given
         if job.config.get_optional(keys.SAVEPOINT_DIR) is None:
             raise bad_request(f"Config key [{keys.SAVEPOINT_DIR.key}] is not set. Property [{name}] must be provided.")
         return None
@@ -91,7 +92,7 @@ class Commands:
 def _format(body: dict[str, Any]) -> str:
     chosen = str(body.get("formatType") or "canonical").lower()
     if chosen not in _FORMATS:
-        raise bad_request(f"formatType {body['formatType']} is not known; use CANONICAL or NATIVE")
+        raise bad_request(f"formatType {shown(body['formatType'])} is not known; use CANONICAL or NATIVE")
     return chosen
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,10 +18,12 @@ from penstock.rest import (
     metric_documents,
 )
 from penstock.rest.documents import ATTEMPTS, OF_JOB, OF_VERTEX, OVERVIEW, document
-from penstock.rest.endpoint import Call, Handler, endpoint
+from penstock.rest.endpoint import Call, Handler, endpoint, shown
 from penstock.rest.errors import bad_request
 from penstock.rest.lookup import find_job
 from penstock.rest.vertex_documents import pick_attempt
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 # Documents that are not answered whole.
 _CUT_OF_JOB = (OVERVIEW, "/metrics", "/exceptions", "/accumulators", "/epochs")
@@ -72,8 +75,8 @@ class _Documents:
 
     def exceptions(self, call: Call) -> dict[str, Any]:
         limit = call.query.get("maxExceptions", str(self._dispatcher.config.get(keys.WEB_EXCEPTION_HISTORY)))
-        if not limit.isdigit():
-            raise bad_request(f"maxExceptions must be a number, got {limit!r}")
+        if not _NUMBER.fullmatch(limit):
+            raise bad_request(f"maxExceptions must be a number, got {shown(limit)}")
         return job_documents.at_most(self.of_job("/exceptions")(call), int(limit))
 
     def metrics(self, call: Call) -> list[dict[str, str]]:

@@ -185,6 +185,7 @@ def _serve(
 def _look_after(leader: Leader) -> None:
     if not leader.is_alive:
         raise EnvironmentSetupError("Spark has ended, and with it all jobs; start the job manager again")
+    leader.cluster.clean()
     try:
         leader.recover()
     except LeadershipLostError as lost:

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.exceptions import PenstockError
-from penstock.rest.errors import not_found
+from penstock.rest.errors import RestError, not_found
 from penstock.rest.job_documents import failure_cause
 
 _FIRST_ASKED_WITHIN_S = 1
+_MOST_GOING_ON = 64
+_MOST_KEPT = 1000
 
 
 def _begun(action: Callable[[], Future[Any]]) -> Future[Any]:
@@ -50,6 +52,7 @@ class Operations:
         with self._changed:
             self._forget_old()
             if (family, request_id) not in self._operations:
+                self._check_room()
                 operation = Operation(_begun(action))
                 self._operations[family, request_id] = operation
                 operation.future.add_done_callback(lambda _: self._end(operation))
@@ -60,9 +63,19 @@ class Operations:
 
     def _forget_old(self) -> None:
         now = time.monotonic()
-        for key, operation in list(self._operations.items()):
-            if operation.done_at_s is not None and now - operation.done_at_s > self._store_s:
+        done = [(key, each.done_at_s) for key, each in self._operations.items() if each.done_at_s is not None]
+        surplus = len(done) - _MOST_KEPT
+        for at, (key, done_at_s) in enumerate(done):  # Those that were begun first come first.
+            if at < surplus or now - done_at_s > self._store_s:
                 del self._operations[key]
+
+    def _check_room(self) -> None:
+        """Each may hold a thread and files: those that go on have a limit."""
+        going_on = sum(each.done_at_s is None for each in self._operations.values())
+        if going_on >= _MOST_GOING_ON:
+            raise RestError(
+                503, f"{going_on} operations go on already, which is the most; try again when some are done"
+            )
 
     def result(self, family: str, request_id: str, result_name: str | None, cause_name: str) -> dict[str, Any]:
         """Flink's answer about an operation: its status and, once completed, the result or the cause of its failure."""

@@ -47,13 +47,15 @@ class LazyServer:
     def _serve(self) -> None:
         import uvicorn
 
+        from penstock.rest.limits import LimitedProtocol
+
         config = uvicorn.Config(
             self._guarded(self._make_app()),
             log_config=None,
             access_log=False,
             lifespan="off",
             loop="asyncio",
-            http="h11",
+            http=LimitedProtocol,
             ws="none",
             proxy_headers=False,
             server_header=False,

@@ -69,7 +69,12 @@ class SessionCluster:
             config.get(keys.JOB_STORE_CAPACITY),
             hosts,
         )
-        self.blobs = BlobStore(folder, config.get(keys.REST_MAX_CONTENT), config.get(keys.BLOB_CLEANUP_INTERVAL))
+        self.blobs = BlobStore(
+            folder,
+            config.get(keys.REST_MAX_CONTENT),
+            config.get(keys.BLOB_CLEANUP_INTERVAL),
+            config.get(keys.BLOB_MAX_TOTAL),
+        )
         self._modules = ShippedModules()
         self._channels: dict[str, OutputChannel] = {}
         self._connections: Counter[str] = Counter()
@@ -80,7 +85,7 @@ class SessionCluster:
 
     def submit(self, submission: JobSubmission) -> str:
         """Start a job; its id. A job that is here already is not started again: its client has missed the answer."""
-        self._clean()
+        self.clean()
         _check_python(submission)
         job_id = submission.job_id or str(JobID.generate())
         if self.dispatcher.find(job_id) is None and not (self._store is not None and self._store.has(job_id)):
@@ -253,7 +258,8 @@ class SessionCluster:
             _log.info("the client of job %s is gone: cancelling the job", job_id)
             self.dispatcher.cancel(job_id)
 
-    def _clean(self) -> None:
+    def clean(self) -> None:
+        """Forget what nobody needs any more; to be called now and then."""
         with self._lock:
             in_use = {blob for each in self._submissions.values() for blob in each.blobs()}
             self._channels = {job_id: each for job_id, each in self._channels.items() if not each.is_over}

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from penstock.common.exceptions import LeadershipLostError, PenstockError
-from penstock.jobmaster.blob_store import Upload
+from penstock.jobmaster.blob_store import BlobError, Upload
 from penstock.jobmaster.job_submission import JobSubmission
 from penstock.jobmaster.output_channel import Event, OutputChannel
 from penstock.rest.client import SUBMITTER
@@ -68,8 +68,8 @@ class _SubmissionRoutes:
         try:
             with self._cluster.blobs.upload(request.path_params["blob"]) as upload:
                 await _receive(request, upload)
-        except PenstockError as error:
-            raise RestError(413 if "larger than" in str(error) else 400, str(error)) from error
+        except BlobError as error:
+            raise RestError(error.status, str(error)) from error
         return JSONResponse({}, 201)
 
     async def output(self, request: Request) -> Response:

@@ -133,18 +133,18 @@ class Cluster:
 StartCluster = Callable[..., Cluster]
 
 
-@pytest.fixture
-def start_cluster(tmp_path: Path) -> Iterator[StartCluster]:
+@contextlib.contextmanager
+def clusters(folder: Path) -> Iterator[StartCluster]:
     with contextlib.ExitStack() as stack:
 
         def start(settings: dict[str, str] | None = None) -> Cluster:
-            folder = tmp_path / f"cluster-{len(list(tmp_path.iterdir()))}"
-            session = SessionCluster(Configuration.from_dict(settings or {}), folder, target="inline")
+            own = folder / f"cluster-{len(list(folder.iterdir()))}"
+            config = Configuration.from_dict(settings or {})
+            session = SessionCluster(config, own, target="inline")
             has_ended = threading.Event()
             app = build_app(session.dispatcher, Operations(60_000), has_ended.set, submission_routes(session))
             listener = stack.enter_context(contextlib.closing(socket.create_server(("127.0.0.1", 0))))
-            access = ServerAccess.to(listener, Configuration.from_dict(settings or {}))
-            server = LazyServer(listener, lambda: app, access).start()
+            server = LazyServer(listener, lambda: app, ServerAccess.to(listener, config)).start()
             stack.callback(server.close, 5)
             stack.callback(session.close, 5)
             return Cluster(listener.getsockname()[1], has_ended, session)
@@ -153,5 +153,19 @@ def start_cluster(tmp_path: Path) -> Iterator[StartCluster]:
 
 
 @pytest.fixture
+def start_cluster(tmp_path: Path) -> Iterator[StartCluster]:
+    """`start_cluster(settings)` starts a job manager."""
+    with clusters(tmp_path) as start:
+        yield start
+
+
+@pytest.fixture
 def cluster(start_cluster: StartCluster) -> Cluster:
     return start_cluster()
+
+
+@pytest.fixture(scope="module")
+def module_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One for many tests that change nothing in it."""
+    with clusters(tmp_path_factory.mktemp("clusters")) as start:
+        yield start()
