@@ -11,6 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from penstock.rest.json_response import JsonResponse
+
 STATIC = Path(__file__).with_name("static")
 _TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -73,7 +75,7 @@ def dashboard_routes() -> list[BaseRoute]:
 
 def _answer(request: Request, path: Path | None) -> Response:
     if path is None:
-        return Response("Not found", 404, media_type="text/plain")
+        return JsonResponse({"errors": [f"Not found: {request.url.path}"]}, 404)
     content = path.read_bytes()
     headers = {"ETag": f'"{hashlib.sha256(content).hexdigest()[:32]}"', "Cache-Control": "no-cache"}
     if request.headers.get("if-none-match") == headers["ETag"]:

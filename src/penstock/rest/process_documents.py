@@ -12,6 +12,8 @@ import traceback
 from collections import deque
 from typing import Any
 
+from penstock.common.redaction import RedactingFormatter
+
 _REMEMBERED_RECORDS = 2_000
 _LONGEST_RECORD = 8_000
 LOG_NAME = "penstock.log"
@@ -22,7 +24,7 @@ class LogTail(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)-5s %(name)s - %(message)s"))
+        self.setFormatter(RedactingFormatter("%(asctime)s %(levelname)-5s %(name)s - %(message)s"))
         self._lines: deque[str] = deque(maxlen=_REMEMBERED_RECORDS)
         self._last_s = time.time()
 
