@@ -18,6 +18,9 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
 from listening import Listening, listening_sockets
 
 from penstock.rest import sockets

@@ -14,8 +14,10 @@ from penstock.cli.errors import NoSuchFile, report
 from penstock.cli.program import Program
 from penstock.common import config_keys as keys
 from penstock.common.config_file import load_conf_dir, load_config_file
+from penstock.common.configuration import Configuration
 from penstock.common.cores import local_cores
 from penstock.common.exceptions import PenstockError, UnsupportedFeatureError
+from penstock.rest.access import ClientAccess
 from penstock.rest.client import Address
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -184,7 +186,8 @@ def _cluster(given: dict[str, Any], configuration: dict[str, str]) -> dict[str, 
     """The settings for a job that goes to a job manager."""
     settings = {}
     if given["jobmanager"] is not None:
-        addresses = [Address.parse(each.strip()) for each in given["jobmanager"].split(",")]
+        access = ClientAccess.of(Configuration.from_dict(configuration))
+        addresses = [Address.parse(each.strip(), access) for each in given["jobmanager"].split(",")]
         is_one = len(addresses) == 1
         settings = {
             keys.TARGET.key: "remote",

@@ -48,6 +48,8 @@ class Address:
     @staticmethod
     def parse(text: str, access: ClientAccess = OWN_SERVERS) -> Address:
         """`host:port`, `host` (port 8081), `[::1]:8081`, `http://host:port/`."""
+        if text.startswith("https://") and access.tls is None:
+            raise RestClientError(f"{text!r} asks for TLS; set security.ssl.rest.enabled: true, and write host:port")
         name = text.removeprefix("http://").removeprefix("https://").rstrip("/")
         host, colon, port = name.rpartition(":")
         if not colon or name.endswith("]"):

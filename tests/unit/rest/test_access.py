@@ -397,6 +397,13 @@ def test_clients_need_a_certificate_if_that_is_set(start_cluster, keystore):
                 rest.get("/jobs")
 
 
+def test_address_with_https_is_not_asked_in_the_clear(keystore):
+    with pytest.raises(RestClientError, match=r"security\.ssl\.rest\.enabled"):
+        Address.parse("https://localhost:8081")
+    access = ClientAccess.of(Configuration.from_dict(tls(keystore)))
+    assert Address.parse("https://localhost:8081", access) == Address(host="localhost", port=8081)
+
+
 def test_keystore_that_is_not_pem_is_told_with_what_to_do(tmp_path):
     (tmp_path / "store.jks").write_bytes(b"\xfe\xed\xfe\xed")
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:

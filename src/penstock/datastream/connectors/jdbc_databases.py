@@ -195,8 +195,8 @@ def database_of(url: str) -> Database:
         return DbApiDatabase(url.removeprefix("dbapi:").partition("?")[0])
     raise UnsupportedFeatureError(
         f"{_USER}: the URL {redacted_text(url)!r} names none of the databases that are known: jdbc:postgresql:, "
-        f"jdbc:sqlite:, jdbc:mysql: and jdbc:mariadb:. Any other with a Python client: 'dbapi:module?name=value', which "
-        f"calls module.connect(name=value)"
+        f"jdbc:sqlite:, jdbc:mysql: and jdbc:mariadb:. Any other with a Python client: 'dbapi:module?name=value', "
+        f"which calls module.connect(name=value)"
     )
 
 
