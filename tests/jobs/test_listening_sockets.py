@@ -105,8 +105,11 @@ def running(words: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.fixture
-def short_tmp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder for temporary files where all that a process makes is found; sockets need short names."""
+def short_tmp(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A folder for temporary files where all that a process makes is found; sockets need short names.
+
+    The test's own folder is made before, where it belongs.
+    """
     with tempfile.TemporaryDirectory(prefix="ls-", dir="/tmp") as folder:
         monkeypatch.setenv("TMPDIR", folder)
         monkeypatch.setattr(tempfile, "tempdir", None)
