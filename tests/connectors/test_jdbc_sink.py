@@ -81,7 +81,7 @@ def exactly_once(postgres, table, prefix, **settings):
     ],
 )
 def test_places_of_jdbc_become_those_of_the_client(sql, translated, places):
-    assert Statement.of(sql) == Statement(translated, places)
+    assert Statement.of(sql) == Statement(translated, places, sql)
 
 
 @pytest.mark.parametrize(
