@@ -16,5 +16,4 @@ counts = (
     .set_parallelism(3)
 )
 counts.print()
-print(env.get_execution_plan())
 env.execute("Socket Window WordCount")

@@ -68,13 +68,36 @@ def batches_of(type_info: TypeInformation | None) -> Batches | None:
     convert = converter_of(type_info)
     if convert is None or type_info is None:
         return None
-    fits = _fits(type_info, "v")
-    if fits is None:
-        return lambda values: [convert(v) for v in values]
-    scope: dict[str, Any] = {"convert": convert}
-    exec(f"def batches(values):\n    return [v if {fits} else convert(v) for v in values]", scope)
+    scope: dict[str, Any] = {"pack": _SINGLE.pack, "unpack": _SINGLE.unpack}
+    text = _converted(type_info, "v", scope)
+    parameters = "".join(f", {name}={name}" for name in scope)
+    exec(f"def batches(values{parameters}):\n    return [{text} for v in values]", scope)
     made: Batches = scope["batches"]
     return made
+
+
+def _converted(type_info: TypeInformation, variable: str, scope: dict[str, Any]) -> str:
+    """An expression for `variable` in the form of its type; `scope` takes the names that it refers to.
+
+    A number too large for single precision raises: then it is for the converter, one by one.
+    """
+    fits = _fits(type_info, variable)
+    convert = f"convert{len(scope)}"
+    scope[convert] = converter_of(type_info) or _as_is
+    if fits is not None:
+        return f"{variable} if {fits} else {convert}({variable})"
+    if is_single_precision(type_info):
+        return f"unpack(pack({variable}))[0] if type({variable}) is float else {convert}({variable})"
+    if isinstance(type_info, TupleTypeInfo):
+        types = type_info.get_field_types()
+        fields = [f"({_converted(each, f'{variable}[{at}]', scope)})" for at, each in enumerate(types)]
+        is_tuple = f"type({variable}) is tuple and len({variable}) == {len(types)}"
+        return f"({', '.join(fields)},) if {is_tuple} else {convert}({variable})"
+    return f"{convert}({variable})"
+
+
+def _as_is(value: Any) -> Any:
+    return value
 
 
 def row_form_of(type_info: TypeInformation | None) -> Converter | None:

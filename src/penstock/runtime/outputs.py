@@ -135,8 +135,8 @@ class DeclaredForm:
         try:
             return self._convert_all(values)
         except Exception:
-            call_each(self._convert, values)  # Fails again, where the record is seen.
-            raise
+            # One by one: that does what the loop cannot, or fails where the record is seen.
+            return call_each(self._convert, values)
 
 
 def declared_form(type_info: TypeInformation | None) -> DeclaredForm | None:

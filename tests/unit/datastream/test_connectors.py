@@ -320,3 +320,12 @@ def test_java_sources_and_sinks_are_refused():
         Source("org.example.Source")
     with pytest.raises(UnsupportedFeatureError, match=r"a Java sink cannot run here; use stream.sink_to"):
         Sink("org.example.Sink")
+
+
+@pytest.mark.parametrize(("reset", "kind"), [("earliest", "earliest"), ("latest", "latest"), (None, "latest")])
+def test_an_old_consumer_without_a_group_starts_where_offsets_are_reset_to(reset, kind):
+    properties = {**SERVERS, **({} if reset is None else {"auto.offset.reset": reset})}
+    with pytest.warns(DeprecationWarning):
+        consumer = FlinkKafkaConsumer("t", SimpleStringSchema(), properties)
+    source = consumer.set_commit_offsets_on_checkpoints(True).to_source()
+    assert source.starting_offsets.kind == kind and not source.commits_offsets

@@ -14,6 +14,7 @@ from penstock.common import Configuration, Row, Types
 from penstock.common.exceptions import InvalidProgramError, JobExecutionError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.declared_types import as_declared, batches_of, collected_as, converter_of
+from penstock.runtime.outputs import declared_form
 
 BITS = {Types.BYTE: 8, Types.SHORT: 16, Types.INT: 32, Types.LONG: 64}
 
@@ -59,8 +60,8 @@ def test_many_at_once_are_converted_like_one_by_one(data: Any) -> None:
     """The generated check must let through only what the conversion leaves alone."""
     type_info = data.draw(types)
     values = data.draw(st.lists(values_of(type_info), max_size=5))
-    convert, convert_all = converter_of(type_info), batches_of(type_info)
-    assert convert is not None and convert_all is not None
+    convert = converter_of(type_info)
+    assert convert is not None
 
     def outcome(action: Any) -> Any:
         try:
@@ -68,7 +69,15 @@ def test_many_at_once_are_converted_like_one_by_one(data: Any) -> None:
         except InvalidProgramError as error:
             return str(error)
 
-    assert outcome(lambda: convert_all(values)) == outcome(lambda: [convert(value) for value in values])
+    form = declared_form(type_info)
+    assert form is not None
+    assert outcome(lambda: form(values)) == outcome(lambda: [convert(value) for value in values])
+
+
+def test_a_number_too_large_for_single_precision_is_infinite() -> None:
+    form = declared_form(Types.TUPLE([Types.FLOAT(), Types.STRING()]))
+    assert form is not None
+    assert form([(0.5, "a"), (1e300, "b"), (-1e300, "c")]) == [(0.5, "a"), (float("inf"), "b"), (float("-inf"), "c")]
 
 
 @given(st.data())
