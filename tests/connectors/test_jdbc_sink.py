@@ -248,6 +248,12 @@ def test_refused_rows_are_counted_once_though_the_connection_is_lost(postgres, t
     job.close()
 
 
+def test_nanoseconds_are_refused(postgres, tmp_path):
+    sink = JdbcSink.sink("select ?::timestamptz", Types.ROW([Types.INSTANT()]), options(postgres))
+    with pytest.raises(ValueError, match=r"Instant<1, 5> has nanoseconds, but databases keep microseconds"):
+        ServerSinkJob(sink, tmp_path, lambda i: (Instant(1, 5),)).write()
+
+
 def test_missing_table_is_no_reason_to_skip(postgres, tmp_path):
     sink = JdbcSink.sink("insert into nowhere values (?)", NUMBER, options(postgres), on_refused=OnRefused.SKIP)
     with pytest.raises(ConnectorError, match='relation "nowhere" does not exist'):

@@ -168,8 +168,8 @@ class FileSink(Sink, SupportsWriterState[FileWriterState], SupportsCommitter[Fil
     A file of a row format may stay open over checkpoints; after a restart it is cut to what the checkpoint knows.
     Bulk formats, and all files outside of local file systems, are finished at every checkpoint.
 
-    What a failed attempt wrote and no checkpoint knows is removed when the attempt is closed. After a crash, where
-    nothing is closed, such files stay, hidden, as in Flink; hidden files older than the job may be deleted.
+    What a failed attempt wrote since its last snapshot is removed when the attempt is closed. After a crash, where
+    nothing is closed, and where that snapshot's checkpoint failed elsewhere, such files stay, hidden, as in Flink.
     """
 
     BaseBuilder = FileSinkBuilder

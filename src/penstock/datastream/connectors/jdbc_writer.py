@@ -80,7 +80,10 @@ def values_of(element: Any, fields: int) -> Values:
 
 
 def _as_datetime(instant: Instant) -> datetime:
-    return _EPOCH + timedelta(seconds=instant.seconds, microseconds=instant.nanos // 1000)
+    micros, rest = divmod(instant.nanos, 1000)
+    if rest:
+        raise ValueError(f"{_USER}: {instant!r} has nanoseconds, but databases keep microseconds; round it before")
+    return _EPOCH + timedelta(seconds=instant.seconds, microseconds=micros)
 
 
 class JdbcWriter(SinkWriter[Any]):
