@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -316,6 +315,4 @@ def _lines_of(chunks: list[bytes]) -> list[str]:
 def _pace_of(setup: SourceSetup) -> EpochPace:
     most = setup.config.get(keys.SPOOL_MAX_RECORDS)
     most = min(most, setup.max_records or most)
-    if setup.is_batch:
-        return EpochPace(sys.maxsize, most, most)
     return EpochPace(setup.config.get(keys.EPOCH_TARGET_DURATION), most, min(FIRST_RECORDS, most))

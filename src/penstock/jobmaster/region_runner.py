@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -32,6 +31,7 @@ from penstock.jobmaster.epoch_policy import EpochPolicy, epoch_interval_ms
 from penstock.jobmaster.failure_history import error_of
 from penstock.jobmaster.job_contents import hears_of_checkpoints, tasks_hear_of_checkpoints, without_collections
 from penstock.jobmaster.job_output import JobOutput, RegionOutput
+from penstock.jobmaster.region_results import RegionResults, take_all_steps
 from penstock.jobmaster.savepoint_requests import Request, SavepointRequest
 from penstock.jobmaster.sink_commits import SinkCommits
 from penstock.jobmaster.source_coordinator import SourceCoordinator, build_source_coordinator
@@ -135,9 +135,10 @@ class RegionRunner:
         self._graph = job.job_graph
         self._coordinator = CheckpointCoordinator(checkpoints, region, job.options)
         self._policy = EpochPolicy(epoch_interval_ms(job.config, self._vertices()))
-        self._commits = SinkCommits(self._graph, job.id_text, region=region)
-        can_go_back = job.options.interval_ms is not None or self._graph.is_batch
-        self._output = RegionOutput(job.output, holds_collected=can_go_back)
+        commits = SinkCommits(self._graph, job.id_text, region=region)
+        self._has_committers = commits.has_committers
+        output = RegionOutput(job.output, holds_collected=job.options.interval_ms is not None)
+        self._results = RegionResults(output, commits)
         self._hears = tasks_hear_of_checkpoints(self._vertices())
         self._changed = threading.Condition()
         self._requests: list[Request] = []
@@ -146,12 +147,7 @@ class RegionRunner:
         self._stop: SavepointRequest | None = None
         """The request that ends the job. Its savepoint is written: whatever fails now, the region ends."""
         self._is_told_to_go_back = False
-        self._uncommitted: dict[str, list[Any]] = {}
-        """What belongs to the checkpoint that the job was restored from."""
-        self._prepared: dict[str, list[Any]] = {}
-        """What belongs to the region's own checkpoint."""
         self._sources: dict[int, SourceCoordinator] = {}
-        self.accumulators: dict[str, Any] = {}
         self.has_ended = False
 
     # --- from other threads ----------------------------------------------------------------------------------------
@@ -163,6 +159,11 @@ class RegionRunner:
                 self._requests.append(request)
                 self._changed.notify_all()
             return not self.has_ended
+
+    @property
+    def accumulators(self) -> dict[str, Any]:
+        """What the region's functions have counted so far, by name."""
+        return self._results.accumulators
 
     def wake_up(self) -> None:
         """Something has changed: look again."""
@@ -193,7 +194,7 @@ class RegionRunner:
                 request.fail(f"job {self._job.id_text} has ended before")
             if self._stop is not None:
                 self._stop.fail(f"job {self._job.id_text} has failed")
-            self._commits.close()
+            self._results.close()
             for source in self._sources.values():
                 source.stop()
 
@@ -220,10 +221,9 @@ class RegionRunner:
                 coordinator.start()
         if restored is not None:
             operators = {node.operator_id for vertex in self._vertices() for node in vertex.nodes}
-            self._uncommitted = {at: each for at, each in restored.committables.items() if at in operators}
+            self._results.restore({at: each for at, each in restored.committables.items() if at in operators})
         self._positions = self._current_positions()
         self._checkpoints.begin_with(self._by_operator(self._positions))
-        self._accumulators_then = copy.deepcopy(self.accumulators)
 
     def _source_setup(self, vertex: JobVertex) -> SourceSetup:
         head, job = vertex.head, self._job
@@ -285,14 +285,13 @@ class RegionRunner:
         self._coordinator.reset()
         for vertex_id, source in self._sources.items():
             source.rewind(self._positions[vertex_id])
-        self.accumulators = copy.deepcopy(self._accumulators_then)
-        self._output.drop_held()
+        self._results.go_back()
 
     def _run_attempt(self) -> bool:
         """True if the region has ended; False if it is to go back."""
         with self._changed:
             self._is_told_to_go_back = False
-        self._settle()
+        self._results.settle(self._checkpoints.is_whole)
         self._transition(ExecutionState.DEPLOYING)
         deployment, folder = self._deployment(), self._checkpoints.store.folder
         run = _Run(deployment, TaskHost(deployment, folder), self._coordinator.completed_id)
@@ -387,7 +386,7 @@ class RegionRunner:
     def _run_epoch(self, run: _Run) -> _Verdict:
         now = Moment.now()
         self._policy.epoch_started(now)
-        self._commit()  # A checkpoint counts from the moment on when the other regions have theirs, too.
+        self._results.commit(self._checkpoints.is_whole)  # What had to wait for the other regions' checkpoints.
         with self._changed:
             plan = plan_epoch(
                 self._requests,
@@ -472,7 +471,7 @@ class RegionRunner:
         """True if the last epoch is a checkpoint: somebody commits what belongs to it."""
         return (
             self._job.options.interval_ms is not None
-            or self._commits.has_committers
+            or self._has_committers
             or (hears_of_checkpoints(self._vertices()) and not self._graph.is_batch)
         )
 
@@ -524,8 +523,7 @@ class RegionRunner:
         if not is_last:
             self._tell_sources(acks, 0, is_notice=True)
         self._take(acks)
-        self._output.epoch_completed(is_covered=is_last)
-        self._output.show()
+        self._results.epoch_completed(is_last)
 
     def _tell_sources(self, acks: list[TaskAck], duration_ms: int, is_notice: bool = False) -> None:
         for vertex, source in self._sources.items():
@@ -537,15 +535,7 @@ class RegionRunner:
     def _take(self, acks: list[TaskAck]) -> None:
         for ack in acks:
             self._job.acknowledged(ack)
-            self._add_up(ack.outcome.accumulators)
-            self._output.take(ack.outcome)
-
-    def _add_up(self, accumulators: dict[str, Any]) -> None:
-        for name, accumulator in accumulators.items():
-            if name in self.accumulators:
-                self.accumulators[name].merge(accumulator)
-            else:
-                self.accumulators[name] = accumulator
+            self._results.take(ack.outcome)
 
     # --- its completion --------------------------------------------------------------------------------------------
 
@@ -556,22 +546,19 @@ class RegionRunner:
         self._policy.epoch_completed([time for time in times if time is not None])
         self._coordinator.policy.epoch_completed()
         if not ending.is_checkpoint:
-            self._output.epoch_completed(is_covered=ending.is_last)
-            self._output.show()
+            self._results.epoch_completed(ending.is_last)
             return False
-        accumulators = copy.deepcopy(self.accumulators)
+        completed = self._results.prepare_checkpoint()
         prepared = self._coordinator.complete_acknowledged(self._by_operator(positions), Moment.now())
         if prepared is None:
             self._go_on_without(epoch, ending)
             return False
-        # State, positions, output, committables and accumulators move on together, and nothing here can fail. Whatever
-        # fails afterwards finds the checkpoint complete: it is not repeated, and what belongs to it is kept until done.
-        self._positions, self._accumulators_then = positions, accumulators
-        self._output.epoch_completed(is_covered=True)
-        for operator_id, committables in prepared.items():
-            self._prepared.setdefault(operator_id, []).extend(committables)
-        self._carry_out(
-            self._settle,
+        # State, positions and results move on together, and nothing here can fail. Whatever fails afterwards finds the
+        # checkpoint complete: it is not repeated, and what belongs to it is kept until it is settled.
+        self._positions = positions
+        completed(prepared)
+        take_all_steps(
+            partial(self._results.settle, self._checkpoints.is_whole),
             *(partial(source.checkpoint_complete, positions[vertex]) for vertex, source in self._sources.items()),
             partial(self._job.checkpoint_completed, self.region, ending.requests),
         )
@@ -585,38 +572,7 @@ class RegionRunner:
             raise CheckpointFailedError(
                 f"checkpoint {epoch} failed, and it was the last one: the job cannot end with it"
             )
-        self._output.epoch_completed(is_covered=False)
-        self._output.show()
-
-    def _settle(self) -> None:
-        """Commit and show what belongs to complete epochs; after a failure it is tried again."""
-        self._carry_out(self._commit, self._output.show)
-
-    def _carry_out(self, *steps: Callable[[], None]) -> None:
-        """Take all steps, also when one fails; the first failure is raised."""
-        failures: list[Exception] = []
-        for step in steps:
-            try:
-                step()
-            except (EpochCancelledError, LeadershipLostError):
-                raise
-            except Exception as failure:  # It must not keep the other steps from being taken.
-                failures.append(failure)
-        for other in failures[1:]:
-            _log.warning("job '%s': failed, too: %s", self._job.name, other)
-        if failures:
-            raise failures[0]
-
-    def _commit(self) -> None:
-        """Commit what belongs to the last complete checkpoint; after a failure it is tried again.
-
-        A region's own checkpoint counts as soon as there is one of the whole job to restore it from.
-        """
-        self._commits.commit(self._uncommitted)
-        self._uncommitted = {}
-        if self._checkpoints.is_whole:
-            self._commits.commit(self._prepared)
-            self._prepared = {}
+        self._results.epoch_completed(is_last=False)
 
     # --- stopping --------------------------------------------------------------------------------------------------
 

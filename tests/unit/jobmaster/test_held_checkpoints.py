@@ -1,0 +1,108 @@
+"""Files of a checkpoint that somebody reads stay, and collected values come once, whatever fails around them."""
+
+from __future__ import annotations
+
+import threading
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from job_parts import PATIENCE_S, RESTARTING, environment, file_sink, job_of, numbers_in
+
+from penstock.checkpoint import handles
+from penstock.checkpoint.finding import find_checkpoint
+from penstock.checkpoint.folders import folder_at
+from penstock.checkpoint.savepoints import write_savepoint
+from penstock.checkpoint.store import CompletedCheckpointStore
+from penstock.common import Types
+from penstock.datastream.functions import KeyedProcessFunction, MapFunction
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.graph.descriptions import CollectSinkDescription
+from penstock.jobmaster.savepoint_requests import SavepointWriter
+from penstock.runtime.state.table import Extent
+from penstock.testing import Fault, FaultPlan, FaultyFolder
+
+
+class Numbered(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self._count.value() or 0) + 1
+        self._count.update(count)
+        yield count
+
+
+def test_other_region_removes_nothing_of_a_checkpoint_that_becomes_a_savepoint(monkeypatch, tmp_path):
+    """Between the choice of the newest checkpoint and its copy, other regions complete more of them."""
+    completed = threading.Semaphore(0)
+    write, add = SavepointWriter.write, CompletedCheckpointStore.add
+
+    def write_late(*arguments):
+        while completed.acquire(blocking=False):
+            pass  # Only those that come from now on count.
+        for _ in range(4):
+            assert completed.acquire(timeout=PATIENCE_S), "other regions go on"
+        write(*arguments)
+
+    def add_counted(store, metadata):
+        removed = add(store, metadata)
+        completed.release()
+        return removed
+
+    monkeypatch.setattr(handles, "next_extent", lambda written: Extent.ALL)  # No file is part of two checkpoints.
+    monkeypatch.setattr(SavepointWriter, "write", write_late)
+    monkeypatch.setattr(CompletedCheckpointStore, "add", add_counted)
+    env = environment()
+    for region in range(2):
+        counts = env.from_sequence(1, 10**7).key_by(lambda value: value).process(Numbered()).uid(f"numbered {region}")
+        counts.sink_to(file_sink(tmp_path / f"region-{region}"))
+    job = job_of(env, RESTARTING).start()
+    try:
+        path = job.master.trigger_savepoint(str(tmp_path / "savepoints"), "native").result(PATIENCE_S)
+    finally:
+        job.master.cancel()
+        job.join()
+    write_savepoint(find_checkpoint(path), str(tmp_path / "again"), "native")  # Reads every file of it.
+
+
+class FailsAt(MapFunction):
+    def __init__(self, numbers):
+        self.left = numbers
+
+    def map(self, value):
+        if value in self.left:
+            self.left.remove(value)
+            raise RuntimeError(f"stumbled at {value}")
+        return value
+
+
+class Shared(set):
+    """Not copied with the function, so that each failure happens once."""
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+@settings(max_examples=15)
+@given(
+    failing=st.sets(st.integers(1, 100), max_size=4),
+    refused=st.sets(st.integers(1, 10), min_size=1, max_size=4),
+    interval=st.sampled_from(["none", "5 ms"]),
+)
+def test_collected_values_come_once_although_checkpoints_fail(tmp_path_factory, failing, refused, interval):
+    """With a checkpoint after every epoch, of which some fail and are tolerated, and with one now and then."""
+    folder = tmp_path_factory.mktemp("job")
+    plan = FaultPlan(str(folder / "notes"), tuple(Fault("rename", at=at, path="*/_metadata") for at in refused))
+    env = environment()
+    counts = env.from_sequence(1, 100).map(FailsAt(Shared(failing))).key_by(lambda value: 0).process(Numbered())
+    counts._sink("collected", CollectSinkDescription("collected"))
+    counts.sink_to(file_sink(folder / "out"))
+    tolerant = {
+        "execution.checkpointing.dir": str(folder / "checkpoints"),
+        "execution.checkpointing.tolerable-failed-checkpoints": "20",
+    }
+    often = {} if interval == "none" else {"execution.checkpointing.interval": interval}
+    job = job_of(env, RESTARTING | tolerant | often, open_folder=lambda uri: FaultyFolder(folder_at(uri), plan))
+    job.start().join()
+    assert list(job.collected) == list(range(1, 101))
+    assert numbers_in(folder / "out") == list(range(1, 101))
