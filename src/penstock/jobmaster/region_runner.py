@@ -194,9 +194,7 @@ class RegionRunner:
                 request.fail(f"job {self._job.id_text} has ended before")
             if self._stop is not None:
                 self._stop.fail(f"job {self._job.id_text} has failed")
-            self._results.close()
-            for source in self._sources.values():
-                source.stop()
+            take_all_steps(self._results.close, *(source.stop for source in self._sources.values()))
 
     def _vertices(self) -> list[JobVertex]:
         return [vertex for vertex in self._graph.vertices if vertex.id in self.region]
