@@ -85,7 +85,10 @@ class Commands:
         if given is not None:
             return given
         if job.config.get_optional(keys.SAVEPOINT_DIR) is None:
-            raise bad_request(f"Config key [{keys.SAVEPOINT_DIR.key}] is not set. Property [{name}] must be provided.")
+            raise bad_request(
+                f"Config key [{keys.SAVEPOINT_DIR.key}] is not set. Property [{name}] must be provided: name a folder, "
+                f"as in `penstock savepoint <job> /data/savepoints`"
+            )
         return None
 
 

@@ -21,6 +21,7 @@ from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
 _PACKAGE = os.path.dirname(os.path.abspath(penstock.__file__)) + os.sep
 _LONGEST_RECORD = 500
+_SAYS_ALL = (PenstockError, FileNotFoundError, PermissionError)
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ def describe_failure(
     all_frames = traceback.extract_tb(exc.__traceback__)
     users = [frame for frame in all_frames if _is_users(frame.filename)]
     # Without a frame of the user's, a record at hand says that a built-in of the user's choice failed on it.
-    # An error of Penstock's own says itself what the user can do.
-    is_user_error = bool(users) or record is not None or isinstance(exc, PenstockError)
+    # An error of Penstock's own says itself what the user can do, and a file that is not there needs no frames.
+    is_user_error = bool(users) or record is not None or isinstance(exc, _SAYS_ALL)
     shown = users if is_user_error else all_frames
     hint = "" if not all_frames or _is_users(all_frames[-1].filename) else _hint(exc)
     text = "".join(traceback.format_list(shown)) + "".join(traceback.format_exception_only(type(exc), exc)) + hint

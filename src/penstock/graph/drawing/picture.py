@@ -76,7 +76,9 @@ def _nodes(plan: Plan) -> Iterable[_Node]:
     assert isinstance(raw_nodes, list), "a plan's 'nodes' is a list"
     for raw in raw_nodes:
         inputs = tuple((str(p["id"]), str(p.get("ship_strategy", ""))) for p in raw.get("predecessors", []))
-        text = str(raw.get("contents") or raw.get("type") or raw["id"])
+        name, text = str(raw.get("type") or ""), str(raw.get("contents") or raw.get("type") or raw["id"])
+        if name not in text:  # The user gave it a name, and what it does is not in that.
+            text = f"{name}: {text}"
         yield _Node(str(raw["id"]), text, int(raw.get("parallelism", 1)), inputs)
 
 
