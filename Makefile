@@ -12,7 +12,7 @@ PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \
 	&& echo $$p && break; done)
 
-.PHONY: help demo test lint types unit bench chaos venv java servers packages clean
+.PHONY: help demo test lint types unit web web-check bench chaos venv java servers packages clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,9 +20,10 @@ help:
 	@echo "make test    lint, types and all tests"
 	@echo "make lint    ruff"
 	@echo "make types   mypy --strict"
+	@echo "make web     build the dashboard from web/ into the package (needs Node 20 or newer)"
 	@echo "make bench   throughput measurements"
 	@echo "make chaos   kill processes of a job at random, and check its results (CHAOS_ARGS=\"--rounds 50 --seed 7\")"
-	@echo "make servers what the tests of connectors need: Kafka, PostgreSQL, MariaDB, Redis (without them they are skipped)"
+	@echo "make servers what some tests need: Kafka, PostgreSQL, MariaDB, Redis, Chromium (without them they are skipped)"
 	@echo "make venv    only set up .venv, with what jobs need"
 	@echo "make clean   remove .venv and caches"
 
@@ -39,6 +40,22 @@ types: $(DEV)
 
 unit: $(DEV) java
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# The dashboard: what is built is committed, so that nobody needs Node to install Penstock.
+STATIC := src/penstock/rest/static
+
+web: web/node_modules/.installed
+	cd web && npm run --silent build
+
+# Where there is Node: the committed files are exactly what the sources give.
+web-check: web/node_modules/.installed
+	@built="$$(mktemp -d)"; trap 'rm -rf "$$built"' EXIT; \
+	(cd web && PENSTOCK_WEB_OUT="$$built" npm run --silent build) && diff -r "$$built" $(STATIC) \
+	  || { echo "$(STATIC) is not what web/ gives: run \`make web\` and commit it." >&2; exit 1; }
+
+web/node_modules/.installed: web/package-lock.json
+	cd web && npm ci --silent
+	@touch $@
 
 chaos: $(DEV) java
 	$(BIN)/python -m chaos.run $(CHAOS_ARGS)
@@ -84,7 +101,8 @@ java:
 	echo "Penstock needs Java 17 or newer ($${found:+found version $$found at }$${found:+$$java; }install openjdk-17-jre-headless and set JAVA_HOME or the PATH)." >&2; \
 	exit 1
 
-# Real servers for tests/connectors: a Kafka broker from Maven's repository, the others from Debian's packages.
+# Real servers for tests/connectors: a Kafka broker from Maven's repository, the others from Debian's packages. And a
+# browser for tests/browser.
 SERVERS := .servers
 BROKER  := tests/connectors/broker.pom.xml
 KAFKA_VERSION ?=
@@ -92,14 +110,14 @@ KAFKA_VERSION ?=
 servers: java packages $(SERVERS)/kafka/.fetched
 
 packages:
-	@for needed in initdb:postgresql mariadb-install-db:mariadb-server redis-server:redis-server mvn:maven; do \
+	@for needed in initdb:postgresql mariadb-install-db:mariadb-server redis-server:redis-server mvn:maven chromium:chromium; do \
 	  program=$${needed%%:*}; package=$${needed##*:}; \
 	  if command -v $$program >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/$$program >/dev/null 2>&1; then continue; fi; \
 	  missing="$$missing $$package"; \
 	done; \
 	if [ -n "$$missing" ]; then \
 	  if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then \
-	    echo "Missing for the tests of connectors:$$missing; install them (Debian: apt-get install$$missing)." >&2; exit 1; \
+	    echo "Missing for some tests:$$missing; install them (Debian: apt-get install$$missing)." >&2; exit 1; \
 	  fi; \
 	  echo "Installing$$missing"; \
 	  export DEBIAN_FRONTEND=noninteractive; \
@@ -113,4 +131,4 @@ $(SERVERS)/kafka/.fetched: $(BROKER)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	rm -rf $(VENV) web/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse

@@ -62,7 +62,7 @@ def on_spark(spark: Any) -> EnvironmentFactory:
 
 
 # Real processes, servers and clocks: on a machine that is busy with other things one may come too late.
-_WITH_PROCESSES = ("tests/jobs/", "tests/connectors/")
+_WITH_PROCESSES = ("tests/jobs/", "tests/connectors/", "tests/browser/")
 
 
 def pytest_collection_modifyitems(items):

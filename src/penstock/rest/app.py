@@ -15,8 +15,9 @@ from starlette.routing import BaseRoute, Mount, Route
 from penstock.common import config_keys as keys
 from penstock.common.redaction import redacted_text
 from penstock.jobmaster.dispatcher import Dispatcher
-from penstock.rest import cluster_documents, job_documents, metric_documents, process_documents
+from penstock.rest import cluster_documents, job_documents, metric_documents, openapi, process_documents
 from penstock.rest.browser_guard import BrowserGuard
+from penstock.rest.cluster_documents import penstock_version
 from penstock.rest.commands import DISPOSALS, Commands, checkpoints_of, savepoints_of
 from penstock.rest.dashboard import SecurityHeaders, dashboard_routes
 from penstock.rest.document_routes import document_routes
@@ -34,7 +35,9 @@ def build_app(
     more_routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
     """The application. `shut_down` is what DELETE /cluster does; `more_routes` come first."""
-    routes = [*more_routes, *_routes(dispatcher, operations, shut_down)]
+    routes: list[BaseRoute] = [*more_routes, *_routes(dispatcher, operations, shut_down)]
+    described = endpoint(lambda _: openapi.document(routes, penstock_version()))
+    routes.append(Route(openapi.PATH, described, methods=["GET"]))
     return Starlette(
         routes=[
             *(dashboard_routes() if dispatcher.config.get(keys.WEB_UI_ENABLED) else ()),
@@ -62,7 +65,9 @@ async def _refused(_: Request, error: Exception) -> Response:
 async def _no_such_path(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     what = "Method not allowed" if error.status_code == 405 else "Not found"
-    return errors(error.status_code, f"{what}: {request.method} {request.url.path}")
+    refusal = errors(error.status_code, f"{what}: {request.method} {request.url.path}")
+    refusal.headers.update(error.headers or {})  # Which methods there are
+    return refusal
 
 
 async def _broken(_: Request, error: Exception) -> Response:

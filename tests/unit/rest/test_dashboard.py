@@ -63,7 +63,7 @@ def test_committed_files_are_what_the_sources_give():
 def test_page_loads_nothing_from_elsewhere_and_has_no_inline_script():
     page = (STATIC / "index.html").read_text()
     loaded = re.findall(r'(?:src|href)="([^"]+)"', page)
-    assert loaded == ["./assets/icon.svg", "./assets/index.js", "./assets/index.css"]
+    assert loaded == ["./assets/icon.svg", "./assets/index.css", "./assets/index.js"]
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\bon\w+=", page)
     style = (STATIC / "assets" / "index.css").read_text()
     assert "@import" not in style and "url(" not in style

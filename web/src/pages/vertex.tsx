@@ -67,6 +67,7 @@ function Subtasks({ path, isOver }: { path: string; isOver: boolean }) {
   if (!data) return error ? <Trouble text={error.message} /> : <Loading />;
   const records = data.subtasks.map((each) => each.metrics["read-records"] || each.metrics["write-records"]);
   const most = Math.max(...records, 1);
+  const hasRestarted = data.subtasks.some((each) => each.attempt > 0);
   const busiest = data.backpressure.subtasks.reduce((best, each) => (each.busyRatio > best.busyRatio ? each : best));
   return (
     <>
@@ -88,7 +89,7 @@ function Subtasks({ path, isOver }: { path: string; isOver: boolean }) {
               <th class="n">Out</th>
               <th>Time</th>
               <th>Watermark</th>
-              <th class="n">Attempt</th>
+              {hasRestarted && <th class="n">Attempt</th>}
               <th>Host</th>
             </tr>
           </thead>
@@ -114,7 +115,7 @@ function Subtasks({ path, isOver }: { path: string; isOver: boolean }) {
                     </span>
                   </td>
                   <td>{f.watermark(data.watermarks[String(each.subtask)])}</td>
-                  <td class="n">{each.attempt}</td>
+                  {hasRestarted && <td class="n">{each.attempt}</td>}
                   <td>{each.endpoint ?? "–"}</td>
                 </tr>
               );

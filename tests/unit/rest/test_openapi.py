@@ -1,0 +1,142 @@
+"""The served OpenAPI document says what the API really answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from penstock.rest import driver_server
+from penstock.rest.app import build_app
+from penstock.rest.client import RestClientError
+from penstock.rest.openapi import DESCRIBED, operations_of
+from penstock.rest.operations import Operations
+from penstock.rest.submission_routes import submission_routes
+
+jsonschema_rs = pytest.importorskip("jsonschema_rs")
+schemathesis = pytest.importorskip("schemathesis")
+from schemathesis.specs.openapi.checks import (  # noqa: E402
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+
+def failing(text):
+    def check(word):
+        if word == "bad":
+            raise ValueError("a bad word")
+        return word, 1
+
+    return text.map(check).key_by(lambda pair: pair[0]).sum(1)
+
+
+def app_of(job) -> Any:
+    """The application that serves the job; it cannot end the process of the tests."""
+    server = driver_server._server
+    assert server is not None and server.dispatcher.find(job.id) is not None
+    return build_app(server.dispatcher, Operations(60_000), lambda: None)
+
+
+@pytest.fixture
+def described_job(start_job, tmp_path, eventually):
+    """A job with a checkpoint, a savepoint, a restart and metrics."""
+    settings = {
+        "execution.checkpointing.interval": "200 ms",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "1",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+        "execution.checkpointing.savepoint-dir": str(tmp_path),
+    }
+    job = start_job(settings, failing)
+    job.send("river\nrain\n")
+    eventually(lambda: job.get("/checkpoints")["latest"]["completed"])
+    job.client.trigger_savepoint().result()
+    return job
+
+
+def test_every_route_is_described_and_nothing_else(cluster, job):
+    told = job.rest.get("/openapi.json")["paths"]
+    served = {f"{method.upper()} {path}" for path, methods in told.items() for method in methods}
+    of_job_managers = set(operations_of(submission_routes(cluster.session)))
+    assert served.isdisjoint(of_job_managers) and served | of_job_managers == set(DESCRIBED)
+
+
+def paths_of(job) -> dict[str, str]:
+    """Every GET path, with what it is asked for."""
+    names = {
+        "job": job.id,
+        "vertex": job.get()["vertices"][1]["id"],
+        "checkpoint": job.get("/checkpoints")["latest"]["completed"]["id"],
+        "subtask": "0",
+        "attempt": "0",
+    }
+    begun = {
+        f"/jobs/{{job}}/{kind}/{{trigger}}": job.rest.post(f"{job.path}/{kind}", {})["request-id"]
+        for kind in ("checkpoints", "savepoints")
+    }
+    begun["/savepoint-disposal/{trigger}"] = job.rest.post("/savepoint-disposal", {"savepoint-path": "/none"})[
+        "request-id"
+    ]
+    paths = [path for path, methods in job.rest.get("/openapi.json")["paths"].items() if "get" in methods]
+    return {path: path.format(**names, trigger=begun.get(path)) for path in paths}
+
+
+def check(document: dict[str, Any], path: str, answer: Any) -> None:
+    content = document["paths"][path]["get"]["responses"]["200"]["content"]
+    if "application/json" in content:
+        schema = {**content["application/json"]["schema"], "components": document["components"]}
+        errors = [f"{error.instance_path}: {error.message}" for error in jsonschema_rs.iter_errors(schema, answer)]
+        assert errors == [], f"GET {path} answers what it does not promise"
+
+
+def test_answers_about_a_running_and_an_ended_job_are_as_promised(described_job, eventually):
+    job = described_job
+    document = job.rest.get("/openapi.json")
+    paths = paths_of(job)
+    for path, url in paths.items():
+        if path != "/jobmanager/log":
+            check(document, path, job.rest.get(url))
+    for path in ("/jobs/{job}/metrics", "/jobs/{job}/vertices/{vertex}/metrics"):
+        ids = ",".join(each["id"] for each in job.rest.get(paths[path]))
+        check(document, path, job.rest.get(paths[path], get=ids))
+    over_all = "/jobs/{job}/vertices/{vertex}/subtasks/metrics"
+    check(document, over_all, job.rest.get(paths[over_all], get="numRecordsIn", agg="min,max,avg,sum,skew"))
+    job.send("bad\nbad\n")
+    eventually(lambda: job.get("/status")["status"] == "FAILED")
+    for path, url in paths.items():
+        if path.startswith("/jobs/") and "{trigger}" not in path:
+            check(document, path, job.rest.get(url))
+    assert job.get("/exceptions")["exceptionHistory"]["entries"]
+
+
+def test_refusals_are_flinks_errors(job):
+    schema = job.rest.get("/openapi.json")["components"]["schemas"]["Errors"]
+    assert schema["required"] == ["errors"]
+    with pytest.raises(RestClientError) as refused:
+        job.rest.get("/jobs/none")
+    assert refused.value.status == 404
+
+
+def test_no_request_that_fits_the_description_breaks_the_server(described_job):
+    """Schemathesis makes requests up; whatever they are, the answer is one that is described, and never a 500."""
+    checks = [
+        schemathesis.checks.not_a_server_error,
+        status_code_conformance,
+        content_type_conformance,
+        response_schema_conformance,
+    ]
+    schema = schemathesis.openapi.from_asgi("/openapi.json", app_of(described_job))
+    for found in schema.exclude(path="/cluster").get_all_operations():
+        operation = found.ok()
+
+        @settings(max_examples=4, database=None, phases=[Phase.explicit, Phase.generate])
+        @given(case=operation.as_strategy(), is_of_job=st.booleans())
+        def ask(case, is_of_job):
+            if is_of_job and "job" in case.path_parameters and case.method != "PATCH":
+                case.path_parameters["job"] = described_job.id
+            case.call_and_validate(checks=checks)
+
+        ask()
