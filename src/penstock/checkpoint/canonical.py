@@ -54,7 +54,7 @@ def write_canonical(
 
 def _write_keyed_state(writer: PartWriter, state: StateName, entries: KeyedEntries, max_parallelism: int) -> None:
     rows = (keyed_row(key, namespace, value, max_parallelism) for namespace, key, value in entries)
-    writer.keyed(state, rows, has_parts=lambda: entries.has_parts)
+    writer.keyed(state, rows, has_parts=lambda: entries.has_parts, has_times=entries.has_times)
 
 
 def _write_operator_state(writer: PartWriter, operator_id: str, saved: Saved, left_out: frozenset[StateName]) -> None:
@@ -119,8 +119,9 @@ class CanonicalState:
             if state.operator_id not in operators:
                 continue
             if state.kind == "keyed":
+                has_times = self._part(handle).has_times()
                 for contents in self._part(handle).contents(key_groups):
-                    yield self._block(state.operator_id, "keyed", state.name, contents)
+                    yield self._block(state.operator_id, "keyed", state.name, contents, has_times)
             elif state.kind == "operator":
                 lists.setdefault(state.operator_id, {})[state.name] = self._part(handle).saved()
             else:
@@ -137,8 +138,10 @@ class CanonicalState:
             block = reader.blocks[0]
             return self._block(block.operator_id, "memory", block.name, reader.value(block))
 
-    def _block(self, operator_id: str, kind: Kind, name: str, value: Any) -> SavedBlock:
-        return SavedBlock(self.subtask, operator_id, kind, name, value)
+    def _block(
+        self, operator_id: str, kind: Kind, name: str, value: Any, has_times: bool | None = None
+    ) -> SavedBlock:
+        return SavedBlock(self.subtask, operator_id, kind, name, value, has_times=has_times)
 
 
 @contextmanager

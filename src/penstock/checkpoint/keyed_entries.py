@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.runtime.state.contents import Contents, WholeMap, has_partial_maps
-from penstock.runtime.state.state_file import StateFileReader
+from penstock.runtime.state.state_file import Block, StateFileReader
 from penstock.runtime.state.table import REMOVED
 
 Entry = tuple[Hashable, Any, Any]
@@ -25,12 +25,12 @@ class FileOfState:
     operator_id: str
     name: str
 
+    def blocks(self) -> list[Block]:
+        name = self.operator_id, "keyed", self.name
+        return [block for block in self.reader.blocks if (block.operator_id, block.kind, block.name) == name]
+
     def contents(self, newest_first: bool = False) -> Iterator[Contents]:
-        blocks = [
-            block
-            for block in self.reader.blocks
-            if (block.operator_id, block.kind, block.name) == (self.operator_id, "keyed", self.name)
-        ]
+        blocks = self.blocks()
         return map(self.reader.value, reversed(blocks) if newest_first else blocks)
 
 
@@ -43,6 +43,9 @@ class KeyedEntries:
 
     def __init__(self, files: Sequence[FileOfState]) -> None:
         self._files = files
+        blocks = [block for file in files for block in file.blocks()]
+        self.has_times = blocks[-1].has_times if blocks else None
+        """Whether the values are with times, as the newest file says."""
         self.has_parts = False
         """True if values are parts of maps; known when all entries have been given."""
         self._settled: set[tuple[Hashable, Any]] = set()

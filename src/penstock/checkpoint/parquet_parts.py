@@ -32,7 +32,7 @@ from penstock.runtime.state.operator import Distribution
 from penstock.runtime.state.state_file import Kind, StateFileWriter
 from penstock.runtime.state.table import VOID_NAMESPACE, Extent
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 ROWS_OF_GROUP = 32_768
 BYTES_OF_GROUP = 16 << 20
 _DESCRIPTION = "penstock"
@@ -126,11 +126,18 @@ class PartWriter:
         self._epoch = epoch
         self.handles: list[StateHandle] = []
 
-    def keyed(self, state: StateName, rows: Iterator[PartRow], has_parts: Callable[[], bool] = lambda: False) -> None:
+    def keyed(
+        self,
+        state: StateName,
+        rows: Iterator[PartRow],
+        has_parts: Callable[[], bool] = lambda: False,
+        has_times: bool | None = False,
+    ) -> None:
         """No rows, no file. `has_parts`, asked after the last row: True if the values are parts of maps."""
         first = next(rows, None)
         if first is not None:
-            self._write(state, KEYED_COLUMNS, chain([first], rows), lambda: {"has_parts": has_parts()})
+            properties = lambda: {"has_parts": has_parts(), "has_times": has_times}  # noqa: E731
+            self._write(state, KEYED_COLUMNS, chain([first], rows), properties)
 
     def operator(self, state: StateName, distribution: Distribution, rows: Iterable[PartRow]) -> None:
         """Also an empty list is a state that was there."""
@@ -205,6 +212,8 @@ class Description:
     """Of operator state."""
     has_parts: bool = False
     """True if the values are parts of maps: those of one key and namespace add up."""
+    has_times: bool | None = None
+    """Of keyed state: True if the values are with times, since they expire; None if it is not known."""
 
     def encode(self) -> str:
         text = json.dumps(asdict(self))
@@ -233,6 +242,10 @@ class Part:
     handle: StateHandle
     subtask: int
     operator_names: dict[str, str]
+
+    def has_times(self) -> bool | None:
+        with self._open(KEYED_COLUMNS) as (_, description):
+            return description.has_times
 
     def contents(self, key_groups: range) -> Iterator[Contents]:
         """The entries of these key groups, in parts that fit into memory. Others are not unpickled."""

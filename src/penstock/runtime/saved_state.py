@@ -53,6 +53,8 @@ class SavedBlock:
     value: Any
     extent: Extent = Extent.ALL
     """Whether it is part of a base."""
+    has_times: bool | None = None
+    """As in `Block`."""
 
 
 class SavedState(Protocol):
@@ -81,7 +83,13 @@ class FileChain:
                     if block.operator_id in operators and (block.kind == "keyed" or handle is self.handles[-1]):
                         value = reader.value(block)
                         yield SavedBlock(
-                            self.subtask, block.operator_id, block.kind, block.name, value, handle.extent
+                            self.subtask,
+                            block.operator_id,
+                            block.kind,
+                            block.name,
+                            value,
+                            handle.extent,
+                            block.has_times,
                         )
 
     def states(self) -> frozenset[tuple[str, str, str]]:

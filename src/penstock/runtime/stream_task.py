@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from penstock.common.constants import MAX_LONG_VALUE
+from penstock.common.exceptions import StateMismatchError
 from penstock.graph.descriptions import BroadcastProcessDescription
 from penstock.graph.job_graph import DRIVER_STAGE, JobGraph, JobVertex
 from penstock.runtime.batch import Batch
@@ -163,18 +164,31 @@ class StreamTask:
         owners = KeyOwners(self.info.max_parallelism, self.info.parallelism)
         owns_key = None if is_exact else lambda key: owners[key] == self.info.subtask
         lists: dict[str, dict[int, Saved]] = {}
+        has_times: dict[tuple[str, str], dict[int, bool | None]] = {}
         for block in self._saved_blocks(saved):
             if block.kind == "keyed":
-                contexts[block.operator_id].keyed_state.restore(block.name, block.value, owns_key, block.extent)
+                keyed_state = contexts[block.operator_id].keyed_state
+                keyed_state.restore(block.name, block.value, owns_key, block.extent, block.has_times)
+                has_times.setdefault((block.operator_id, block.name), {})[block.subtask] = block.has_times
             elif block.kind == "operator":
                 lists.setdefault(block.operator_id, {})[block.subtask] = block.value
             elif is_exact:
                 watermarks, self._ended, self.is_finished, self.is_closed, chain_memory = block.value
                 self._watermarks.restore(watermarks)
                 self.chain.restore_memory(chain_memory)
+        for (operator_id, name), by_former in has_times.items():
+            self._check_times(contexts[operator_id].operator_name, name, set(by_former.values()) - {None})
         for operator_id, by_subtask in lists.items():
             share = self._own_lists(operator_id, by_subtask, of_others) if is_exact else self._share_of(by_subtask)
             contexts[operator_id].operator_state.restore(share)
+
+    def _check_times(self, operator_name: str, state: str, has_times: set[bool | None]) -> None:
+        if len(has_times) > 1:
+            raise StateMismatchError(
+                f"operator '{operator_name}': some subtasks saved state '{state}' with times to live and some without, "
+                f"because time to live was turned on or off and not all have used the state since; restore it with the "
+                f"former parallelism, let every subtask use the state, and take another savepoint"
+            )
 
     def _own_lists(
         self, operator_id: str, by_subtask: dict[int, Saved], of_others: Callable[[], Iterable[SavedState]]
@@ -381,7 +395,8 @@ class StreamTask:
         """The state after this epoch: all of it, or what changed."""
         for operator_id, context in self.chain.contexts.items():
             for name, contents in context.keyed_state.snapshot(extent):
-                writer.add(operator_id, "keyed", name, encode_state(contents))
+                has_times = context.keyed_state.tables[name].has_times
+                writer.add(operator_id, "keyed", name, encode_state(contents), has_times)
             saved = context.operator_state.snapshot()
             if saved:
                 writer.add(operator_id, "operator", ", ".join(saved), encode_state(saved))

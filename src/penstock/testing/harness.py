@@ -210,7 +210,10 @@ class OperatorHarness:
     def snapshot(self, checkpoint_id: int = 1) -> HarnessSnapshot:
         operator, keyed_state = self.operator, self.context.keyed_state
         operator.snapshot_state(checkpoint_id)
-        keyed = [(name, encode_state(contents)) for name, contents in keyed_state.snapshot(Extent.ALL)]
+        keyed = [
+            (name, encode_state(contents), keyed_state.tables[name].has_times)
+            for name, contents in keyed_state.snapshot(Extent.ALL)
+        ]
         keyed_state.snapshot_written(Extent.ALL)
         memory = operator.current_watermark, operator.task_memory()
         return HarnessSnapshot(pickle.dumps((checkpoint_id, keyed, self.context.operator_state.snapshot(), memory)))
@@ -221,8 +224,8 @@ class OperatorHarness:
 
     def _restore(self, restored: HarnessSnapshot) -> None:
         self.context.restored_checkpoint_id, keyed, operator_state, memory = pickle.loads(restored.content)
-        for name, contents in keyed:
-            self.context.keyed_state.restore(name, decode_state(contents), extent=Extent.ALL)
+        for name, contents, has_times in keyed:
+            self.context.keyed_state.restore(name, decode_state(contents), None, Extent.ALL, has_times)
         self.context.operator_state.restore(operator_state)
         self.operator.current_watermark, task_memory = memory
         self.operator.restore_task_memory(task_memory)
@@ -234,8 +237,8 @@ class OperatorHarness:
         for each in restored:
             self.context.restored_checkpoint_id, keyed, operator_state, _ = pickle.loads(each.content)
             lists.append(operator_state)
-            for name, contents in keyed:
+            for name, contents, has_times in keyed:
                 self.context.keyed_state.restore(
-                    name, decode_state(contents), lambda key: owners[key] == task.subtask, Extent.ALL
+                    name, decode_state(contents), lambda key: owners[key] == task.subtask, Extent.ALL, has_times
                 )
         self.context.operator_state.restore(share_of(lists, task.subtask, task.parallelism))

@@ -68,6 +68,8 @@ class KeyedStateBackend:
                 f"AggregatingStateDescriptor"
             )
         table = self._table_for(descriptor)
+        if table.has_times is not _expires(descriptor):
+            ttl.adapt(table, descriptor, _expires(descriptor), self.clock())
         plain = _DIRECT_VIEWS if type(table) is StateTable else _STATE_VIEWS
         make = (_TTL_VIEWS if _expires(descriptor) else plain)[type(descriptor)]
         return make(self, table, descriptor, namespace)
@@ -116,8 +118,6 @@ class KeyedStateBackend:
             for table in self.tables.values():
                 for namespace in list(table.entries):
                     table.remove(namespace, NOBODY)
-                for keys in table.changed.values() if isinstance(table.changed, dict) else ():
-                    keys.discard(NOBODY)
 
     def __len__(self) -> int:
         """How many entries are held, timers included."""
@@ -155,14 +155,18 @@ class KeyedStateBackend:
         contents: Contents,
         owns_key: Callable[[Any], bool] | None = None,
         extent: Extent = Extent.CHANGES,
+        has_times: bool | None = None,
     ) -> None:
         """Apply a part of a snapshot; `owns_key` picks this subtask's share after a change of parallelism.
 
-        `extent` is that of the snapshot. What is not part of a base counts as changed since the base.
+        `extent` is that of the snapshot. What is not part of a base counts as changed since the base. `has_times` says
+        whether the values are with times; of several parts the last one says it for all.
         """
         if owns_key is not None:
             contents = owned(contents, owns_key)
-        self.table(name).load(contents, extent)
+        table = self.table(name)
+        table.load(contents, extent)
+        table.has_times = table.has_times if has_times is None else has_times
 
     def dispose(self) -> None:
         """State is not needed any more, nor what it keeps outside of memory."""

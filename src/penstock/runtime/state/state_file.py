@@ -19,7 +19,8 @@ from penstock.common.exceptions import CorruptStateError
 from penstock.runtime.state.codec import decode_state
 
 MAGIC = b"PENSTOCK"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""2: keyed blocks say whether their values have times. Files of format 1 are read as well."""
 _TAIL = struct.Struct("<QI8s")
 
 Kind = Literal["keyed", "operator", "memory"]
@@ -35,6 +36,8 @@ class Block:
     offset: int
     length: int
     checksum: int
+    has_times: bool | None = None
+    """Of keyed state: True if its values are kept with times, since they expire; None if it is not known."""
 
 
 class StateFileWriter:
@@ -46,8 +49,9 @@ class StateFileWriter:
         self._write_at = 0
         self._put(MAGIC)
 
-    def add(self, operator_id: str, kind: Kind, name: str, content: bytes) -> None:
-        self._blocks.append(Block(operator_id, kind, name, self._write_at, len(content), zlib.crc32(content)))
+    def add(self, operator_id: str, kind: Kind, name: str, content: bytes, has_times: bool | None = None) -> None:
+        place = self._write_at, len(content), zlib.crc32(content)
+        self._blocks.append(Block(operator_id, kind, name, *place, has_times))
         self._put(content)
 
     def finish(self) -> None:

@@ -57,6 +57,9 @@ class StateTable:
     and a window's contents are one dictionary. Invariant: no namespace maps to an empty dictionary.
     """
 
+    has_times: bool | None = None
+    """True if values are kept with the times at which they were touched; None if it is not known: see `ttl`."""
+
     def __init__(self, name: str, tracks_changes: bool = True) -> None:
         self.name = name
         self.entries: Any = {}

@@ -6,7 +6,7 @@ other entries, and a full snapshot at all of them. Time is processing time, as i
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeVar, cast
 
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, StateTtlConfig
@@ -202,6 +202,46 @@ class TtlMapState(_TtlView, HeapMapState[K, V]):
         expiry = self._expiry()
         items = self._table.items_of(self._map())
         return not any(expiry.shows_expired or not expiry.is_expired(stamped) for _, stamped in items)
+
+
+def adapt(table: StateTable, descriptor: StateDescriptor, needs_times: bool, now_ms: int) -> None:
+    """Give the values of a restored table times, or take them away, if time to live was turned on or off since.
+
+    As in Flink, what had none is as old as its migration, and what had one is kept without it, expired or not.
+    """
+    has_times = table.has_times
+    if has_times is None:
+        # Version 0.1 did not say. What looks as if it had times has them, where they are asked for.
+        has_times = needs_times and all(
+            _looks_stamped(stored, descriptor, table) for *_, stored in table.some_entries(100)
+        )
+    if has_times is not needs_times:
+        change = (lambda value: (value, now_ms)) if needs_times else _value_of
+        for namespace, key, stored in table.all_entries():
+            table.put(namespace, key, _changed(stored, descriptor, table, change))
+    table.has_times = needs_times
+
+
+def _value_of(stamped: Stamped) -> Any:
+    return stamped[0]
+
+
+def _changed(stored: Any, descriptor: StateDescriptor, table: StateTable, change: Callable[[Any], Any]) -> Any:
+    if isinstance(descriptor, MapStateDescriptor):
+        for name, value in table.items_of(stored):
+            stored[name] = change(value)
+        return stored
+    return [change(each) for each in stored] if isinstance(descriptor, ListStateDescriptor) else change(stored)
+
+
+def _looks_stamped(stored: Any, descriptor: StateDescriptor, table: StateTable) -> bool:
+    if isinstance(descriptor, MapStateDescriptor):
+        return all(_is_stamped(value) for _, value in table.items_of(stored))
+    return all(map(_is_stamped, stored)) if isinstance(descriptor, ListStateDescriptor) else _is_stamped(stored)
+
+
+def _is_stamped(value: Any) -> bool:
+    return type(value) is tuple and len(value) == 2 and type(value[1]) is int
 
 
 def drop_expired(table: StateTable, descriptor: StateDescriptor, now_ms: int) -> None:
