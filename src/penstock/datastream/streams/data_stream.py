@@ -486,6 +486,16 @@ class DataStream(_Named):
         with iterator:
             return list(itertools.islice(iterator, limit))
 
+    def to_pandas(self, limit: int | None = None, job_execution_name: str | None = None) -> Any:
+        """Run the job now and get its elements, at most `limit` of them, as a DataFrame of pandas.
+
+        Rows, dicts, dataclasses and objects have a column for each field; tuples have numbered ones, and other elements
+        a column `value`. All of them pass through this process: for much data use `to_data_frame`.
+        """
+        from penstock.datastream.pandas_frames import pandas_frame
+
+        return pandas_frame(list(self.execute_and_collect(job_execution_name, limit)), self.transformation.output_type)
+
     def to_data_frame(self, type_info: TypeInformation | None = None, job_execution_name: str | None = None) -> Any:
         """Run the job now and get the elements of this bounded stream as a Spark DataFrame.
 
