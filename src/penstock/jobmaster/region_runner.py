@@ -21,7 +21,6 @@ from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import JobExecutionError, LeadershipLostError
 from penstock.common.moment import Moment, wait_seconds
-from penstock.graph.descriptions import SourceDescription
 from penstock.graph.execution_graph import ExecutionGraph, ExecutionState, ExecutionVertex
 from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.graph.regions import Region
@@ -32,16 +31,15 @@ from penstock.jobmaster.failure_history import error_of
 from penstock.jobmaster.job_contents import hears_of_checkpoints, tasks_hear_of_checkpoints, without_collections
 from penstock.jobmaster.job_output import JobOutput, RegionOutput
 from penstock.jobmaster.region_results import RegionResults, take_all_steps
+from penstock.jobmaster.region_sources import Positions, RegionSources
 from penstock.jobmaster.savepoint_requests import Request, SavepointRequest
 from penstock.jobmaster.sink_commits import SinkCommits
-from penstock.jobmaster.source_coordinator import SourceCoordinator, build_source_coordinator
 from penstock.jobmaster.source_setup import SourceSetup
 from penstock.jobmaster.stage_executor import EpochCancelledError, StageExecutor, run_whole_epoch
 from penstock.jobmaster.watermark_alignment import AlignmentGroups
 from penstock.runtime.clocks import wall_clock_ms
 from penstock.runtime.protocol import EpochCommand, TaskAck
-from penstock.runtime.rows import FROM_DRIVER, Row
-from penstock.runtime.sources import SourceAssignment
+from penstock.runtime.rows import Row
 from penstock.runtime.state.backends import backend_of
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import TaskHost
@@ -147,7 +145,7 @@ class RegionRunner:
         self._stop: SavepointRequest | None = None
         """The request that ends the job. Its savepoint is written: whatever fails now, the region ends."""
         self._is_told_to_go_back = False
-        self._sources: dict[int, SourceCoordinator] = {}
+        self._sources = RegionSources()
         self.has_ended = False
 
     # --- from other threads ----------------------------------------------------------------------------------------
@@ -185,7 +183,7 @@ class RegionRunner:
             self._run_with_restarts()
             if not self._has_own_checkpoint():
                 # Others may still take savepoints, which then know that this region has come to its end.
-                self._checkpoints.begin_with(self._by_operator(self._current_positions()))
+                self._checkpoints.begin_with(self._sources.positions)
         finally:
             with self._changed:
                 self.has_ended = True
@@ -194,7 +192,7 @@ class RegionRunner:
                 request.fail(f"job {self._job.id_text} has ended before")
             if self._stop is not None:
                 self._stop.fail(f"job {self._job.id_text} has failed")
-            take_all_steps(self._results.close, *(source.stop for source in self._sources.values()))
+            take_all_steps(self._results.close, self._sources.stop)
 
     def _vertices(self) -> list[JobVertex]:
         return [vertex for vertex in self._graph.vertices if vertex.id in self.region]
@@ -209,19 +207,13 @@ class RegionRunner:
 
     def _start_sources(self) -> None:
         restored = self._job.restored
-        for vertex in self._vertices():
-            head = vertex.head
-            if isinstance(head.operator, SourceDescription):
-                coordinator = build_source_coordinator(head.operator, self._source_setup(vertex))
-                self._sources[vertex.id] = coordinator
-                if restored is not None and head.operator_id in restored.positions:
-                    coordinator.restore(restored.positions[head.operator_id], restored.is_exact)
-                coordinator.start()
+        self._sources.start(self._vertices(), self._source_setup, restored)
         if restored is not None:
             operators = {node.operator_id for vertex in self._vertices() for node in vertex.nodes}
             self._results.restore({at: each for at, each in restored.committables.items() if at in operators})
-        self._positions = self._current_positions()
-        self._checkpoints.begin_with(self._by_operator(self._positions))
+        self._positions = self._sources.positions
+        """Where the region goes back to."""
+        self._checkpoints.begin_with(self._positions)
 
     def _source_setup(self, vertex: JobVertex) -> SourceSetup:
         head, job = vertex.head, self._job
@@ -245,12 +237,6 @@ class RegionRunner:
             config=job.config,
             alignment_groups=job.alignment_groups,
         )
-
-    def _current_positions(self) -> dict[int, Any]:
-        return {vertex: source.position for vertex, source in self._sources.items()}
-
-    def _by_operator(self, positions: dict[int, Any]) -> dict[str, Any]:
-        return {self._graph.vertices[vertex].head.operator_id: at for vertex, at in positions.items()}
 
     # --- attempts --------------------------------------------------------------------------------------------------
 
@@ -281,8 +267,7 @@ class RegionRunner:
                 vertex.current.transition_to(ExecutionState.FAILED, wall_clock_ms())
             vertex.new_attempt().transition_to(ExecutionState.SCHEDULED, wall_clock_ms())
         self._coordinator.reset()
-        for vertex_id, source in self._sources.items():
-            source.rewind(self._positions[vertex_id])
+        self._sources.rewind(self._positions)
         self._results.go_back()
 
     def _run_attempt(self) -> bool:
@@ -347,22 +332,17 @@ class RegionRunner:
 
     def _wait_ms(self, now: Moment) -> int | None:
         self.executor.check()
-        for source in self._sources.values():
-            source.check()
+        self._sources.check()
         if self._must_save_first():
             return None if self._has_own_checkpoint() else 0
-        is_needed = bool(self._requests) or self._has_ended_input() or self._has_state_to_open()
-        has_work = is_needed or any(source.has_work() for source in self._sources.values())
+        is_needed = bool(self._requests) or self._sources.are_exhausted or self._has_state_to_open()
+        has_work = is_needed or self._sources.has_work()
         return self._policy.wait_ms(now, has_work, self._coordinator.policy.wake_up_tick_ms(now.tick_ms))
 
     def _has_news_for_tasks(self) -> bool:
         """True if functions wait to hear of a checkpoint that has completed or failed."""
         is_new = self._coordinator.completed_id > self._told_checkpoint or bool(self._coordinator.aborted)
         return is_new and self._hears
-
-    def _has_ended_input(self) -> bool:
-        """True if nothing will come any more: a job that was restored after its end has only to end."""
-        return all(source.is_exhausted for source in self._sources.values())
 
     def _has_state_to_open(self) -> bool:
         """True if tasks are to be restored: what they wait for, such as a timer, is not known before."""
@@ -403,9 +383,9 @@ class RegionRunner:
 
     def _run_planned(self, plan: EpochPlan, run: _Run, now: Moment) -> _Verdict:
         epoch = self._checkpoints.next_id()
-        source_rows = self._plan_sources(plan, epoch)
+        source_rows = self._sources.plan(plan, epoch)
         planning_ms = now.since()
-        ending = plan.ending(self._has_ended_input(), self._ends_safely(), self._hears)
+        ending = plan.ending(self._sources.are_exhausted, self._ends_safely(), self._hears)
         if ending.is_checkpoint:
             self._coordinator.start(epoch, now, ending.savepoint_format)
         is_last = ending.is_last and not ending.hears_afterwards
@@ -413,8 +393,8 @@ class RegionRunner:
         acks = self._run_command(command, run, source_rows)
         ran_ms = now.since()
         self._previous_epoch = epoch
-        self._tell_sources(acks, ran_ms)
-        positions = self._current_positions()
+        self._sources.epoch_complete(acks, ran_ms)
+        positions = self._sources.positions
         if ending.is_checkpoint:
             self._coordinator.acknowledged(acks)
         if plan.reading is Reading.TO_THE_END and plan.stop is not None and not self._is_drained(plan.stop, positions):
@@ -443,27 +423,8 @@ class RegionRunner:
             self._end_stopped(run, plan.stop)
             return _Verdict.HAS_ENDED
         if plan.stop is not None:
-            for source in self._sources.values():
-                source.resume()
+            self._sources.resume()
         return _Verdict.GOES_ON
-
-    def _plan_sources(self, plan: EpochPlan, epoch: int) -> list[Row]:
-        def planned(source: SourceCoordinator) -> dict[int, SourceAssignment]:
-            match plan.reading:
-                case Reading.NOTHING:
-                    return {}
-                case Reading.WHAT_IS_THERE:
-                    return source.plan(epoch, plan.is_checkpoint)
-                case Reading.WHAT_WAS_TAKEN:
-                    return source.suspend(epoch)
-                case Reading.TO_THE_END:
-                    return source.end(epoch)
-
-        return [
-            Row(vertex, subtask, FROM_DRIVER, 0, 0, assignment.encode())
-            for vertex, source in self._sources.items()
-            for subtask, assignment in planned(source).items()
-        ]
 
     def _ends_safely(self) -> bool:
         """True if the last epoch is a checkpoint: somebody commits what belongs to it."""
@@ -519,16 +480,9 @@ class RegionRunner:
         command = self._command(run, self._previous_epoch, Moment.now(), is_last=is_last, is_notice=True)
         acks = self._run_command(command, run, [])
         if not is_last:
-            self._tell_sources(acks, 0, is_notice=True)
+            self._sources.notice_given(acks)
         self._take(acks)
         self._results.epoch_completed(is_last)
-
-    def _tell_sources(self, acks: list[TaskAck], duration_ms: int, is_notice: bool = False) -> None:
-        for vertex, source in self._sources.items():
-            reports = {ack.subtask: ack.outcome.source_report for ack in acks if ack.vertex == vertex}
-            told = {subtask: report for subtask, report in reports.items() if report is not None}
-            if told or not is_notice:
-                source.epoch_complete(told, duration_ms)
 
     def _take(self, acks: list[TaskAck]) -> None:
         for ack in acks:
@@ -537,7 +491,7 @@ class RegionRunner:
 
     # --- its completion --------------------------------------------------------------------------------------------
 
-    def _complete(self, epoch: int, acks: list[TaskAck], ending: EpochEnding, positions: dict[int, Any]) -> bool:
+    def _complete(self, epoch: int, acks: list[TaskAck], ending: EpochEnding, positions: Positions) -> bool:
         """All subtasks have done their part. True if that makes a checkpoint that is complete."""
         self._take(acks)
         times = [ack.outcome.next_processing_time for ack in acks]
@@ -547,7 +501,7 @@ class RegionRunner:
             self._results.epoch_completed(ending.is_last)
             return False
         completed = self._results.prepare_checkpoint()
-        prepared = self._coordinator.complete_acknowledged(self._by_operator(positions), Moment.now())
+        prepared = self._coordinator.complete_acknowledged(positions, Moment.now())
         if prepared is None:
             self._go_on_without(epoch, ending)
             return False
@@ -557,7 +511,7 @@ class RegionRunner:
         completed(prepared)
         take_all_steps(
             partial(self._results.settle, self._checkpoints.is_whole),
-            *(partial(source.checkpoint_complete, positions[vertex]) for vertex, source in self._sources.items()),
+            partial(self._sources.checkpoint_complete, positions),
             partial(self._job.checkpoint_completed, self.region, ending.requests),
         )
         return True
@@ -582,13 +536,13 @@ class RegionRunner:
             self._requests.remove(stop)
         stop.fail("the checkpoint before it failed; the job goes on")
 
-    def _is_drained(self, stop: SavepointRequest, positions: dict[int, Any]) -> bool:
+    def _is_drained(self, stop: SavepointRequest, positions: Positions) -> bool:
         """Wait for the savepoint of the drained job; if there is none, the region goes back to before it was drained.
 
         Only then a checkpoint is made of it: the job could not go on from that, and its commits cannot be taken back.
         """
         self._may_drain = None
-        failure = self._coordinator.propose(self._by_operator(positions), Moment.now())
+        failure = self._coordinator.propose(positions, Moment.now())
         if failure is not None:
             stop.fail(f"{failure}; the job goes on")
         else:

@@ -89,7 +89,7 @@ def saved(kind, folder, port, second_port, expected, drain=False, path=None, par
     job = job_of(env, SETTINGS if path is None else SETTINGS | {"execution.state-recovery.path": path}).start()
     wait_until(lambda: (job.lines and job.lines[-1] == expected) or job.failure)
     [runner] = job.master._runners
-    ended = [source for source in runner._sources.values()]
+    ended = list(runner._sources._by_vertex.values())
     wait_until(lambda: sum(source.is_exhausted for source in ended) == len(ended) - 1 or job.failure)
     if job.failure:
         raise job.failure
@@ -126,7 +126,7 @@ def test_parallel_function_that_had_ended_stays_ended_at_any_parallelism(tmp_pat
         job = job_of(env, SETTINGS if path is None else SETTINGS | {"execution.state-recovery.path": path}).start()
         wait_until(lambda: (job.lines and max(job.lines) == expected) or job.failure)
         [runner] = job.master._runners
-        wait_until(lambda: any(source.is_exhausted for source in runner._sources.values()) or job.failure)
+        wait_until(lambda: any(source.is_exhausted for source in runner._sources._by_vertex.values()) or job.failure)
         path = job.master.stop_with_savepoint(str(tmp_path / "savepoints"), False).result(PATIENCE_S)
         job.join()
         return path
