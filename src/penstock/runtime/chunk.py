@@ -11,6 +11,7 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
+from penstock.common.exceptions import InvalidProgramError
 from penstock.runtime.batch import Batch, Timestamps
 
 
@@ -35,6 +36,14 @@ Event = Batch | Watermark | Status | EndOfData
 _DATA, _WATERMARK, _STATUS, _END = range(4)
 
 
+CHUNK_RECORDS = 8192
+"""A chunk is sent when it has this many records: large enough to make Spark's cost per row small."""
+CHUNK_BYTES = 4 << 20
+"""A chunk is no larger than this, unless a single record is: Spark holds several of them in Java's memory at a time."""
+MOST_BYTES = 1 << 30
+"""A larger record cannot be sent: on its way it is part of a Java array, which has less than 2 GiB."""
+
+
 class ChunkWriter:
     """Gathers the events of one channel and turns them into bytes.
 
@@ -50,6 +59,12 @@ class ChunkWriter:
         self._keys: list[Any] | None = None
         self.size = 0
         """Records gathered since the last `take`."""
+        self.bytes = 0
+        """About how large they are: one record of each batch stands for all of it."""
+
+    @property
+    def is_full(self) -> bool:
+        return self.size >= CHUNK_RECORDS or self.bytes >= CHUNK_BYTES
 
     def add_batch(self, values: list[Any], timestamps: Timestamps | None, keys: list[Any] | None) -> None:
         has_same_columns = (self._timestamps is None, self._keys is None) == (timestamps is None, keys is None)
@@ -64,6 +79,8 @@ class ChunkWriter:
         if keys is not None:
             self._keys.extend(keys)  # type: ignore[union-attr]
         self.size += len(values)
+        if values:
+            self.bytes += len(values) * _size_of(values[-1])
 
     def add_watermark(self, timestamp: int) -> None:
         self._seal()
@@ -81,16 +98,100 @@ class ChunkWriter:
 
     def take(self) -> bytes | None:
         """Everything gathered, as bytes; None if there is nothing."""
+        events = self._taken()
+        return self._encode(events) if events else None
+
+    def take_chunks(self) -> Iterator[bytes]:
+        """Everything gathered, as chunks of at most `CHUNK_BYTES`; a record that is larger has one of its own."""
+        parts = -(-self.bytes // CHUNK_BYTES)
+        events = self._taken()
+        return self._chunks(events, parts) if events else iter(())
+
+    def _taken(self) -> list[tuple[Any, ...]]:
         self._seal()
-        if not self._events:
-            return None
-        events, self._events, self.size = self._events, [], 0
-        return self._encode(events)
+        events, self._events, self.size, self.bytes = self._events, [], 0, 0
+        return events
+
+    def _chunks(self, events: list[tuple[Any, ...]], parts: int) -> Iterator[bytes]:
+        """About as many chunks as `parts`, more if that was an underestimate."""
+        if parts > 1 and _can_be_split(events):
+            for part in _split(events, parts):
+                yield from self._chunks(part, 1)
+            return
+        chunk = self._encode(events)
+        if len(chunk) <= CHUNK_BYTES or not _can_be_split(events):
+            yield _checked(chunk)
+        else:
+            yield from self._chunks(events, -(-len(chunk) // CHUNK_BYTES))
 
     def _seal(self) -> None:
         if self._values:
             self._events.append((_DATA, self._keys, _pack(self._timestamps), self._values))
             self._values, self._timestamps, self._keys = [], None, None
+
+
+def _size_of(value: Any) -> int:
+    """About how many bytes a record takes."""
+    if isinstance(value, (str, bytes)):
+        return len(value)
+    try:
+        return len(pickle.dumps(value, protocol=5))
+    except Exception:  # Whether it can be sent at all turns out when it is.
+        return 0
+
+
+def _can_be_split(events: list[tuple[Any, ...]]) -> bool:
+    records = _records_in(events)
+    return records > 1 or (records == 1 and len(events) > 1)
+
+
+def _records_in(events: list[tuple[Any, ...]]) -> int:
+    return sum(len(event[3]) for event in events if event[0] == _DATA)
+
+
+def _split(events: list[tuple[Any, ...]], parts: int) -> Iterator[list[tuple[Any, ...]]]:
+    """Events in the same order in several lists, with about as many records in each; single records stay alone."""
+    most = max(_records_in(events) // parts, 1)
+    part: list[tuple[Any, ...]] = []
+    room = most
+    for event in events:
+        for piece in _pieces(event, room, most):
+            if part and most == 1 and piece[0] == _DATA:
+                yield part
+                part = []
+            part.append(piece)
+            room -= len(piece[3]) if piece[0] == _DATA else 0
+            if room <= 0:
+                yield part
+                part, room = [], most
+    if part:
+        yield part
+
+
+def _pieces(event: tuple[Any, ...], first: int, others: int) -> Iterator[tuple[Any, ...]]:
+    """An event, cut where its records are too many: `first` in the first piece, `others` in the others."""
+    if event[0] != _DATA:
+        yield event
+        return
+    _, keys, timestamps, values = event
+    start, end = 0, first
+    while start < len(values):
+        cut = slice(start, end)
+        yield _DATA, _cut(keys, cut), _cut(timestamps, cut), values[cut]
+        start, end = end, end + others
+
+
+def _cut(column: Any, part: slice) -> Any:
+    return None if column is None else column[part]
+
+
+def _checked(chunk: bytes) -> bytes:
+    if len(chunk) > MOST_BYTES:
+        raise InvalidProgramError(
+            f"a record takes {len(chunk):,} bytes, but at most {MOST_BYTES:,} can be sent to another task; send where "
+            f"the data is (a path, a key of an object store) instead of the data itself, or send it in several records"
+        )
+    return chunk
 
 
 def _pack(timestamps: list[int | None] | None) -> Any:

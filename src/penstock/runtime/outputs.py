@@ -16,9 +16,6 @@ from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.partitioning import Dealt, build_dealer
 from penstock.runtime.rows import Row
 
-CHUNK_RECORDS = 8192
-"""A chunk is sent when it has this many records: large enough to make Spark's cost per row small."""
-
 
 class Target(Protocol):
     """One receiver of an operator's output. Lists it is given belong to others too: it must not change them."""
@@ -81,7 +78,7 @@ class EdgeTarget:
         for target, batch in dealt:
             writer = self._writers[target]
             writer.add_batch(*_columns(batch))
-            if writer.size >= CHUNK_RECORDS:
+            if writer.is_full:
                 self._send(target)
 
     def push_watermark(self, watermark: int) -> None:
@@ -110,8 +107,7 @@ class EdgeTarget:
         self._sent = [0] * len(self._targets)
 
     def _send(self, target: int) -> None:
-        chunk = self._writers[target].take()
-        if chunk is not None:
+        for chunk in self._writers[target].take_chunks():
             seq = self._sent[target]
             self._sent[target] += 1
             self.bytes_out += len(chunk)

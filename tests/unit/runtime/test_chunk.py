@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import pickle
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.common.exceptions import InvalidProgramError
+from penstock.runtime import chunk
 from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import ChunkWriter, EndOfData, Status, Watermark, encode, encode_in_driver, read_chunk
 
@@ -135,3 +138,66 @@ def test_values_of_local_classes_can_be_sent():
 def test_functions_can_be_sent_from_the_driver():
     factor = 3
     assert pickle.loads(encode_in_driver(lambda value: value * factor))(2) == 6
+
+
+# --- bounds ----------------------------------------------------------------------------------------------------------
+
+sized_batches = st.builds(
+    lambda sizes, has_times, has_keys: Batch(
+        [bytes(size) for size in sizes],
+        list(range(len(sizes))) if has_times else None,
+        list(map(str, sizes)) if has_keys else None,
+    ),
+    st.lists(st.integers(0, 50) | st.integers(0, 5000), min_size=1, max_size=40),
+    st.booleans(),
+    st.booleans(),
+)
+sized_events = st.lists(sized_batches | times.map(Watermark) | st.booleans().map(Status), max_size=8)
+
+
+@given(sized_events)
+@settings(deadline=None)
+def test_no_chunk_is_larger_than_the_bound_unless_it_is_one_record(written):
+    writer = ChunkWriter()
+    for event in written:
+        write(writer, event)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunk, "CHUNK_BYTES", 1000)
+        chunks = list(writer.take_chunks())
+    read = [list(read_chunk(each)) for each in chunks]
+    for each, inside in zip(chunks, read, strict=True):
+        records = sum(len(event.values) for event in inside if isinstance(event, Batch))
+        assert len(each) <= 1000 or records == len(inside) == 1
+    assert flat(event for inside in read for event in inside) == flat(written)
+    assert writer.size == writer.bytes == 0 and list(writer.take_chunks()) == []
+
+
+def test_small_records_make_one_chunk():
+    writer = ChunkWriter()
+    writer.add_batch([("word", number) for number in range(chunk.CHUNK_RECORDS)], None, None)
+    assert writer.is_full
+    assert len(list(writer.take_chunks())) == 1
+
+
+def test_large_records_fill_a_chunk_before_it_has_many_records():
+    writer = ChunkWriter()
+    writer.add_batch([(number, bytes(60_000)) for number in range(100)], None, None)
+    assert writer.is_full
+    chunks = list(writer.take_chunks())
+    assert len(chunks) == 2 and max(map(len, chunks)) <= chunk.CHUNK_BYTES
+
+
+def test_a_record_of_100_megabytes_has_a_chunk_of_its_own():
+    writer = ChunkWriter()
+    writer.add_batch([b"before", bytes(100_000_000), b"after"], None, None)
+    found = [[len(value) for event in read_chunk(each) for value in event.values] for each in writer.take_chunks()]
+    assert [length for lengths in found for length in lengths] == [6, 100_000_000, 5]
+    assert [100_000_000] in found
+
+
+def test_a_record_that_cannot_be_sent_says_so(monkeypatch):
+    monkeypatch.setattr(chunk, "MOST_BYTES", 10_000)
+    writer = ChunkWriter()
+    writer.add_batch([bytes(20_000)], None, None)
+    with pytest.raises(InvalidProgramError, match=r"a record takes 20,\d+ bytes, but at most 10,000 can be sent"):
+        list(writer.take_chunks())
