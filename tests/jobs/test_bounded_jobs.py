@@ -35,6 +35,34 @@ def test_word_count_ends_with_the_right_counts(run_target, parallelism):
     assert dict(values(counts)) == Counter(word for line in TEXT for word in line.split())
 
 
+@pytest.mark.timeout(300)
+def test_large_records_are_exchanged_with_default_settings(run_target):
+    """Chunks of 8,192 records would be 490 MB each, and Java has 1 GB."""
+    size, records = 60_000, 8_000
+    env = run_target(2)
+    counts = (
+        env.from_collection(list(range(records)))
+        .map(lambda number: (number % 4, str(number % 10) * size, 1))
+        .key_by(lambda element: element[0])
+        .reduce(lambda a, b: (a[0], b[1], a[2] + b[2]))
+        .filter(lambda element: element[2] == records // 4)
+        .map(lambda element: (element[0], len(element[1]), element[2]))
+    )
+    assert sorted(values(counts)) == [(key, size, records // 4) for key in range(4)]
+
+
+@pytest.mark.timeout(300)
+def test_a_record_of_100_megabytes_is_exchanged(run_target):
+    lengths = (
+        run_target(2)
+        .from_collection([1, 100_000_000, 2])
+        .map(lambda length: bytes(length))
+        .key_by(len)
+        .map(lambda content: (len(content), content.count(0)))
+    )
+    assert sorted(values(lengths)) == [(1, 1), (2, 2), (100_000_000, 100_000_000)]
+
+
 def test_streaming_word_count_shows_every_step(run_target):
     env = run_target()
     counts = env.from_collection(["a b a", "b a"]).flat_map(str.split).map(lambda w: (w, 1)).key_by(0).sum(1)
