@@ -62,6 +62,11 @@ def reason_of(error: Exception) -> str:
     """The line of Spark's long message that tells what happened."""
     java = getattr(error, "java_exception", None)
     text = str(java.getMessage() if java is not None else error).strip()
+    if "java.lang.OutOfMemoryError" in text:
+        return (
+            "Java's memory was too small for what was exchanged; give it more by spark.driver.memory (local mode) or "
+            "spark.executor.memory, or let records be smaller: each is in memory as a whole, several times"
+        )
     lines = [line for line in text.splitlines() if line.strip()] or [type(error).__name__]
     # What a Python worker raised ends with the exception itself; Java's messages begin with what matters.
     raised = [line for line in lines if _RAISED.match(line)]
