@@ -554,7 +554,7 @@ AVRO_VALUES = [
     (logical("long", "timestamp-micros"), st.datetimes() | YEARS),
     (logical("long", "local-timestamp-millis"), MILLIS),
     (logical("long", "local-timestamp-micros"), st.datetimes() | YEARS),
-    (logical("bytes", "decimal", precision=30, scale=6), st.decimals(-(10**20), 10**20, allow_nan=False, places=6)),
+    (logical("bytes", "decimal", precision=30, scale=6), st.decimals(-(10**19), 10**19, allow_nan=False, places=6)),
 ]
 
 
