@@ -84,7 +84,7 @@ class _Proof:
     @staticmethod
     def parse(content: bytes) -> _Proof | None:
         """None if it is not a proof at all."""
-        with contextlib.suppress(ValueError, KeyError, TypeError):
+        with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
             told = json.loads(content)
             return _Proof(str(ipaddress.ip_address(told["host"])), int(told["port"]), str(told["proof"]))
         return None
@@ -152,9 +152,11 @@ class RestClient:
             if response.status >= 400:
                 with response:
                     raise RestClientError(_told(response.read(), response.reason), response.status)
-        except RestClientError:
+        except RestClientError as refusal:
             if connection is not None:
                 connection.close()
+            if refusal.status == http.client.UNAUTHORIZED:  # Who was named as the leader may be a stranger.
+                self._leader = self.address
             raise
         except (OSError, http.client.HTTPException) as error:
             if connection is not None:
@@ -214,6 +216,7 @@ class RestClient:
         is found out. Through a tunnel, and beyond this machine, addresses change on the way: TLS helps there.
         """
         peer, port = connection.sock.getpeername()[:2]
+        is_here = is_loopback(peer) or connection.sock.getsockname()[0] == peer
         nonce = new_nonce()
         connection.request("GET", f"{PROOF}?nonce={nonce}")
         with connection.getresponse() as response:
@@ -225,7 +228,8 @@ class RestClient:
                 f"user's, or is rest.auth.token or rest.auth.token-file an old one?",
                 401,
             )
-        may_differ = self._leader.access.is_forwarded or self._leader.access.tls is not None or not is_loopback(peer)
+        access = self._leader.access
+        may_differ = access.is_forwarded or access.tls is not None or not is_here
         if not may_differ and (ipaddress.ip_address(peer), port) != (ipaddress.ip_address(proof.host), proof.port):
             raise RestClientError(
                 f"{self._leader} leads to a server that listens on {proof.host}:{proof.port}: somebody is in between; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
 from typing import Any
 
@@ -12,6 +13,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from penstock.rest.errors import RestError
 from penstock.rest.json_response import JsonResponse
+
+_log = logging.getLogger("penstock.rest.connections")
+_log.setLevel(logging.ERROR)
 
 _MOST_CONNECTIONS = 256
 _SHARE_OF_DESCRIPTORS = 4
@@ -35,6 +39,10 @@ class LimitedProtocol(H11Protocol):
     """A head must be complete within two looks, and a body must grow between them."""
     least_bytes = 1024
     most_connections = most_connections()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.logger = _log  # A stranger who sends nonsense must not fill the log.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -13,7 +13,7 @@ import stat
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from penstock.rest.client import Address, RestClient, RestClientError
 from penstock.rest.job_bundle import settings_of_job
 from penstock.rest.remote_job_client import RemoteJobClient
 from penstock.rest.server import LazyServer
-from penstock.rest.token_guard import is_open
+from penstock.rest.token_guard import TokenGuard, is_open
 
 TOKEN = AccessToken("0123456789abcdef0123456789abcdef")
 
@@ -268,6 +268,30 @@ def test_stranger_who_passes_the_question_on_to_the_real_server_is_found_out(clu
     with pytest.raises(RestClientError) as caught:  # The tunnel of this test does not pass on the token
         RestClient(Address(host="127.0.0.1", port=stranger.port, access=tunnel)).get("/jobs")
     assert caught.value.status == 401 and "as `Authorization" in str(caught.value)
+
+
+def test_own_address_in_the_network_is_this_machine_too():
+    """Who listens there may pass on what is asked to a server that only this machine reaches."""
+    try:
+        host = socket.gethostbyname(socket.gethostname())
+        listener = socket.create_server((host, 0))
+    except OSError:
+        pytest.skip("this machine has no address")
+    if host.startswith("127."):
+        pytest.skip("this machine has no address but loopback's")
+    with contextlib.closing(listener):
+        access = ServerAccess(TOKEN)
+
+        async def lie(scope: Any, receive: Any, send: Any) -> None:
+            """As if the server behind it had answered."""
+            scope["server"] = ("127.0.0.1", 8081)
+            await TokenGuard(None, TOKEN)(scope, receive, send)
+
+        server = LazyServer(listener, lambda: lie, replace(access, token=None)).start()
+        address = Address(host=host, port=listener.getsockname()[1], access=ClientAccess(TOKEN))
+        with pytest.raises(RestClientError, match="somebody is in between"):
+            RestClient(address).get("/jobs")
+        server.close(5)
 
 
 def test_referral_to_a_stranger_is_not_followed_with_the_token(start_stranger):

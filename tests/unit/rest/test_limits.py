@@ -65,6 +65,13 @@ def test_second_request_of_a_connection_must_come_whole_too(impatient, cluster):
     assert content.startswith(b"HTTP/1.1 404")
 
 
+def test_nonsense_does_not_fill_the_log(cluster, caplog):
+    with contextlib.closing(connected(cluster.port)) as connection:
+        connection.sendall(b"nonsense\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 400")
+    assert "Invalid HTTP request" not in caplog.text
+
+
 def test_answer_may_take_its_time(impatient, cluster, eventually):
     """Who waits for an answer is not hung up on, however long it takes."""
     with contextlib.ExitStack() as stack:
