@@ -7,6 +7,8 @@ looked for where it lives; what is Java's or internal can be imported, and fails
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -71,11 +73,19 @@ _INTERNAL = frozenset((
 # fmt: on
 
 
+def _is_submodule(package: str, name: str) -> bool:
+    has_submodules = hasattr(sys.modules.get(package), "__path__")
+    return has_submodules and importlib.util.find_spec(f"{package}.{name}") is not None
+
+
 def lookup_in(module: str) -> Callable[[str], Any]:
     """What finds a name that `module` (named as in PyFlink) does not have itself; AttributeError if there is none."""
 
+    real = "penstock" + module.removeprefix("pyflink")
+
     def find(name: str) -> Any:
-        if name.startswith("_"):
+        # `from package import submodule` asks for the name first, and imports the submodule if there is none.
+        if name.startswith("_") or _is_submodule(real, name):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         if name in _TYPE_VARIABLES:
             return TypeVar(name)

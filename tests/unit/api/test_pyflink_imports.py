@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +94,17 @@ def test_the_names_are_only_found_while_the_alias_is_in_place():
     with pyflink_as_penstock():
         assert importlib.import_module("pyflink.datastream.window").get_gateway is not None
     assert not hasattr(window, "get_gateway")
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["datastream.formats.csv", "datastream.formats.json", "datastream.formats.avro", "datastream.connectors.kafka",
+     "common.serialization", "table", "datastream.window"],
+)  # fmt: skip
+def test_a_module_can_be_the_first_that_a_program_imports(module):
+    program = f"""
+from penstock.compat.pyflink_alias import pyflink_as_penstock
+with pyflink_as_penstock():
+    import pyflink.{module}
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
