@@ -8,9 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from penstock.checkpoint.finding import find_checkpoint
+from penstock.checkpoint.savepoints import write_savepoint
+from penstock.common import Configuration
 from penstock.common.exceptions import PenstockError
 from penstock.datastream import KeyedProcessFunction
+from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.state import ListStateDescriptor
+from penstock.graph.job_graph import JobGraph
+from penstock.spark.spark_executor import SparkSide
 
 pytestmark = pytest.mark.spark
 
@@ -73,7 +79,11 @@ def test_state_of_a_class_that_no_function_names_is_restored_after_a_failure(on_
     assert (tmp_path / "failed").exists()
 
 
-def test_state_of_a_class_that_no_function_names_is_restored_from_a_checkpoint(on_spark, tmp_path, script):
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_state_of_a_class_that_no_function_names_is_restored_from_elsewhere(
+    on_spark, spark, tmp_path, script, is_copied
+):
+    """From a checkpoint, and from a savepoint that Spark's tasks have made of it: they read the state, too."""
     settings = {
         "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
         "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
@@ -82,5 +92,10 @@ def test_state_of_a_class_that_no_function_names_is_restored_from_a_checkpoint(o
     with pytest.raises(PenstockError, match="once"):
         list(totals(on_spark(2, EPOCHS | settings), tmp_path / "failed").execute_and_collect())
     [left] = (tmp_path / "checkpoints").glob("*/chk-*/_metadata")
-    recovery = {"execution.state-recovery.path": str(left.parent)}
+    path = str(left.parent)
+    if is_copied:
+        graph = JobGraph("copies", (), (), script_classes=(Event,))
+        side = SparkSide("0" * 32, graph, Configuration(), JobDependencies(), spark)
+        path = write_savepoint(find_checkpoint(path), str(tmp_path / "savepoints"), "canonical", side.run_copies)
+    recovery = {"execution.state-recovery.path": path}
     assert max(totals(on_spark(3, EPOCHS | settings | recovery), tmp_path / "failed").execute_and_collect()) == 220

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import ExitStack
+from contextvars import copy_context
 from typing import Any
 
 from penstock.checkpoint.folders import Folder
@@ -131,7 +132,9 @@ class SavepointWriter:
             except BaseException as error:  # Told to whoever asked.
                 request.fail(f"{type(error).__name__}: {error}")
 
-        thread = threading.Thread(target=copy, name=f"savepoint-{metadata.checkpoint_id}", daemon=True)
+        # In the context of the job: what is copied is made of the classes of its script.
+        run = copy_context().run
+        thread = threading.Thread(target=run, args=(copy,), name=f"savepoint-{metadata.checkpoint_id}", daemon=True)
         self._threads.append(thread)
         thread.start()
 

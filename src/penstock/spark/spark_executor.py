@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import pickle
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, cast
 
 from pyspark import SparkContext
@@ -14,8 +16,10 @@ from penstock.common.exceptions import ConfigurationError
 from penstock.datastream.dependencies import JobDependencies
 from penstock.graph.job_graph import JobGraph
 from penstock.jobmaster.stage_executor import StageExecutor
+from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.saved_state import StateHandle
-from penstock.spark.dependencies import ship
+from penstock.runtime.state.codec import use_script_classes
+from penstock.spark.dependencies import ShippedDependencies, ship
 from penstock.spark.session import check_storage_is_shared, get_context
 from penstock.spark.task_slots import free_slots
 
@@ -51,8 +55,22 @@ class SparkSide:
             _log.info("job '%s': Spark has no free slot, so the driver writes the savepoint itself", self.job_name)
             return one_after_the_other(listed)
         self.context.setJobGroup(f"{self.job_id}-savepoint", f"{self.job_name}: savepoint")
-        written: list[tuple[StateHandle, ...]] = self.context.parallelize(listed, len(listed)).map(_call).collect()
+        carry_out = _CopyInWorker(self.dependencies, encode_in_driver(self.job_graph.script_classes))
+        written: list[tuple[StateHandle, ...]] = self.context.parallelize(listed, len(listed)).map(carry_out).collect()
         return written
+
+
+@dataclass(frozen=True)
+class _CopyInWorker:
+    """Carries a copy out where the modules and classes are known that state may be made of."""
+
+    dependencies: ShippedDependencies
+    script_classes: bytes
+
+    def __call__(self, copy: Copy) -> tuple[StateHandle, ...]:
+        self.dependencies.activate()
+        use_script_classes(pickle.loads(self.script_classes))
+        return copy()
 
 
 def build_executor(
@@ -77,10 +95,6 @@ def _context_of(spark: Any) -> SparkContext:
             "classic one, with SparkSession.builder.master(...) instead of remote(...)"
         )
     return cast(SparkContext, spark.sparkContext)
-
-
-def _call(copy: Copy) -> tuple[StateHandle, ...]:
-    return copy()
 
 
 def _check_no_speculation(context: Any) -> None:
