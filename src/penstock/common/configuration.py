@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 from penstock.common.config_options import ConfigOption
 from penstock.common.config_values import parse_as, to_text
 from penstock.common.exceptions import ConfigurationError
+from penstock.common.redaction import redacted_settings
 
 __all__ = ["Configuration"]
 
@@ -142,10 +143,10 @@ class Configuration:
         return hash(frozenset(self.to_dict().items()))
 
     def __str__(self) -> str:
-        return "{" + ", ".join(f"{key}={value}" for key, value in self.to_dict().items()) + "}"
+        return "{" + ", ".join(f"{key}={value}" for key, value in redacted_settings(self.to_dict()).items()) + "}"
 
     def __repr__(self) -> str:
-        return f"Configuration({self.to_dict()!r})"
+        return f"Configuration({redacted_settings(self.to_dict())!r})"
 
 
 _ABSENT = object()

@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.common.exceptions import InvalidProgramError
 from penstock.common.job_id import JobID
+from penstock.common.redaction import redacted_repr
 from penstock.datastream.dependencies import CachedFile, JobDependencies
 from penstock.jobmaster.blob_store import ShippedFile
 
@@ -22,6 +23,8 @@ class ShippedCachedFile:
     file: ShippedFile | None
     address: str | None
     is_executable: bool
+
+    __repr__ = redacted_repr
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,8 @@ class JobSubmission:
     """Chosen by the client, so that a submission whose answer was lost can be repeated; None: by the job manager."""
     submitter: str | None = field(default=None, repr=False)
     """What the client shows when it reads the job's output, as nobody else can; None: there is no such client."""
+
+    __repr__ = redacted_repr
 
     def to_json(self) -> dict[str, Any]:
         return {

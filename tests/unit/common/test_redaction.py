@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 import json
 import logging
+import pkgutil
+import re
 import string
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import penstock.datastream.connectors
+import penstock.datastream.formats
+import penstock.jobmaster
+import penstock.rest
 from penstock.common import Configuration
 from penstock.common.redaction import (
     HIDDEN,
@@ -253,3 +261,44 @@ def test_representations_hide_secrets(secret):
     options = JdbcConnectionOptions(f"jdbc:postgresql://h/d?password={secret}", user_name="u", password=secret)
     sink = JdbcSink("insert into t values (?)", Types.ROW([Types.STRING()]), options)  # type: ignore[arg-type]
     assert secret not in repr(options) + repr(sink) and "user_name='u'" in repr(options)
+
+
+def test_configuration_does_not_show_secrets():
+    config = Configuration.from_dict({"sasl.password": "Zq12345678", "pipeline.name": "shown"})
+    assert "Zq" not in repr(config) + str(config) and "shown" in repr(config) and "shown" in str(config)
+    assert config.to_dict()["sasl.password"] == "Zq12345678"
+
+
+_MAY_HOLD_SECRETS = {
+    "url", "db_url", "uri", "address", "properties", "settings", "headers", "password", "configuration",
+}  # fmt: skip
+
+
+def _dataclasses() -> Iterator[type]:
+    for package in (penstock.datastream.connectors, penstock.jobmaster, penstock.rest, penstock.datastream.formats):
+        for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            module = importlib.import_module(found.name)
+            yield from (
+                each
+                for each in vars(module).values()
+                if isinstance(each, type) and dataclasses.is_dataclass(each) and each.__module__ == module.__name__
+            )
+
+
+def test_every_class_that_may_hold_secrets_hides_them():
+    """By the names of fields: one that is called so and holds text is shown without secrets, or not at all."""
+    shown = {
+        f"{each.__qualname__}.{part.name}"
+        for each in _dataclasses()
+        for part in dataclasses.fields(each)
+        if part.repr and part.name in _MAY_HOLD_SECRETS and re.search(r"\bstr\b|bytes", str(part.type))
+        if each.__repr__ is not redacted_repr
+    }
+    assert shown - _HARMLESS == set()
+
+
+_HARMLESS = {
+    "KafkaRecord.headers",  # A record is data.
+    "KafkaConsumerRecord.headers",
+    "Lease.address",  # Host and port of a job manager
+}
