@@ -6,11 +6,12 @@ import contextlib
 import os
 import socket
 import threading
+import time
 import uuid
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from penstock.common import Configuration, JobID
+from penstock.common import Configuration, JobID, Types
 from penstock.common.serialization import Encoder
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import BucketAssigner, FileSink, RollingPolicy
@@ -25,12 +26,13 @@ from penstock.datastream.connectors.source_v2 import (
 from penstock.datastream.functions import (
     CheckpointedFunction,
     CheckpointListener,
+    KeyedProcessFunction,
     MapFunction,
     ParallelSourceFunction,
     SourceFunction,
     TwoPhaseCommitSinkFunction,
 )
-from penstock.datastream.state import ListStateDescriptor
+from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.graph.descriptions import CollectSinkDescription
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmaster.job_master import JobMaster
@@ -221,6 +223,18 @@ class Listening(MapFunction, CheckpointListener):
         """A place to fail."""
 
 
+class Numbered(KeyedProcessFunction):
+    """Counts in keyed state: a lost or doubled element shows in all that follow."""
+
+    def open(self, runtime_context):
+        self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = (self._count.value() or 0) + 1
+        self._count.update(count)
+        yield count
+
+
 class FileTransactions(TwoPhaseCommitSinkFunction):
     """A file for each transaction, hidden until it is committed."""
 
@@ -321,6 +335,27 @@ class RunningJob:
             "printed": sorted(self.lines),
             "collected": sorted(self.collected),
         }
+
+
+class CopiesFail(InlineExecutor):
+    """The first savepoints cannot be written."""
+
+    def __init__(self, times):
+        super().__init__()
+        self._left = times
+
+    def run_copies(self, copies):
+        if self._left:
+            self._left -= 1
+            raise OSError("disk full")
+        return super().run_copies(copies)
+
+
+def wait_until(is_so):
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.01)
 
 
 def job_of(env, settings, executor=None, open_folder=None):

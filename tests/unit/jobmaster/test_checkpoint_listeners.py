@@ -7,20 +7,22 @@ import socket
 import time
 
 import pytest
-from job_parts import PATIENCE_S, RESTARTING, FileTransactions, NumberServer, environment, job_of, numbers_in
+from job_parts import (
+    PATIENCE_S,
+    RESTARTING,
+    FileTransactions,
+    NumberServer,
+    environment,
+    job_of,
+    numbers_in,
+    wait_until,
+)
 
 from penstock.datastream.functions import (
     CheckpointListener,
     KeyedProcessFunction,
     MapFunction,
 )
-
-
-def wait_until(is_so):
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.01)
 
 
 class Heard:

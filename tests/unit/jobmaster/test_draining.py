@@ -5,28 +5,13 @@ from __future__ import annotations
 import threading
 
 import pytest
-from job_parts import PATIENCE_S, RESTARTING, environment, file_sink, job_of, numbers_in
+from job_parts import PATIENCE_S, RESTARTING, CopiesFail, environment, file_sink, job_of, numbers_in
 
 from penstock.common import JobStatus, Time, WatermarkStrategy
 from penstock.common.exceptions import CheckpointError
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream.functions import MapFunction
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.jobmaster.stage_executor import InlineExecutor
-
-
-class CopiesFail(InlineExecutor):
-    """The first savepoints cannot be written."""
-
-    def __init__(self, times):
-        super().__init__()
-        self._left = times
-
-    def run_copies(self, copies):
-        if self._left:
-            self._left -= 1
-            raise OSError("disk full")
-        return super().run_copies(copies)
 
 
 class Gate:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 
 import pytest
 from job_parts import (
@@ -15,6 +14,7 @@ from job_parts import (
     NumbersSource,
     environment,
     job_of,
+    wait_until,
 )
 
 from penstock.common import Types
@@ -70,13 +70,6 @@ def build(env, kind, folder, port, second_port, parallelism):
     numbers = source.union(open_end)
     totals = numbers.key_by(lambda value: 0).process(Total()).uid("total").set_parallelism(parallelism)
     totals.print().set_parallelism(1)
-
-
-def wait_until(is_so):
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.01)
 
 
 SETTINGS = {"penstock.epoch.interval": "1 ms"}

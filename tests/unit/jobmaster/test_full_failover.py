@@ -9,11 +9,9 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from job_parts import PATIENCE_S, RESTARTING, environment, file_sink, job_of, numbers_in
+from job_parts import PATIENCE_S, RESTARTING, Numbered, environment, file_sink, job_of, numbers_in
 
-from penstock.common import Types
-from penstock.datastream.functions import CheckpointedFunction, KeyedProcessFunction, MapFunction
-from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.functions import CheckpointedFunction, MapFunction
 from penstock.jobmaster.stage_executor import InlineExecutor
 
 REGIONS, LAST = 3, 120
@@ -58,18 +56,6 @@ class Stumbling(MapFunction, CheckpointedFunction):
     def map(self, value):
         self.trouble.at(self.region, "record")
         return value
-
-
-class Numbered(KeyedProcessFunction):
-    """Counts in keyed state: a lost or doubled element shows in all that follow."""
-
-    def open(self, runtime_context):
-        self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
-
-    def process_element(self, value, ctx):
-        count = (self._count.value() or 0) + 1
-        self._count.update(count)
-        yield count
 
 
 class StumblingExecutor(InlineExecutor):

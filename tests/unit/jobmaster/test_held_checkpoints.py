@@ -6,30 +6,18 @@ import threading
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from job_parts import PATIENCE_S, RESTARTING, environment, file_sink, job_of, numbers_in
+from job_parts import PATIENCE_S, RESTARTING, Numbered, environment, file_sink, job_of, numbers_in
 
 from penstock.checkpoint import handles
 from penstock.checkpoint.finding import find_checkpoint
 from penstock.checkpoint.folders import folder_at
 from penstock.checkpoint.savepoints import write_savepoint
 from penstock.checkpoint.store import CompletedCheckpointStore
-from penstock.common import Types
-from penstock.datastream.functions import KeyedProcessFunction, MapFunction
-from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.functions import MapFunction
 from penstock.graph.descriptions import CollectSinkDescription
 from penstock.jobmaster.savepoint_requests import SavepointWriter
 from penstock.runtime.state.table import Extent
 from penstock.testing import Fault, FaultPlan, FaultyFolder
-
-
-class Numbered(KeyedProcessFunction):
-    def open(self, runtime_context):
-        self._count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
-
-    def process_element(self, value, ctx):
-        count = (self._count.value() or 0) + 1
-        self._count.update(count)
-        yield count
 
 
 def test_other_region_removes_nothing_of_a_checkpoint_that_becomes_a_savepoint(monkeypatch, tmp_path):

@@ -10,6 +10,7 @@ import pytest
 from job_parts import (
     PATIENCE_S,
     RESTARTING,
+    CopiesFail,
     Counting,
     Emitting,
     NumberServer,
@@ -25,25 +26,10 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.connectors import FileSource, StreamFormat
 from penstock.datastream.functions import MapFunction
 from penstock.jobmaster.element_spool import ElementSpool
-from penstock.jobmaster.stage_executor import InlineExecutor
 
 LAST = 2000
 EVERYTHING = list(range(1, LAST + 1))
 NO_WATERMARKS = WatermarkStrategy.no_watermarks()
-
-
-class CopiesFail(InlineExecutor):
-    """The first savepoints cannot be written."""
-
-    def __init__(self, times):
-        super().__init__()
-        self._left = times
-
-    def run_copies(self, copies):
-        if self._left:
-            self._left -= 1
-            raise OSError("disk full")
-        return super().run_copies(copies)
 
 
 class Signal:
