@@ -142,8 +142,8 @@ class RegionRunner:
         self._requests: list[Request] = []
         self._may_drain: SavepointRequest | None = None
         """A request to drain the job, for which there is a checkpoint that the region can come back to."""
-        self._stop: SavepointRequest | None = None
-        """The request that ends the job. Its savepoint is written: whatever fails now, the region ends."""
+        self._stopped_by: tuple[Request, ...] = ()
+        """Those that were answered with the end of the job. Its savepoint is written: it ends, whatever fails now."""
         self._is_told_to_go_back = False
         self._sources = RegionSources()
         self.has_ended = False
@@ -190,8 +190,8 @@ class RegionRunner:
                 requests, self._requests = self._requests, []
             for request in requests:
                 request.fail(f"job {self._job.id_text} has ended before")
-            if self._stop is not None:
-                self._stop.fail(f"job {self._job.id_text} has failed")
+            for request in self._stopped_by:
+                request.fail(f"job {self._job.id_text} has failed")
             take_all_steps(self._results.close, self._sources.stop)
 
     def _vertices(self) -> list[JobVertex]:
@@ -289,8 +289,8 @@ class RegionRunner:
             run.host.close()
 
     def _run_epochs(self, run: _Run) -> bool:
-        if self._stop is not None:
-            self._end_stopped(run, self._stop)
+        if self._stopped_by:
+            self._end_stopped(run)
             return True
         while (step := self._wait_for_work()) is not _Next.LEAVE:
             if step is _Next.NOTICE:
@@ -366,6 +366,7 @@ class RegionRunner:
         self._policy.epoch_started(now)
         self._results.commit(self._checkpoints.is_whole)  # What had to wait for the other regions' checkpoints.
         with self._changed:
+            self._requests = [request for request in self._requests if not request.is_answered]
             plan = plan_epoch(
                 self._requests,
                 may_drain=self._may_drain,
@@ -377,7 +378,7 @@ class RegionRunner:
             return self._run_planned(plan, run, now)
         except BaseException as failure:
             for request in plan.requests:
-                if request is not self._stop:
+                if request not in self._stopped_by:
                     request.fail(f"the job failed: {failure}")
             raise
 
@@ -419,8 +420,8 @@ class RegionRunner:
         if plan.drains_next is not None:
             self._prepare_to_drain(plan.drains_next, is_complete)
         if plan.stop is not None and self._is_saved(plan.stop):
-            self._stop = plan.stop
-            self._end_stopped(run, plan.stop)
+            self._stopped_by = plan.requests
+            self._end_stopped(run)
             return _Verdict.HAS_ENDED
         if plan.stop is not None:
             self._sources.resume()
@@ -532,8 +533,6 @@ class RegionRunner:
         if has_checkpoint:
             self._may_drain = stop
             return
-        with self._changed:
-            self._requests.remove(stop)
         stop.fail("the checkpoint before it failed; the job goes on")
 
     def _is_drained(self, stop: SavepointRequest, positions: Positions) -> bool:
@@ -565,11 +564,11 @@ class RegionRunner:
             stop.fail(f"job {self._job.id_text} goes back to an earlier checkpoint")  # Unless it has its answer.
         return False
 
-    def _end_stopped(self, run: _Run, stop: SavepointRequest) -> None:
+    def _end_stopped(self, run: _Run) -> None:
         """The job's state is in its savepoint: let the tasks hear of it, and end."""
         self._give_notice(run, is_last=True)
-        self._tell_of_end([stop])
-        self._stop = None
+        self._tell_of_end(self._stopped_by)
+        self._stopped_by = ()
 
     def _tell_of_end(self, requests: Iterable[Request]) -> None:
         for request in requests:

@@ -24,6 +24,7 @@ class Request:
     def __init__(self, waits_for: Iterable[Region]) -> None:
         self._waits_for = set(waits_for)
         self._lock = threading.Lock()
+        self.answer: Future[Any] = Future()
 
     def region_done(self, region: Region) -> bool:
         """True if this was the last region."""
@@ -35,13 +36,16 @@ class Request:
     def fail(self, reason: str) -> None:
         raise NotImplementedError
 
+    @property
+    def is_answered(self) -> bool:
+        """True if nothing need be done for it any more."""
+        return self.answer.done()
+
 
 class CheckpointRequest(Request):
     """The answer is the id of the checkpoint."""
 
-    def __init__(self, waits_for: Iterable[Region]) -> None:
-        super().__init__(waits_for)
-        self.answer: Future[int] = Future()
+    answer: Future[int]
 
     def fail(self, reason: str) -> None:
         _fail(self.answer, f"the checkpoint was not taken: {reason}")
@@ -53,6 +57,8 @@ class SavepointRequest(Request):
     `stops_job`: the job ends with it, and the answer comes when it has; `drains`: as if its input had ended, with the
     maximum watermark.
     """
+
+    answer: Future[str]
 
     def __init__(
         self,
@@ -71,7 +77,6 @@ class SavepointRequest(Request):
         self._still_running = regions
         self.written: Future[str] = Future()
         """Done when the savepoint is there, or will never be."""
-        self.answer: Future[str] = Future()
 
     def succeed(self, path: str) -> None:
         """The savepoint is written."""

@@ -134,6 +134,18 @@ def test_drained_job_has_processed_what_it_read(tmp_path, kind, failing):
     assert written == EVERYTHING[: len(written)]
 
 
+@pytest.mark.parametrize("drains", [(False, False), (True, True), (False, True), (True, False)])
+def test_everybody_who_asks_a_job_to_stop_gets_an_answer(tmp_path, drains):
+    job, signal = started(READ_AGAIN["sequence"], tmp_path, "out")
+    assert signal.came.wait(PATIENCE_S)
+    with job.master._runners[0]._changed:  # The region sees them together.
+        answers = [job.master.stop_with_savepoint(str(tmp_path / "savepoints"), drain) for drain in drains]
+    told = [answer.exception(PATIENCE_S) for answer in answers]
+    job.join()
+    assert None in told, "one of them has stopped it"
+    assert all(each is None or "has ended before" in str(each) for each in told)
+
+
 class Taken:
     """Everything that receivers have put into spools, in order."""
 

@@ -275,3 +275,18 @@ def test_overhead_does_not_hide_slow_records():
     for _ in range(20):
         pace.epoch_completed(300 + pace.records * 10, pace.records, has_more=True)
     assert 5 <= pace.records <= 60
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+@pytest.mark.parametrize("is_exact", [False, True])
+def test_position_of_a_socket_of_an_earlier_version_is_understood(tmp_path, has_ended, is_exact):
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
+        setup = SourceSetup(0, "socket", "socket", 1, 128, tmp_path / "spool", "", lambda: None)
+        source = build_source_coordinator(SocketSourceDescription("127.0.0.1", server.getsockname()[1]), setup)
+        source.restore((700, has_ended), is_exact)
+        source.start()
+        assert source.is_exhausted is (has_ended and is_exact)
+        told = {subtask: assignment.is_last for subtask, assignment in source.plan(1, True).items()}
+        assert told == ({0: True} if has_ended and not is_exact else {}), "a changed job is told the end again"
+        assert source.is_exhausted is has_ended
+        source.stop()
