@@ -19,7 +19,7 @@ from penstock.rest import cluster_documents, job_documents, metric_documents, op
 from penstock.rest.browser_guard import BrowserGuard
 from penstock.rest.cluster_documents import penstock_version
 from penstock.rest.commands import DISPOSALS, Commands, checkpoints_of, savepoints_of
-from penstock.rest.dashboard import SecurityHeaders, dashboard_routes
+from penstock.rest.dashboard import dashboard_routes
 from penstock.rest.document_routes import document_routes
 from penstock.rest.endpoint import Call, Handler, endpoint
 from penstock.rest.errors import RestError
@@ -45,7 +45,6 @@ def build_app(
             Mount("/v1", routes=routes),
         ],
         middleware=[
-            Middleware(SecurityHeaders),
             Middleware(BrowserGuard, address=dispatcher.config.get_optional(keys.REST_ADDRESS)),
             Middleware(BodyLimit, most_bytes=min(MOST_BYTES, dispatcher.config.get(keys.REST_MAX_CONTENT))),
         ],

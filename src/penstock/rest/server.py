@@ -66,11 +66,12 @@ class LazyServer:
         self._server.run(sockets=[self._listener])
 
     def _guarded(self, app: Any) -> Any:
-        if self._access is None or self._access.token is None:
-            return app
+        from penstock.rest.security_headers import SecurityHeaders
         from penstock.rest.token_guard import TokenGuard
 
-        return TokenGuard(app, self._access.token)
+        if self._access is not None and self._access.token is not None:
+            app = TokenGuard(app, self._access.token)
+        return SecurityHeaders(app)
 
     def close(self, timeout_s: float) -> None:
         """Finish the answers that are on their way; a server that never began has none."""

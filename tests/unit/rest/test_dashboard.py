@@ -117,10 +117,11 @@ def test_page_and_files_need_no_token_and_the_rest_does(address):
     assert asked(where, "/assets/..%2Findex.html")[0] == 404 and asked(where, "/assets/none.js")[0] == 404
 
 
+@pytest.mark.parametrize("is_let_in", [True, False])
 @pytest.mark.parametrize("path", ["/", "/assets/index.js", "/jobs", "/none"])
-def test_every_answer_has_security_headers(address, path):
+def test_every_answer_has_security_headers(address, path, is_let_in):
     where, token = address
-    headers = asked(where, path, token)[1]
+    headers = asked(where, path, token if is_let_in else None)[1]
     assert headers["x-content-type-options"] == "nosniff" and headers["x-frame-options"] == "DENY"
     policy = headers["content-security-policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
@@ -144,6 +145,18 @@ def test_process_tells_its_threads_its_python_and_its_settings_without_secrets(a
     (job,) = json.loads(asked(where, "/jobs", token)[2])["jobs"]
     assert json.loads(asked(where, f"/jobs/{job['id']}/jobmanager/config", token)[2]) == settings
     assert json.loads(asked(where, "/jobmanager/logs", token)[2])["logs"][0]["name"] == "penstock.log"
+
+
+def test_job_manager_serves_the_same_pages(cluster):
+    where = f"127.0.0.1:{cluster.port}"
+    assert asked(where, "/")[2] == (STATIC / "index.html").read_bytes()
+    assert asked(where, "/openapi.json", cluster.token.secret)[0] == 200
+
+
+def test_job_manager_without_the_dashboard_serves_the_api_alone(start_cluster):
+    cluster = start_cluster({"web.ui.enabled": "false"})
+    where = f"127.0.0.1:{cluster.port}"
+    assert (asked(where, "/")[0], asked(where, "/jobs", cluster.token.secret)[0]) == (404, 200)
 
 
 def run(tmp_path: Path, *flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
