@@ -9,7 +9,7 @@ import math
 import threading
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -49,13 +49,17 @@ def _nothing() -> Totals:
     return array("d", bytes(8 * len(Total)))
 
 
+Numbers = Sequence[float]
+"""What is to be added, by Total."""
+
+
 @dataclass(frozen=True)
 class _Held:
     """For how long subtasks waited for those behind them, in an epoch from `started_ms` to `ended_ms`."""
 
     started_ms: int
     ended_ms: int
-    by_subtask: dict[tuple[int, int], Totals]
+    by_subtask: dict[tuple[int, int], Numbers]
 
     def is_followed_at_once(self, started_ms: int) -> bool:
         return started_ms - self.ended_ms <= max(_NO_PAUSE_MS, (self.ended_ms - self.started_ms) // 10)
@@ -178,6 +182,7 @@ class EpochHistory:
         self._held: dict[Region, _Held] = {}
         """Of the last epoch of each region: whether it was backpressure is clear when the next one begins."""
         self._state_sizes: dict[Region, int] = {}
+        self._forget_at_ms = 0
         self.first_ms: int | None = None
 
     def add(self, report: EpochReport, state_size: int) -> None:
@@ -190,12 +195,15 @@ class EpochHistory:
             if before is not None and before.is_followed_at_once(report.started_ms):
                 self._add_backpressure(before)
             self._held[report.region] = self._held_in(report)
-            by_subtask = {(ack.vertex, ack.subtask): _totals_of(report, ack) for ack in report.acks}
+            longest_ms = report.duration_ms
+            by_subtask = {(ack.vertex, ack.subtask): _numbers_of(ack, longest_ms) for ack in report.acks}
             by_vertex = _by_vertex(by_subtask)
             for timeline in (self._fine, self._coarse):
                 self._add_to(timeline, report, by_vertex)
             self._add_subtasks(report.started_ms, report.ended_ms, by_subtask)
-            self._fine.forget_subtasks_before(report.ended_ms - 3 * RECENT_MS)
+            if report.ended_ms >= self._forget_at_ms:
+                self._fine.forget_subtasks_before(report.ended_ms - 2 * RECENT_MS)
+                self._forget_at_ms = report.ended_ms + RECENT_MS
 
     def _add_to(self, timeline: Timeline, report: EpochReport, by_vertex: dict[int, Totals]) -> None:
         bucket = None
@@ -214,21 +222,24 @@ class EpochHistory:
             lowest = min(bucket.watermarks.get(ack.vertex, ack.outcome.watermark), ack.outcome.watermark)
             bucket.watermarks[ack.vertex] = lowest
 
-    def _add_subtasks(self, start_ms: int, end_ms: int, by_subtask: dict[tuple[int, int], Totals]) -> None:
+    def _add_subtasks(self, start_ms: int, end_ms: int, by_subtask: dict[tuple[int, int], Numbers]) -> None:
         for bucket, share in self._fine.shares(start_ms, end_ms):
-            for key, totals in by_subtask.items():
-                _add(bucket.subtasks, key, totals, share)
+            for key, numbers in by_subtask.items():
+                _add(bucket.subtasks, key, numbers, share)
 
     def _held_in(self, report: EpochReport) -> _Held:
         ends: dict[int, int] = {}
         for ack in report.acks:
             ends[ack.vertex] = max(ack.ended_ms, ends.get(ack.vertex, 0))
-        held: dict[tuple[int, int], Totals] = {}
-        for ack in report.acks:
-            until = min(report.ended_ms, max((ends.get(each, 0) for each in self._downstream[ack.vertex]), default=0))
-            if until > ack.ended_ms >= report.started_ms:
-                totals = held[ack.vertex, ack.subtask] = _nothing()
-                totals[Total.BACKPRESSURED_MS] = until - ack.ended_ms
+        until = {
+            vertex: min(report.ended_ms, max((ends.get(each, 0) for each in self._downstream[vertex]), default=0))
+            for vertex in ends
+        }
+        held: dict[tuple[int, int], Numbers] = {
+            (ack.vertex, ack.subtask): (0, 0, 0, 0, 0, until[ack.vertex] - ack.ended_ms)
+            for ack in report.acks
+            if until[ack.vertex] > ack.ended_ms >= report.started_ms
+        }
         return _Held(report.started_ms, report.ended_ms, held)
 
     def _add_backpressure(self, held: _Held) -> None:
@@ -278,28 +289,28 @@ def _reachable(graph: JobGraph, vertex: int) -> frozenset[int]:
     return frozenset(seen)
 
 
-def _totals_of(report: EpochReport, ack: TaskAck) -> Totals:
+def _numbers_of(ack: TaskAck, longest_ms: int) -> Numbers:
     outcome = ack.outcome
-    totals = _nothing()
-    totals[Total.RECORDS_IN] = outcome.records_in
-    totals[Total.RECORDS_OUT] = outcome.records_out
-    totals[Total.BYTES_IN] = outcome.bytes_in
-    totals[Total.BYTES_OUT] = outcome.bytes_out
-    totals[Total.BUSY_MS] = min(max(0, ack.ended_ms - ack.started_ms), report.duration_ms)
-    return totals
+    busy_ms = min(max(0, ack.ended_ms - ack.started_ms), longest_ms)
+    return outcome.records_in, outcome.records_out, outcome.bytes_in, outcome.bytes_out, busy_ms, 0
 
 
-def _by_vertex(by_subtask: dict[tuple[int, int], Totals]) -> dict[int, Totals]:
+def _by_vertex(by_subtask: dict[tuple[int, int], Numbers]) -> dict[int, Totals]:
     sums: dict[int, Totals] = {}
-    for (vertex, _), totals in by_subtask.items():
-        _add(sums, vertex, totals, 1.0)
+    for (vertex, _), numbers in by_subtask.items():
+        _add(sums, vertex, numbers, 1.0)
     return sums
 
 
-def _add(sums: dict[Any, Totals], key: Any, totals: Iterable[float], share: float) -> None:
+def _add(sums: dict[Any, Totals], key: Any, numbers: Numbers, share: float) -> None:
+    """Written out: it is done for every subtask in every epoch."""
     total = sums.get(key)
     if total is None:
         total = sums[key] = _nothing()
-    for at, value in enumerate(totals):
-        if value:
-            total[at] += value * share
+    records_in, records_out, bytes_in, bytes_out, busy_ms, backpressured_ms = numbers
+    total[0] += records_in * share
+    total[1] += records_out * share
+    total[2] += bytes_in * share
+    total[3] += bytes_out * share
+    total[4] += busy_ms * share
+    total[5] += backpressured_ms * share
