@@ -205,67 +205,84 @@ def test_shipped_file_has_the_name_of_a_file(name):
         ShippedFile.of_json({"name": name, "blob": "0" * 64, "is-folder": False})
 
 
-@pytest.fixture
-def requirements(tmp_path: Path) -> tuple[str, str]:
+@pytest.fixture(scope="module")
+def requirements(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """A requirement that is installed from a folder."""
-    packages = tmp_path / "wheels"
+    folder = tmp_path_factory.mktemp("requirements")
+    packages = folder / "wheels"
     packages.mkdir()
+    info = "rates_of_rain-1.0.dist-info"
     with zipfile.ZipFile(packages / "rates_of_rain-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr("rates_of_rain.py", "RATE = 1")
-        wheel.writestr(
-            "rates_of_rain-1.0.dist-info/METADATA",
-            "Metadata-Version: 2.1\nName: rates_of_rain\nVersion: 1.0\n",
-        )
-        wheel.writestr(
-            "rates_of_rain-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        wheel.writestr("rates_of_rain-1.0.dist-info/RECORD", "")
-    (tmp_path / "needed.txt").write_text("rates_of_rain==1.0\n")
-    return str(tmp_path / "needed.txt"), str(packages)
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: rates_of_rain\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    (folder / "needed.txt").write_text("rates_of_rain==1.0\n")
+    return str(folder / "needed.txt"), str(packages)
 
 
-def test_installed_requirements_are_the_users_alone_and_used_again(tmp_path, requirements):
-    config = Configuration.from_dict({"penstock.working-dir": str(tmp_path / "shared")})
-    installed = install_requirements(requirements, config)
-    assert stat.S_IMODE(installed.parent.parent.stat().st_mode) == 0o700
-    before = (installed / "rates_of_rain.py").stat().st_ino
-    assert install_requirements(requirements, config) == installed
-    assert (installed / "rates_of_rain.py").stat().st_ino == before
+def working_in(folder: Path) -> Configuration:
+    return Configuration.from_dict({"penstock.working-dir": str(folder)})
+
+
+@pytest.fixture(scope="module")
+def installed_once(requirements: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The working folder in which pip has installed it."""
+    folder = tmp_path_factory.mktemp("installed")
+    install_requirements(requirements, working_in(folder))
+    return folder
+
+
+@pytest.fixture
+def installed(requirements: tuple[str, str], installed_once: Path, tmp_path: Path) -> tuple[Path, Configuration]:
+    """A copy of it: where the packages are, and the settings that lead there."""
+    shutil.copytree(installed_once, tmp_path / "shared", symlinks=True)
+    (packages,) = (tmp_path / "shared" / "cache").glob("requirements-*/*/packages")
+    return packages, working_in(tmp_path / "shared")
+
+
+def test_installed_requirements_are_the_users_alone_and_used_again(requirements, installed):
+    packages, config = installed
+    assert stat.S_IMODE(packages.parent.parent.stat().st_mode) == 0o700
+    before = (packages / "rates_of_rain.py").stat().st_ino
+    assert install_requirements(requirements, config) == packages
+    assert (packages / "rates_of_rain.py").stat().st_ino == before
 
 
 @pytest.mark.parametrize("spoil", ["change", "add", "remove"])
-def test_installed_requirements_that_were_changed_are_installed_again(tmp_path, requirements, spoil, caplog):
-    config = Configuration.from_dict({"penstock.working-dir": str(tmp_path / "shared")})
-    installed = install_requirements(requirements, config)
+def test_installed_requirements_that_were_changed_are_installed_again(requirements, installed, spoil, caplog):
+    packages, config = installed
     if spoil == "change":
-        (installed / "rates_of_rain.py").write_text("RATE = 2")
+        (packages / "rates_of_rain.py").write_text("RATE = 2")
     elif spoil == "add":
-        (installed / "sitecustomize.py").write_text("planted = True")
+        (packages / "sitecustomize.py").write_text("planted = True")
     else:
-        (installed / "rates_of_rain.py").unlink()
-    assert install_requirements(requirements, config) == installed
-    assert (installed / "rates_of_rain.py").read_text() == "RATE = 1"
-    assert not (installed / "sitecustomize.py").exists() and "installed again" in caplog.text
+        (packages / "rates_of_rain.py").unlink()
+    assert install_requirements(requirements, config) == packages
+    assert (packages / "rates_of_rain.py").read_text() == "RATE = 1"
+    assert not (packages / "sitecustomize.py").exists() and "installed again" in caplog.text
 
 
-def test_planted_requirements_are_not_imported(tmp_path, requirements):
-    """Where the working folder is shared, anybody may have made folders in it."""
-    cache = tmp_path / "shared" / "cache"
-    config = Configuration.from_dict({"penstock.working-dir": str(tmp_path / "shared")})
-    digest = install_requirements(requirements, config).parent.name
-    shutil.rmtree(cache)
-    (cache / f"requirements-{digest}").mkdir(parents=True)  # Where it was looked for once
-    (cache / f"requirements-{digest}" / "rates_of_rain.py").write_text("planted = True")
-    assert "planted" not in (install_requirements(requirements, config) / "rates_of_rain.py").read_text()
-    shutil.rmtree(cache)
-    users = cache / f"requirements-{os.getuid()}"
-    (tmp_path / "theirs").mkdir(mode=0o700)
-    cache.mkdir()
-    users.symlink_to(tmp_path / "theirs")
+def test_requirements_that_somebody_has_put_into_a_shared_folder_are_not_imported(requirements, installed):
+    packages, config = installed
+    digest, users = packages.parent.name, packages.parent.parent
+    shutil.rmtree(users)
+    planted = users.parent / f"requirements-{digest}"  # Where it was looked for once
+    planted.mkdir()
+    (planted / "rates_of_rain.py").write_text("planted = True")
+    found = install_requirements(requirements, config)
+    assert found == packages and (found / "rates_of_rain.py").read_text() == "RATE = 1"
+
+
+@pytest.mark.parametrize("kind", ["link", "open to all"])
+def test_folder_of_the_user_that_somebody_else_may_have_made_is_refused(requirements, tmp_path, kind):
+    users = tmp_path / "cache" / f"requirements-{os.getuid()}"
+    users.parent.mkdir()
+    if kind == "link":
+        (tmp_path / "theirs").mkdir(mode=0o700)
+        users.symlink_to(tmp_path / "theirs")
+    else:
+        users.mkdir()
+        users.chmod(0o777)
     with pytest.raises(EnvironmentSetupError, match="must belong to user"):
-        install_requirements(requirements, config)
-    users.unlink()
-    users.mkdir()
-    users.chmod(0o777)
-    with pytest.raises(EnvironmentSetupError, match="must belong to user"):
-        install_requirements(requirements, config)
+        install_requirements(requirements, working_in(tmp_path))
