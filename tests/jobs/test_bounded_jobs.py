@@ -37,8 +37,8 @@ def test_word_count_ends_with_the_right_counts(run_target, parallelism):
 
 @pytest.mark.timeout(300)
 def test_large_records_are_exchanged_with_default_settings(run_target):
-    """Chunks of 8,192 records would be 490 MB each, and Java has 1 GB."""
-    size, records = 60_000, 8_000
+    """By number of records alone, each channel would be one chunk of 120 MB."""
+    size, records = 60_000, 4_000
     env = run_target(2)
     counts = (
         env.from_collection(list(range(records)))
