@@ -138,18 +138,26 @@ def _is_harmless_code(code: types.CodeType, module: dict[str, Any], outside: dic
         if step.opname == "LOAD_GLOBAL" or (step.opname == "LOAD_DEREF" and step.argval in outside):
             held = outside if step.opname == "LOAD_DEREF" else module
             value = held.get(step.argval, getattr(builtins, step.argval, None))
-            if not _is_harmless_name(value, after, depth):
+            if not _is_harmless_name(value, step, after, depth):
                 return False
     return True
 
 
-def _is_harmless_name(value: Any, after: dis.Instruction | None, depth: int) -> bool:
-    is_attribute_next = after is not None and after.opname in ("LOAD_ATTR", "LOAD_METHOD")
+def _is_harmless_name(value: Any, step: dis.Instruction, after: dis.Instruction | None, depth: int) -> bool:
+    reads_attribute = after is not None and after.opname in ("LOAD_ATTR", "LOAD_METHOD")
     if any(value is each for each in _MODULES):
-        return is_attribute_next  # What is set in a module stays there: `after` is not STORE_ATTR.
-    if isinstance(value, type):
-        return not is_attribute_next and _is_harmless_call(value, depth)
-    return _is_immutable(value) or (not is_attribute_next and _is_harmless_call(value, depth - 1))
+        return reads_attribute
+    if _is_immutable(value) or any(value is each for each in _CALLABLES):
+        return True
+    # Functions and classes have attributes, where things can be kept: they may be called, and nothing else.
+    return _is_called(step, after) and _is_harmless_call(value, depth - 1)
+
+
+def _is_called(step: dis.Instruction, after: dis.Instruction | None) -> bool:
+    """True if what is loaded is called, not kept, handed on, or asked for an attribute."""
+    if step.opname == "LOAD_GLOBAL" and sys.version_info >= (3, 11):
+        return bool((step.arg or 0) & 1)
+    return after is not None and (after.opname.startswith("LOAD_FAST") or after.opname in ("LOAD_CONST", "PRECALL"))
 
 
 def _loads_method(step: dis.Instruction) -> bool:

@@ -135,6 +135,22 @@ def in_global(value):
     return value
 
 
+def in_attribute_of_function(value):
+    plus.kept = value
+    return value
+
+
+def in_attribute_of_class(value):
+    Plain.instances = value
+    return value
+
+
+def in_attribute_of_class_by_another_name(value):
+    kind = Plain
+    kind.instances = value
+    return value
+
+
 def in_imported_module(value):
     import sys
 
@@ -188,6 +204,9 @@ def test_functions_that_reach_nothing_that_lasts(function):
         cached_inside,
         in_default,
         in_global,
+        in_attribute_of_function,
+        in_attribute_of_class,
+        in_attribute_of_class_by_another_name,
         in_imported_module,
         with_closure_of_list(),
         with_counter(),
