@@ -291,7 +291,7 @@ def sessions(stream: list[Timed]) -> list[tuple[int, list[Element]]]:
     return found
 
 
-def on_every_second(most: int | None) -> Model:
+def on_every_second(most: int | None, result: Callable[[list[Element]], Element] = gathered) -> Model:
     """A count trigger on a window without end; an evictor leaves the last `most` elements whenever it fires."""
 
     def change(stream: list[Timed]) -> list[Timed]:
@@ -301,7 +301,7 @@ def on_every_second(most: int | None) -> Model:
             held.append(element)
             if count % 2 == 0:
                 held = held if most is None else held[-most:]
-                results.append((copy.deepcopy(gathered(held)), 2**63 - 1))
+                results.append((copy.deepcopy(result(held)), 2**63 - 1))
         return results
 
     return by_key(change)
@@ -401,6 +401,14 @@ STAGES: dict[str, Stage] = {
     "count trigger aggregate": Stage(lambda s: by_count(s).aggregate(Gather()), on_every_second(None), True),
     "evictor": Stage(
         lambda s: by_count(s).evictor(CountEvictor.of(3)).aggregate(Gather()), on_every_second(3), True
+    ),
+    "evictor reduce": Stage(
+        lambda s: by_count(s).evictor(CountEvictor.of(3)).reduce(Concatenate()), on_every_second(3, joined), True
+    ),
+    "count trigger aggregate, process": Stage(
+        lambda s: by_count(s).aggregate(Gather(), WindowContents()),
+        on_every_second(None, lambda elements: gathered([gathered(elements)])),
+        True,
     ),
     "interval join": Stage(joined_with_itself, by_key(pairs), True),
 }
