@@ -96,7 +96,7 @@ def watch_driver(folder: str) -> dict[str, str]:
 
     os.environ[FOLDER] = folder
     recorder = Recorder(folder)
-    recorder.around(RegionRunner, "_run_requested_epoch", EPOCH)
+    recorder.around(RegionRunner, "_run_planned", EPOCH)
     recorder.around(RegionRunner, "_plan_sources", _PLAN)
     recorder.around(RegionRunner, "_complete", _ACKS)
     recorder.around(WorkerGroup, "run_epoch", MESSAGES)

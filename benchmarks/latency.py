@@ -244,9 +244,9 @@ def render(found: dict[str, Latency], rate: int) -> str:
         rows.append(
             [
                 each.system,
-                f"{each.median_ms:,.0f}",
+                f"{each.median_ms:,.1f}",
                 f"{each.median_ms / base.median_ms:.2f}",
-                f"{each.p95_ms:,.0f}",
+                f"{each.p95_ms:,.1f}",
                 f"{each.p95_ms / base.p95_ms:.2f}",
                 f"{each.most_ms:,.0f}",
                 f"{each.first_result_s:.1f}",
@@ -304,7 +304,7 @@ def main() -> None:
         print(f"latency of {ROWS[name].name} ...", file=sys.stderr)
         try:
             found[name] = Run(ROWS[name], parsed.rate, parsed.timeout).measure(parsed.warm_up, parsed.seconds)
-            print(f"  median {found[name].median_ms:,.0f} ms", file=sys.stderr)
+            print(f"  median {found[name].median_ms:,.1f} ms", file=sys.stderr)
         except PeerUnavailableError as reason:
             notes.append(f"{ROWS[name].name} is left out: {reason}")
     if found:

@@ -49,23 +49,20 @@ def opened(folder: Path) -> list[tuple[int, int, int]]:
     return [tuple(map(int, line.split())) for line in lines]  # type: ignore[misc]
 
 
-def run(env, folder: Path, troubles: dict[int, str] | None = None, numbers: int = 40) -> list[int]:
-    stream = env.from_sequence(1, numbers).rebalance().map(NotesItsProcess(folder, troubles))
-    sums = stream.key_by(lambda number: number % 4).reduce(lambda a, b: a + b)
-    with sums.execute_and_collect() as results:
+def run(env, folder: Path, troubles: dict[int, str] | None = None) -> list[tuple[int, int]]:
+    numbers = env.from_sequence(1, 40).rebalance().map(NotesItsProcess(folder, troubles))
+    counts = numbers.map(lambda number: (number % 4, 1)).key_by(lambda pair: pair[0])
+    with counts.reduce(lambda a, b: (a[0], a[1] + b[1])).execute_and_collect() as results:
         return sorted(results)
 
 
-def expected(numbers: int = 40) -> list[int]:
-    return sorted(
-        sum(range(number % 4 or 4, number + 1, 4)) for number in range(1, numbers + 1)
-    )
+EXPECTED = [(key, count) for key in range(4) for count in range(1, 11)]
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 7])
 def test_as_many_processes_as_the_master_names_host_all_subtasks(on_spark, tmp_path, parallelism):
     """The session of the tests is `local[2]`."""
-    assert run(on_spark(parallelism), tmp_path) == expected()
+    assert run(on_spark(parallelism), tmp_path) == EXPECTED
     processes = {subtask: process for _, subtask, process in opened(tmp_path)}
     assert len(processes) == parallelism and len(set(processes.values())) == min(2, parallelism)
     assert all(processes[subtask] == processes[subtask % 2] for subtask in processes)
@@ -73,7 +70,7 @@ def test_as_many_processes_as_the_master_names_host_all_subtasks(on_spark, tmp_p
 
 def test_exception_of_a_function_leaves_the_processes(on_spark, tmp_path):
     env = on_spark(2, RESTARTS)
-    assert run(env, tmp_path, {7: "raise", 23: "raise"}) == expected()
+    assert run(env, tmp_path, {7: "raise", 23: "raise"}) == EXPECTED
     attempts = opened(tmp_path)
     assert {attempt for attempt, _, _ in attempts} == {0, 1, 2}
     assert len({process for _, _, process in attempts}) == 2
@@ -82,7 +79,7 @@ def test_exception_of_a_function_leaves_the_processes(on_spark, tmp_path):
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGSTOP"])
 def test_job_goes_on_when_a_worker_is_killed_or_hangs(on_spark, tmp_path, how):
     env = on_spark(2, {**RESTARTS, "heartbeat.interval": "100 ms", "heartbeat.timeout": "3 s"})
-    assert run(env, tmp_path, {20: how}) == expected()
+    assert run(env, tmp_path, {20: how}) == EXPECTED
     processes = {process for _, _, process in opened(tmp_path)}
     assert len(processes) == 4  # All of the group are started anew.
     assert not any(_is_alive(process) for process in processes)

@@ -25,17 +25,18 @@ class SubtaskCopy:
 
     source: Folder
     vertex: VertexEntry
+    """Without the files of its subtasks: those of all would make the copies of a vertex grow with its square."""
     subtask: int
+    handles: tuple[StateHandle, ...]
     target: Folder
     format_type: str
 
     def __call__(self) -> tuple[StateHandle, ...]:
-        handles = self.vertex.subtasks[self.subtask]
         if self.format_type == NATIVE:
-            return tuple(self._copied(handle) for handle in handles)
+            return tuple(self._copied(handle) for handle in self.handles)
         from penstock.checkpoint.canonical import write_canonical  # Needs Arrow, which takes a while to load.
 
-        chain = FileChain(self.source, handles, self.subtask, self.vertex.names)
+        chain = FileChain(self.source, self.handles, self.subtask, self.vertex.names)
         return write_canonical(chain, self.vertex, self.subtask, self.target)
 
     def _copied(self, handle: StateHandle) -> StateHandle:
@@ -65,9 +66,9 @@ def write_savepoint(
     try:
         vertices = found.metadata.vertices
         copies = [
-            SubtaskCopy(found.folder, vertex, subtask, target, format_type)
+            SubtaskCopy(found.folder, replace(vertex, subtasks=()), subtask, handles, target, format_type)
             for vertex in vertices
-            for subtask in range(vertex.parallelism)
+            for subtask, handles in enumerate(vertex.subtasks)
         ]
         copied = iter(run(copies))
         metadata = replace(

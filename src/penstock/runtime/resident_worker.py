@@ -33,6 +33,9 @@ GRACE_S = 5.0
 _SWITCH_S = 0.0005
 """How soon threads that hear others get their turn while a function runs; Python's own 5 ms make senders wait."""
 
+_LARGE = 64 * 1024
+"""Smaller rows for the driver go along with the next ones."""
+
 
 @dataclass(frozen=True)
 class WorkerPlace:
@@ -42,8 +45,8 @@ class WorkerPlace:
     workers: int
     driver: Address
     secret: bytes = field(repr=False)
-    folder: str | None
-    """The driver's folder for sockets; None if there is none for this worker's machine."""
+    folder: str
+    """The driver's folder for sockets; on other machines it is not there."""
     is_one_machine: bool
     heartbeat_interval_s: float
     heartbeat_timeout_s: float
@@ -88,8 +91,8 @@ class ResidentWorker:
         place = self._place
         sys.setswitchinterval(_SWITCH_S)
         bind_host = None if place.is_one_machine else self._control.local_host() or place.driver.host
-        path = place.folder and os.path.join(place.folder, f"w{place.index}")
-        listener = Listener(place.secret, path if path and os.path.isdir(str(place.folder)) else None, bind_host)
+        path = os.path.join(place.folder, f"w{place.index}") if os.path.isdir(place.folder) else None
+        listener = Listener(place.secret, path, bind_host)
         try:
             listener.serve(self._called)
             address = Address(path, bind_host or "", listener.port)
@@ -212,9 +215,7 @@ class ResidentWorker:
             deploying: Deploying = pickle.loads(pickled)
             deployment: JobDeployment = pickle.loads(deploying.pickled)
             place, exchange = self._place, _PeerExchange(self._peers)
-            self._worker = Worker(
-                deployment, deploying.folder, place.index, place.workers, self._inbox, exchange
-            )
+            self._worker = Worker(deployment, deploying.folder, place.index, place.workers, self._inbox, exchange)
         except Exception as error:  # A module that is missing here, a class that does not load: told to the driver.
             name = f"the job could not be loaded in worker {self._place.index}"
             failure = describe_failure(error, -1, name, self._place.index, 0)
@@ -243,9 +244,6 @@ class ResidentWorker:
             self._worker.close()
             self._worker = None
             gc.collect()  # Tasks and operators refer to each other: without this their state would stay for long.
-
-
-_LARGE = 64 * 1024
 
 
 class PeerLostError(Exception):

@@ -86,7 +86,7 @@ class ResidentExecutor:
 
     def end_run(self) -> None:
         if self._group is not None and not self._group.release():
-            self._end_workers()  # Somebody is lost, or a function does not return.
+            self._end_workers(is_patient=False)  # Somebody is lost, or a function has not returned in time.
 
     def run_copies(self, copies: Iterable[Copy]) -> list[tuple[StateHandle, ...]]:
         return self._side.run_copies(copies)
@@ -149,9 +149,9 @@ class ResidentExecutor:
             if not self._is_cancelled:
                 group.introduce(_MEET_WITHIN_S)
 
-    def _end_workers(self) -> None:
+    def _end_workers(self, is_patient: bool = True) -> None:
         if self._job is not None:
-            self._job.end()
+            self._job.end(is_patient)
         self._ledger.give_back(self._slots)
         self._job, self._group, self._slots = None, None, 0
 

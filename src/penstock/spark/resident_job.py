@@ -11,6 +11,7 @@ from penstock.runtime.resident_worker import GRACE_S
 from penstock.spark.resident_task import host_worker
 
 _RAISED = re.compile(r"[\w.]+(Error|Exception|Interrupt): ")
+_HURRY_S = 0.5
 _KILLED_WITHIN_S = 15
 """Spark gives a Python process that is to end two seconds, then kills it."""
 
@@ -40,16 +41,17 @@ class ResidentJob:
         if not self._is_ending:
             self._group.lose(reason)
 
-    def end(self) -> None:
-        """Stop the workers, which close their functions; kill those that do not end in time."""
+    def end(self, is_patient: bool) -> None:
+        """Stop the workers, which close their functions; kill those that do not end in time.
+
+        `is_patient`: they may take some time for it.
+        """
         self._is_ending = True
-        if not self._group.is_broken:
-            self._group.close()
-            self._thread.join(GRACE_S)
+        self._group.close()
+        self._thread.join(GRACE_S if is_patient and not self._group.is_broken else _HURRY_S)
         if self._thread.is_alive():
             cancel_group(self._context, self._name)
             self._thread.join(_KILLED_WITHIN_S)
-        self._group.close()
         self._group.hang_up()
 
 
