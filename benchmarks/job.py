@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from benchmarks.flink_api import PACKAGE, Configuration, DataStream, StreamExecutionEnvironment
-from benchmarks.process_tree import cpu_seconds
+from benchmarks.process_tree import UsedCpu
 
 FIXED_COST_RECORDS = 1_000
 RESULT_MARK = "BENCHMARK RESULT "
@@ -97,15 +97,15 @@ def measure_runs(run: Run, setting: Setting, comparable: Comparable | None = Non
     run(replace(setting, records=FIXED_COST_RECORDS))
     fixed_seconds = time.perf_counter() - started
 
-    session = os.getsid(0)
-    cpu_before, started = cpu_seconds(session), time.perf_counter()
-    results, shuffled_bytes = run(setting)
-    seconds, cpu_after = time.perf_counter() - started, cpu_seconds(session)
+    started = time.perf_counter()
+    with UsedCpu(os.getsid(0)) as used:
+        results, shuffled_bytes = run(setting)
+        seconds = time.perf_counter() - started
     return Measurement(
         setting.records,
         seconds,
         fixed_seconds,
-        None if cpu_before is None or cpu_after is None else cpu_after - cpu_before,
+        used.seconds,
         len(results),
         digest_of(results if comparable is None else comparable(results)),
         shuffled_bytes,

@@ -61,6 +61,43 @@ def end_session(session: int) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+class UsedCpu:
+    """CPU time that a session uses within, also in processes that end within: `with UsedCpu(session) as used: ...`."""
+
+    def __init__(self, session: int) -> None:
+        self._session = session
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._ticks: dict[tuple[int, str], int] = {}
+        """By process and the time of its start: the most that was seen."""
+        self._before = 0
+
+    @property
+    def seconds(self) -> float | None:
+        if not _PROC.is_dir():
+            return None
+        return (sum(self._ticks.values()) - self._before) / os.sysconf("SC_CLK_TCK")
+
+    def __enter__(self) -> UsedCpu:
+        self._look()
+        self._before = sum(self._ticks.values())
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._look()
+
+    def _watch(self) -> None:
+        while not self._stop.wait(_SAMPLE_SECONDS / 2):
+            self._look()
+
+    def _look(self) -> None:
+        for pid, fields in _stats(self._session):
+            self._ticks[(pid, fields[19])] = sum(int(each) for each in fields[11:15])
+
+
 class PeakMemory:
     """Watches a session from another process: `with PeakMemory(pid) as peak: ...`, then `peak.bytes`."""
 
