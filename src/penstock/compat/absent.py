@@ -6,11 +6,11 @@ Many programs import what they never use: `pyflink.table` above all. Refusing th
 from __future__ import annotations
 
 import importlib
-from abc import ABCMeta
 from types import ModuleType
 from typing import Any, NoReturn
 
 from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.common.refused_names import RefusedName
 
 _INSTEAD = {
     "table": "for tables use Spark's own SQL and DataFrames: env.from_data_frame(...), stream.to_data_frame(). Of "
@@ -33,18 +33,8 @@ _MODULES = {
 }
 
 
-class AbsentName(ABCMeta):
-    """A class that can be named, annotated with and derived from; making one or reading from it fails."""
-
-    instead: str
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        cls._refuse()
-
-    def __getattr__(cls, name: str) -> Any:
-        if name.startswith("_") or name == "instead":
-            raise AttributeError(f"type object {cls.__qualname__!r} has no attribute {name!r}")
-        cls._refuse()
+class AbsentName(RefusedName):
+    """A name of PyFlink's without a counterpart."""
 
     def _refuse(cls) -> NoReturn:
         raise UnsupportedFeatureError(

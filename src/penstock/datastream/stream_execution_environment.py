@@ -166,8 +166,8 @@ class StreamExecutionEnvironment:
     ) -> StreamExecutionEnvironment:
         """Ask for checkpoints every `interval` milliseconds.
 
-        Every epoch is a checkpoint that a restart goes back to, whatever the interval. Asking for checkpoints also
-        turns restarts on (exponential delay), as in Flink. Checkpoints that outlive the process are not written yet.
+        A job without end then also restarts after a failure (exponential delay), as in Flink, unless it fails over and
+        over at the same record; see docs/reliability.md.
         """
         if interval is not None:
             self._configuration.set(keys.CHECKPOINT_INTERVAL, to_milliseconds(interval))

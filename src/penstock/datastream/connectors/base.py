@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, ABCMeta, abstractmethod
+from abc import ABC, abstractmethod
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.common.refused_names import RefusedName
 from penstock.datastream.functions.sinks import SinkFunction
 from penstock.datastream.functions.sources import SourceContext, SourceFunction
 
@@ -109,21 +110,8 @@ class DescribedSinkFunction(SinkFunction):
         )
 
 
-class UnavailableConnector(ABCMeta):
-    """Makes every use of a class that has nothing to run on say what to use instead.
-
-    The class names its replacement in `instead`; making an instance and reading any public name fail.
-    """
-
-    instead: str
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        cls._refuse()
-
-    def __getattr__(cls, name: str) -> Any:
-        if name.startswith("_") or name == "instead":
-            raise AttributeError(f"type object {cls.__qualname__!r} has no attribute {name!r}")
-        cls._refuse()
+class UnavailableConnector(RefusedName):
+    """The type of connectors that have nothing to run on."""
 
     def _refuse(cls) -> NoReturn:
         raise UnsupportedFeatureError(
