@@ -134,6 +134,17 @@ def test_a_batch_that_counts_stays_as_it_is(spark, inbox):
     assert BatchSpool(folder, 0).take(0) == files
 
 
+def test_a_batch_that_cannot_be_removed_is_only_in_the_way(tmp_path, monkeypatch, caplog):
+    spool = BatchSpool(str(tmp_path / "spool"), 0)
+
+    def refuse(path):
+        raise PermissionError("not yours")
+
+    monkeypatch.setattr(spool._files, "delete_folder", refuse)
+    spool.remove(3, [str(tmp_path / "spool" / "rows" / "3-x" / "part-0")])
+    assert "batch 3 in" in caplog.text and "not yours" in caplog.text
+
+
 def test_a_batch_frame_has_no_trigger(spark):
     env = StreamExecutionEnvironment.get_execution_environment(Configuration())
     with pytest.raises(ValueError, match="only a streaming DataFrame has a trigger"):

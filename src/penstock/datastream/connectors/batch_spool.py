@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import posixpath
 import secrets
 import threading
@@ -12,6 +13,8 @@ from penstock.common.exceptions import JobExecutionError
 from penstock.datastream.connectors.file_source import FilePart
 from penstock.datastream.connectors.input_files import find_files, input_files_at
 from penstock.datastream.connectors.part_files import part_files_at
+
+_log = logging.getLogger(__name__)
 
 MOST_AHEAD = 16
 """How many batches a query may be ahead of the job."""
@@ -107,10 +110,13 @@ class BatchSpool:
 
     def remove(self, batch_id: int, paths: list[str]) -> None:
         """The batch was read, and no checkpoint refers to it any more."""
-        for folder in {posixpath.dirname(path) for path in paths}:
-            self._files.delete_folder(folder)
-        if self._files.size_of(self._list_of(batch_id)) is not None:
-            self._files.delete(self._list_of(batch_id))
+        try:
+            for folder in {posixpath.dirname(path) for path in paths}:
+                self._files.delete_folder(folder)
+            if self._files.size_of(self._list_of(batch_id)) is not None:
+                self._files.delete(self._list_of(batch_id))
+        except OSError as error:  # Files that cannot be removed are only in the way.
+            _log.warning("batch %d in %s is read but cannot be removed: %s", batch_id, self.folder, error)
 
     def close(self) -> None:
         """Let no batch be added any more."""
