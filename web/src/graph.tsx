@@ -81,14 +81,18 @@ export function JobGraph(props: { job: JobDetails; series?: EpochSeries; chosen?
   const [view, setView] = useState<View>({ x: 0, y: 0, scale: 1 });
   const pointers = useRef(new Map<number, { x: number; y: number }>());
   const hasMoved = useRef(false);
+  const [width, setWidth] = useState(0);
+  // As high as the whole graph is when it fits the width.
+  const height = Math.min(560, Math.max(280, placed.height * Math.min(1, (width || placed.width) / placed.width) + 24));
 
   const fit = () => {
     const box = frame.current?.getBoundingClientRect();
     if (!box) return;
+    setWidth(box.width);
     const scale = Math.min(1, Math.max(0.25, Math.min(box.width / placed.width, box.height / placed.height)));
     setView({ scale, x: (box.width - placed.width * scale) / 2, y: Math.max(0, (box.height - placed.height * scale) / 2) });
   };
-  useEffect(fit, [placed]);
+  useEffect(fit, [placed, height]);
   useEffect(() => {
     const watcher = new ResizeObserver(fit);
     if (frame.current) watcher.observe(frame.current);
@@ -146,7 +150,7 @@ export function JobGraph(props: { job: JobDetails; series?: EpochSeries; chosen?
 
   const flow = (from: string) => recent(props.series?.vertices[from]?.["records-out"]) ?? 0;
   return (
-    <div class="graph" ref={frame} style={{ "--graph-height": `${Math.min(560, Math.max(260, placed.height + 12))}px` }}>
+    <div class="graph" ref={frame} style={{ height: `${height}px` }}>
       <div
         class="canvas"
         tabIndex={0}
@@ -231,6 +235,7 @@ function Vertex(props: {
   const series = props.series?.vertices[node.id];
   const busy = recent(series?.busy) ?? 0;
   const held = recent(series?.backpressured) ?? 0;
+  const mark = latest(series?.watermark);
   const rest = operators.length - MOST_LINES + 1;
   const lines = operators.length > MOST_LINES ? [...operators.slice(0, MOST_LINES - 1), `… and ${rest} more`] : operators;
   return (
@@ -269,7 +274,7 @@ function Vertex(props: {
         <span>{f.percent(busy)} busy</span>
         {held > 0.1 && <span class="held">{f.percent(held)} held up</span>}
         <span class="mark" title="Watermark">
-          {node.inputs ? f.watermark(latest(series?.watermark)) : ""}
+          {f.watermarkKind(mark) === "none" ? "" : f.watermark(mark)}
         </span>
       </span>
     </button>

@@ -34,7 +34,7 @@ export function OverviewTab(props: { job: JobDetails; vertex?: string; failures:
             hint={`99 %: ${f.duration(recent(series?.["duration-p99"]))} · ${f.rate(recent(series?.epochs))}`}
             spark={series?.["duration-p50"]}
           />
-          <Kpi label="Watermark" value={f.watermark(mark)} hint={lag === null ? "" : `${f.duration(lag)} behind the clock`} />
+          <Kpi label="Watermark" value={mark === null ? "–" : f.watermark(mark)} hint={mark === null ? "none: no event time" : lag === null ? "" : `${f.duration(lag)} behind the clock`} />
           <Kpi label="State" value={f.bytes(latest(series?.["state-size"]))} hint="in checkpoints" spark={series?.["state-size"]} />
           <Kpi
             id="checkpoint"
