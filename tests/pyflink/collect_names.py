@@ -4,8 +4,8 @@
     python tests/pyflink/collect_names.py downloads/* > tests/data/pyflink_names.json
 
 Sources are read, not imported: old versions need a Python that is no longer there. For each module the result says
-which names `from module import name` gives, and for each class its members, with the versions that have them (the
-last one alone counts as "now"). Names that a module has from outside of PyFlink, such as `List`, are left out.
+which names `from module import name` gives, and for each class its members, with the versions that have them. Names
+that a module has from outside of PyFlink, such as `List`, are left out.
 """
 
 from __future__ import annotations
