@@ -15,6 +15,7 @@ from penstock.runtime.stream_task import EpochOutcome
 _END = object()
 _REMEMBERED_LINES = 1_000
 _LONGEST_LINE = 2_000
+_REMEMBERED_CHARACTERS = 200_000
 
 
 class OutputError(JobExecutionError):
@@ -64,13 +65,21 @@ class JobOutput:
     def show(self, lines: list[tuple[bool, str]]) -> None:
         with self._lock:  # Lines of two regions must not run into each other.
             self._line_count += len(lines)
-            self._last_lines.extend(lines[-_REMEMBERED_LINES:])
+            self._last_lines.extend((is_error, line[:_LONGEST_LINE]) for is_error, line in lines[-_REMEMBERED_LINES:])
             self.write_lines(lines)
 
     def last_lines(self) -> tuple[int, list[tuple[bool, str]]]:
         """How many lines were printed, and the last of them, long ones cut; each with True for standard error."""
         with self._lock:
-            return self._line_count, [(is_error, line[:_LONGEST_LINE]) for is_error, line in self._last_lines]
+            count, lines = self._line_count, list(self._last_lines)
+        left = _REMEMBERED_CHARACTERS
+        kept: list[tuple[bool, str]] = []
+        for is_error, line in reversed(lines):
+            left -= len(line)
+            if left < 0:
+                break
+            kept.append((is_error, line))
+        return count, kept[::-1]
 
     def end(self, failure: BaseException | None = None) -> None:
         for values in self.collected.values():
