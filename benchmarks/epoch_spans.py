@@ -90,6 +90,7 @@ def watch_driver(folder: str) -> dict[str, str]:
     """Wrap the driver's side, for the rest of this process; the settings with which workers are wrapped, too."""
     from penstock.checkpoint.coordinator import CheckpointCoordinator
     from penstock.jobmaster.region_runner import RegionRunner
+    from penstock.jobmaster.region_sources import RegionSources
     from penstock.jobmaster.sink_commits import SinkCommits
     from penstock.jobmaster.worker_group import WorkerGroup
     from penstock.runtime.task_host import TaskHost
@@ -97,7 +98,7 @@ def watch_driver(folder: str) -> dict[str, str]:
     os.environ[FOLDER] = folder
     recorder = Recorder(folder)
     recorder.around(RegionRunner, "_run_planned", EPOCH)
-    recorder.around(RegionRunner, "_plan_sources", _PLAN)
+    recorder.around(RegionSources, "plan", _PLAN)
     recorder.around(RegionRunner, "_complete", _ACKS)
     recorder.around(WorkerGroup, "run_epoch", MESSAGES)
     recorder.around_generator(TaskHost, "run_task", _DRIVER_TASKS)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from penstock.datastream import MapFunction, RuntimeContext
 
 pytestmark = pytest.mark.spark
 
+GONE_WITHIN_S = 20
 RESTARTS = {
     "restart-strategy.type": "fixed-delay",
     "restart-strategy.fixed-delay.attempts": "5",
@@ -82,7 +85,10 @@ def test_job_goes_on_when_a_worker_is_killed_or_hangs(on_spark, tmp_path, how):
     assert run(env, tmp_path, {20: how}) == EXPECTED
     processes = {process for _, _, process in opened(tmp_path)}
     assert len(processes) == 4  # All of the group are started anew.
-    assert not any(_is_alive(process) for process in processes)
+    deadline = time.monotonic() + GONE_WITHIN_S  # Spark gives a process that is to end two seconds.
+    while any(map(_is_alive, processes)) and time.monotonic() < deadline:
+        threading.Event().wait(0.1)
+    assert not any(map(_is_alive, processes))
 
 
 def test_two_jobs_with_several_regions_each_find_their_slots(on_spark, tmp_path):

@@ -67,6 +67,7 @@ class WorkerGroup:
         self._releases = 0
         self._loss: str | None = None
         self._is_cancelled = False
+        self._is_introduced = False
         self._has_ended = threading.Event()
         self._folder = _socket_folder()
         bind_host = None if settings.host is None else settings.bind_host or settings.host
@@ -172,6 +173,11 @@ class WorkerGroup:
     def is_broken(self) -> bool:
         return self._loss is not None
 
+    @property
+    def is_ready(self) -> bool:
+        """True if all workers are there and none was lost."""
+        return self._is_introduced and not self.is_broken and not self._has_ended.is_set()
+
     def check(self) -> None:
         if self._loss is not None:
             raise WorkerLostError(self._loss)
@@ -193,7 +199,13 @@ class WorkerGroup:
         with self._changed:
             if not self._wait(lambda: self._have_all(Kind.READY, 1), timeout_s):
                 raise WorkerLostError(f"the workers did not find each other within {timeout_s:.0f} s")
+        self._is_introduced = True
         threading.Thread(target=self._watch, daemon=True, name="penstock-heartbeat").start()
+
+    def host(self, places: list[WorkerPlace]) -> None:
+        """Have the processes of these workers host those of another group as well, one each."""
+        for index, place in enumerate(places):
+            self._send(index, 0, [Row(Kind.HOST, 0, 0, 0, 0, pickle.dumps(place))])
 
     def deploy(self, pickled: bytes, folder: Folder) -> list[Row]:
         """Have all workers build what a run needs; failures if they could not."""

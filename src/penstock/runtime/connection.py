@@ -58,6 +58,8 @@ class Kind(IntEnum):
     """A worker has lost another one."""
     HEARTBEAT = -21
     STOP = -22
+    HOST = -23
+    """The driver asks the worker's process to host a worker of another region as well."""
 
 
 class HandshakeError(PenstockError):

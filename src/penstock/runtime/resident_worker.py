@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from penstock.runtime.connection import Address, Connection, Kind, Listener, connect
+from penstock.runtime.connection import Address, Connection, HandshakeError, Kind, Listener, connect
 from penstock.runtime.exchange import EpochAbandonedError, Inbox
 from penstock.runtime.failure import describe_failure
 from penstock.runtime.protocol import EpochCommand
@@ -83,6 +83,7 @@ class ResidentWorker:
         self._has_peer = threading.Condition()
         self._has_ended = threading.Event()
         self._worker: Worker | None = None
+        self._guests: list[threading.Thread] = []
         self._heard = time.monotonic()
         self._control = connect(place.driver, place.secret)
 
@@ -119,6 +120,8 @@ class ResidentWorker:
                 self._heard = time.monotonic()
                 if row.vertex >= 0:
                     source_rows.append(row)
+                elif row.vertex == Kind.HOST:
+                    self._host(pickle.loads(row.chunk))
                 elif row.vertex != Kind.HEARTBEAT:
                     kind = Kind(row.vertex)
                     if kind in (Kind.RELEASE, Kind.STOP):
@@ -133,6 +136,24 @@ class ResidentWorker:
         # A function that does not return has its grace.
         if not self._has_ended.wait(GRACE_S):
             self._end_process(1)
+
+    def _host(self, place: WorkerPlace) -> None:
+        """Run a worker of another region beside this one, in a thread; it ends with its own group."""
+
+        def run() -> None:
+            try:
+                ResidentWorker(place, self._end_process).run()
+            except (OSError, HandshakeError) as error:  # Its driver has given it up meanwhile.
+                print(f"penstock worker {place.index}: {error}", file=sys.stderr, flush=True)
+
+        guest = threading.Thread(target=run, daemon=True, name=f"penstock-guest-{place.index}")
+        self._guests.append(guest)
+        guest.start()
+
+    def wait_for_guests(self) -> None:
+        """After `run`: the process is theirs until they have ended, too."""
+        for guest in self._guests:
+            guest.join()
 
     def _show_life(self) -> None:
         place = self._place

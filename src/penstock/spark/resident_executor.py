@@ -34,11 +34,20 @@ _MEET_WITHIN_S = 60
 
 
 class _Regions:
-    """How many regions of a job have no workers yet: they share what slots there are."""
+    """The regions of a job. They share what slots there are, and their processes if there are too few."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.waiting = 1
+        """How many have no workers yet."""
+        self.groups: list[WorkerGroup] = []
+        """Those whose workers are Spark tasks."""
+        self.guests: list[tuple[WorkerGroup, WorkerGroup]] = []
+        """Hosts, and groups that live in their processes."""
+
+    def host(self) -> WorkerGroup | None:
+        """A group whose processes can host another region; None if there is none yet."""
+        return max((each for each in self.groups if each.is_ready), key=lambda each: each.workers, default=None)
 
 
 class ResidentExecutor:
@@ -119,28 +128,25 @@ class ResidentExecutor:
         side = self._side
         parallelism = max(vertex.parallelism for stage in deployment.stages() for vertex in stage)
         timeout_ms = side.config.get(keys.SLOT_TIMEOUT)
-        with self._regions.lock:
-            self._slots = self._ledger.take(
-                parallelism,
-                self._regions.waiting,
-                1 if _uses_data_frames(side.job_graph) else 0,
-                timeout_ms,
-                lambda: self._is_cancelled,
-                side.job_name,
-            )
-            self._regions.waiting = max(1, self._regions.waiting - 1)
+        host = self._take_slots(parallelism, timeout_ms)
         if self._is_cancelled:
             raise EpochCancelledError
-        group = WorkerGroup(self._slots, _settings_of(side), on_loss)
-        self._group = group
-        name = f"{side.job_id}-{secrets.token_hex(4)}"
-        self._job = ResidentJob(side.context, group, name, f"{side.job_name}: {self._slots} workers", side.job_id)
+        if host is None and not self._slots:
+            raise JobExecutionError("the region that was to host this one has just ended", side.job_id, side.job_name)
+        workers = self._slots if host is None else min(parallelism, host.workers)
+        group = self._group = WorkerGroup(workers, _settings_of(side), on_loss)
         began = time.monotonic()
         with self._asking("the workers could not be started"):
+            if host is None:
+                name = f"{side.job_id}-{secrets.token_hex(4)}"
+                self._job = ResidentJob(side.context, group, name, f"{side.job_name}: {workers} workers", side.job_id)
+            else:
+                self._regions.guests.append((host, group))
+                host.host(group.places())
             if not group.wait_until_registered(timeout_ms / 1000) and not self._is_cancelled:
                 raise NoResourceAvailableError(
                     f"job '{side.job_name}' could not acquire the slots it needs within "
-                    f"{(time.monotonic() - began) * 1000:.0f} ms: required {self._slots}, available "
+                    f"{(time.monotonic() - began) * 1000:.0f} ms: required {workers}, available "
                     f"{group.registered()}; lower its parallelism, wait for other jobs on this Spark session to end, "
                     f"add executors, or raise slot.request.timeout",
                     side.job_id,
@@ -148,10 +154,37 @@ class ResidentExecutor:
                 )
             if not self._is_cancelled:
                 group.introduce(_MEET_WITHIN_S)
+        if host is None:
+            self._regions.groups.append(group)
+
+    def _take_slots(self, parallelism: int, timeout_ms: int) -> WorkerGroup | None:
+        """Take slots; if there are none, but another region of the job has workers: the group that is to host this one.
+
+        As in Flink, where the regions of a job share slots.
+        """
+        side, regions = self._side, self._regions
+        self._slots = self._ledger.take(
+            parallelism,
+            regions.waiting,
+            1 if _uses_data_frames(side.job_graph) else 0,
+            timeout_ms,
+            lambda: self._is_cancelled or regions.host() is not None,
+            side.job_name,
+        )
+        with regions.lock:
+            regions.waiting = max(1, regions.waiting - 1)
+        return None if self._slots else regions.host()
 
     def _end_workers(self, is_patient: bool = True) -> None:
+        if self._group in self._regions.groups:
+            self._regions.groups.remove(self._group)
+        for guest in [guest for host, guest in self._regions.guests if host is self._group]:
+            guest.close()  # The process cannot end before they do.
         if self._job is not None:
             self._job.end(is_patient)
+        elif self._group is not None:  # A guest: its host's process goes on, unless a function does not return.
+            self._group.close()
+            self._group.hang_up()
         self._ledger.give_back(self._slots)
         self._job, self._group, self._slots = None, None, 0
 

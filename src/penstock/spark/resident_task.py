@@ -15,7 +15,9 @@ def host_worker(places: Iterable[WorkerPlace]) -> Iterator[None]:
     """The task of one partition, which holds one place."""
     for place in list(places):  # Read to the end: PySpark does not use a worker again that has left input behind.
         with as_before():
-            ResidentWorker(place).run()
+            worker = ResidentWorker(place)
+            worker.run()
+            worker.wait_for_guests()
     return iter(())
 
 

@@ -49,7 +49,7 @@ class SlotLedger:
     ) -> int:
         """Take up to `wanted` slots; how many. Waits until there is one, and raises if there is none in time.
 
-        0 if `gave_up` says that nobody wants them any more.
+        0 if there is none and `gave_up` says that nobody waits for it.
 
         :param regions: How many regions of the job have none yet: they share what is there.
         :param spare: How many slots must stay free for Spark's own jobs.
@@ -72,7 +72,7 @@ class SlotLedger:
                         f"or cores, or raise slot.request.timeout",
                         job_name=job_name,
                     )
-                self._changed.wait(min(left, 1.0))
+                self._changed.wait(min(left, _POLL_S))
         return self._take(min(wanted, max(1, free // max(1, regions))))
 
     def _take(self, count: int) -> int:

@@ -58,17 +58,26 @@ def failing_at_bad(stream):
 class Group:
     """A group whose workers are threads."""
 
-    def __init__(self, workers: int, group_settings: GroupSettings = ONE_MACHINE) -> None:
+    def __init__(
+        self,
+        workers: int,
+        group_settings: GroupSettings = ONE_MACHINE,
+        start: Callable[[list[WorkerPlace]], None] | None = None,
+    ) -> None:
         self.losses: list[bool] = []
         self.ended: list[int] = []
         self.group = WorkerGroup(workers, group_settings, lambda: self.losses.append(True))
         self.workers: dict[int, ResidentWorker] = {}
         self._epoch = self._previous = 0
-        self.threads = [threading.Thread(target=self._host, args=(place,)) for place in self.group.places()]
-        for thread in self.threads:
-            thread.start()
+        self.threads: list[threading.Thread] = []
+        (start or self._start)(self.group.places())
         assert self.group.wait_until_registered(WITHIN_S)
         self.group.introduce(WITHIN_S)
+
+    def _start(self, places: list[WorkerPlace]) -> None:
+        self.threads = [threading.Thread(target=self._host, args=(place,)) for place in places]
+        for thread in self.threads:
+            thread.start()
 
     def _host(self, place: WorkerPlace) -> None:
         worker = self.workers[place.index] = ResidentWorker(place, end_process=self.ended.append)
@@ -292,6 +301,35 @@ def test_nothing_is_left_of_a_group(group):
     assert [path.name for path in folder.iterdir()] == []  # All have met: nobody listens any more.
     several.close()
     assert not folder.exists() and several.losses == []
+
+
+def test_processes_of_one_group_host_another_one_that_fails_and_ends_alone(group):
+    host = group(2)
+    host.deploy(graph_of(counted, 2))
+    guests = Group(2, start=host.group.host)
+    guests.deploy(graph_of(failing_at_bad, 3))
+    both = threading.Thread(target=lambda: [host.run(["a", "b"] * 500) for _ in range(20)])
+    both.start()
+    assert [list(collected(guests.run(["a"])).values()) for _ in range(3)] == [[[("a", count)]] for count in (1, 2, 3)]
+    both.join()
+    guests.run(["bad"])
+    assert guests.group.release()
+    guests.deploy(graph_of(counted, 2))
+    assert list(collected(guests.run(["a"])).values()) == [[("a", 1)]]
+    guests.close()
+    assert sorted(collected(host.run(["a", "b"])).values()) == [[("a", 10_001)], [("b", 10_001)]]
+    assert host.losses == guests.losses == []
+
+
+def test_guests_stay_when_the_region_of_their_hosts_has_ended(group):
+    host = group(2)
+    guests = Group(2, start=host.group.host)
+    guests.deploy(graph_of(counted, 2))
+    host.close()
+    assert list(collected(guests.run(["a"])).values()) == [[("a", 1)]]  # The process is theirs until they end.
+    guests.close()
+    for worker in host.workers.values():
+        worker.wait_for_guests()
 
 
 def test_command_of_a_worker_holds_its_own_orders_only():
