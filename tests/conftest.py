@@ -59,14 +59,3 @@ def run_target(request: pytest.FixtureRequest) -> EnvironmentFactory:
 def on_spark(spark: Any) -> EnvironmentFactory:
     """Like `run_target`, for what only other processes can do; mark such a test `spark`."""
     return EnvironmentFactory("spark")
-
-
-# Real processes, servers and clocks: on a machine that is busy with other things one may come too late.
-_WITH_PROCESSES = ("tests/jobs/", "tests/connectors/", "tests/browser/")
-
-
-def pytest_collection_modifyitems(items):
-    """Tests with real processes have a second try, which the report shows; all others have one."""
-    for item in items:
-        if item.nodeid.startswith(_WITH_PROCESSES):
-            item.add_marker(pytest.mark.flaky(reruns=1))
