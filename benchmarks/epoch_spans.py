@@ -102,7 +102,7 @@ def watch_driver(folder: str) -> dict[str, str]:
     recorder.around(RegionRunner, "_complete", _ACKS)
     recorder.around(WorkerGroup, "run_epoch", MESSAGES)
     recorder.around_generator(TaskHost, "run_task", _DRIVER_TASKS)
-    recorder.around(CheckpointCoordinator, "complete", METADATA)
+    recorder.around(CheckpointCoordinator, "complete_acknowledged", METADATA)
     recorder.around(SinkCommits, "commit", _COMMITS)
     return {"spark.python.daemon.module": "benchmarks.epoch_spans_daemon"}
 
