@@ -73,6 +73,8 @@ class WorkerGroup:
         bind_host = None if settings.host is None else settings.bind_host or settings.host
         self._listener = Listener(self._secret, str(self._folder / "driver"), bind_host)
         self._listener.serve(self._called)
+        # From the first call on: a worker may wait for long until executors for the others are there.
+        threading.Thread(target=self._watch, daemon=True, name="penstock-heartbeat").start()
 
     def places(self) -> list[WorkerPlace]:
         """What each worker is to be told."""
@@ -122,9 +124,14 @@ class WorkerGroup:
 
     def _take(self, member: _Member, epoch: int, row: Row) -> None:
         if row.vertex == Kind.LOST:
+            if self._has_ended.is_set():
+                return  # They do not all end at the same moment.
             # Most often that one is gone. Then its own connection ends, too, which says more.
-            reason = f"worker {member.hello.index} has lost its connection to worker {row.seq}"
-            threading.Timer(_SAYS_MORE_S, self.lose, [reason]).start()
+            why = row.chunk.decode(errors="replace")
+            reason = f"worker {member.hello.index} has no connection to worker {row.seq}: {why}"
+            later = threading.Timer(_SAYS_MORE_S, self.lose, [reason])
+            later.daemon = True
+            later.start()
             return
         with self._changed:
             if row.vertex in (Kind.READY, Kind.DEPLOYED, Kind.DONE):
@@ -200,7 +207,6 @@ class WorkerGroup:
             if not self._wait(lambda: self._have_all(Kind.READY, 1), timeout_s):
                 raise WorkerLostError(f"the workers did not find each other within {timeout_s:.0f} s")
         self._is_introduced = True
-        threading.Thread(target=self._watch, daemon=True, name="penstock-heartbeat").start()
 
     def host(self, places: list[WorkerPlace]) -> None:
         """Have the processes of these workers host those of another group as well, one each."""
@@ -243,12 +249,8 @@ class WorkerGroup:
         self._releases += 1
         try:
             self._tell_all(Kind.RELEASE, number=self._releases)
-            with self._changed:
-                is_cancelled, self._is_cancelled = self._is_cancelled, False  # Cancelled or not, they are to answer.
-                try:
-                    return self._wait(lambda: self._have_all(Kind.RELEASED, self._releases), GRACE_S)
-                finally:
-                    self._is_cancelled = is_cancelled
+            with self._changed:  # Cancelled or not, they are to answer.
+                return self._wait(lambda: self._have_all(Kind.RELEASED, self._releases), GRACE_S, heeds_cancel=False)
         except WorkerLostError:
             return False
 
@@ -298,9 +300,13 @@ class WorkerGroup:
     def _have_all(self, kind: Kind, number: int) -> bool:
         return sum(member.answered.get(kind, 0) >= number for member in self._members.values()) == self.workers
 
-    def _wait(self, condition: Callable[[], bool], timeout_s: float | None = None) -> bool:
+    def _wait(
+        self, condition: Callable[[], bool], timeout_s: float | None = None, *, heeds_cancel: bool = True
+    ) -> bool:
         """Within the lock. True if the condition holds; also returns when cancelled, and raises when broken."""
-        self._changed.wait_for(lambda: condition() or self._loss is not None or self._is_cancelled, timeout_s)
+        self._changed.wait_for(
+            lambda: condition() or self._loss is not None or (heeds_cancel and self._is_cancelled), timeout_s
+        )
         if condition():
             return True
         self.check()

@@ -221,7 +221,10 @@ def _reach(address: Address) -> socket.socket:
                 raise
     if not address.port:
         raise FileNotFoundError(f"nobody listens at {address.path}")
-    endpoint = socket.create_connection((address.host, address.port), timeout=_GREETING_TIMEOUT_S)
+    try:
+        endpoint = socket.create_connection((address.host, address.port), timeout=_GREETING_TIMEOUT_S)
+    except OSError as error:  # Which does not say whom it could not reach.
+        raise ConnectionError(f"{address.host}:{address.port} cannot be reached: {error}") from error
     _prepare(endpoint)
     return endpoint
 

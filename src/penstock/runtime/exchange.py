@@ -117,10 +117,13 @@ class Inbox:
                 self._bytes -= sum(len(row.chunk) for row in rows if isinstance(row, Row))
             for done in [each for each in self._marks if each <= epoch]:
                 del self._marks[done]
-            is_needed = any(isinstance(row, SpilledRow) for rows in self._rows.values() for row in rows)
-            if self._spilled is not None and not is_needed:
-                self._spilled.close()
-                self._spilled = None
+            if not any(isinstance(row, SpilledRow) for rows in self._rows.values() for row in rows):
+                self._remove_file()
+
+    def _remove_file(self) -> None:
+        if self._spilled is not None:
+            self._spilled.close()
+            self._spilled = None
 
     def abandon(self) -> None:
         """Wake up who waits; from another thread."""
@@ -129,6 +132,10 @@ class Inbox:
             self._changed.notify_all()
 
     def begin(self) -> None:
-        """A new run begins."""
+        """A new run begins: what is there is of an epoch that was given up."""
         with self._changed:
             self._is_abandoned = False
+            self._rows.clear()
+            self._marks.clear()
+            self._bytes = 0
+            self._remove_file()

@@ -81,6 +81,7 @@ class ResidentWorker:
         self._orders: queue.SimpleQueue[tuple[Kind, Row, list[Row]]] = queue.SimpleQueue()
         self._peers: dict[int, Connection] = {}
         self._has_peer = threading.Condition()
+        self._is_over = False
         self._has_ended = threading.Event()
         self._worker: Worker | None = None
         self._guests: list[threading.Thread] = []
@@ -133,6 +134,9 @@ class ResidentWorker:
         except (EOFError, OSError):
             self._inbox.abandon()
             self._orders.put((Kind.STOP, Row(Kind.STOP, 0, 0, 0, 0, b""), []))
+        with self._has_peer:  # Nor are others waited for any more.
+            self._is_over = True
+            self._has_peer.notify_all()
         # A function that does not return has its grace.
         if not self._has_ended.wait(GRACE_S):
             self._end_process(1)
@@ -188,13 +192,13 @@ class ResidentWorker:
                     self._inbox.mark(epoch, (index, row.seq))
                 else:
                     self._inbox.put(epoch, row)
-        except (EOFError, OSError) as error:
+        except Exception as error:  # It is gone, or there is no room for what it sends: no mark would ever come.
             self._lost(index, error)
 
     def _lost(self, index: int, error: Exception) -> None:
         if not self._has_ended.is_set():
             try:
-                self._control.tell(Kind.LOST, str(error).encode(), number=index)
+                self._control.tell(Kind.LOST, (str(error) or type(error).__name__).encode(), number=index)
             except OSError:
                 return  # The driver is gone as well, and with it who wanted to know.
 
@@ -220,14 +224,18 @@ class ResidentWorker:
     def _meet(self, addresses: list[Address]) -> None:
         """Call the workers before this one in the list; the others call."""
         for index in range(self._place.index):
-            peer = connect(addresses[index], self._place.secret)
-            peer.tell(Kind.HELLO, number=self._place.index)
+            try:
+                peer = connect(addresses[index], self._place.secret)
+                peer.tell(Kind.HELLO, number=self._place.index)
+            except (OSError, HandshakeError) as error:
+                self._lost(index, error)
+                return
             self._add_peer(index, peer)
         with self._has_peer:
-            everybody = self._has_peer.wait_for(
-                lambda: len(self._peers) == self._place.workers - 1, self._place.heartbeat_timeout_s
+            self._has_peer.wait_for(
+                lambda: self._is_over or len(self._peers) == self._place.workers - 1, self._place.heartbeat_timeout_s
             )
-        if everybody:
+        if not self._is_over and len(self._peers) == self._place.workers - 1:
             self._control.tell(Kind.READY)
 
     def _deploy(self, pickled: bytes) -> None:
@@ -238,9 +246,7 @@ class ResidentWorker:
             place, exchange = self._place, _PeerExchange(self._peers)
             self._worker = Worker(deployment, deploying.folder, place.index, place.workers, self._inbox, exchange)
         except Exception as error:  # A module that is missing here, a class that does not load: told to the driver.
-            name = f"the job could not be loaded in worker {self._place.index}"
-            failure = describe_failure(error, -1, name, self._place.index, 0)
-            self._control.send(0, Row(FAILURE, self._place.index, 0, 0, 0, pickle.dumps(failure)))
+            self._control.send(0, self._failure(error, f"the job could not be loaded in worker {self._place.index}"))
             return
         self._control.tell(Kind.DEPLOYED)
 
@@ -258,7 +264,13 @@ class ResidentWorker:
         except PeerLostError as lost:
             self._lost(lost.worker, lost)
             return
+        except Exception as error:  # Not of a function: there is no room for what waits on disk, for example.
+            waiting.append(self._failure(error, f"the exchange of worker {self._place.index}"))
         self._control.send_all(command.epoch, [*waiting, Row(Kind.DONE, 0, 0, 0, 0, b"")])
+
+    def _failure(self, error: Exception, where: str) -> Row:
+        index, workers = self._place.index, self._place.workers
+        return Row(FAILURE, index, 0, 0, 0, pickle.dumps(describe_failure(error, -1, where, index, workers)))
 
     def _release(self) -> None:
         if self._worker is not None:

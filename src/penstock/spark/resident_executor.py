@@ -31,6 +31,9 @@ from penstock.spark.spark_executor import SparkSide
 from penstock.spark.task_slots import slot_ledger
 
 _MEET_WITHIN_S = 60
+_LOOK_S = 1.0
+_SHRUNK_S = 5.0
+"""How long fewer slots than taken are tolerated while workers start: an executor may come for one that was lost."""
 
 
 class _Regions:
@@ -56,6 +59,7 @@ class ResidentExecutor:
     def __init__(self, side: SparkSide, regions: _Regions | None = None) -> None:
         if regions is None:
             _check_encryption(side)
+            _check_heartbeats(side)
         self._side = side
         self._regions = regions or _Regions()
         self._ledger = slot_ledger(side.context)
@@ -135,6 +139,8 @@ class ResidentExecutor:
             raise JobExecutionError("the region that was to host this one has just ended", side.job_id, side.job_name)
         workers = self._slots if host is None else min(parallelism, host.workers)
         group = self._group = WorkerGroup(workers, _settings_of(side), on_loss)
+        if self._is_cancelled:  # Meanwhile: nobody knew of the group.
+            group.cancel()
         began = time.monotonic()
         with self._asking("the workers could not be started"):
             if host is None:
@@ -143,7 +149,7 @@ class ResidentExecutor:
             else:
                 self._regions.guests.append((host, group))
                 host.host(group.places())
-            if not group.wait_until_registered(timeout_ms / 1000) and not self._is_cancelled:
+            if not self._have_registered(group, began + timeout_ms / 1000) and not self._is_cancelled:
                 raise NoResourceAvailableError(
                     f"job '{side.job_name}' could not acquire the slots it needs within "
                     f"{(time.monotonic() - began) * 1000:.0f} ms: required {workers}, available "
@@ -156,6 +162,19 @@ class ResidentExecutor:
                 group.introduce(_MEET_WITHIN_S)
         if host is None:
             self._regions.groups.append(group)
+
+    def _have_registered(self, group: WorkerGroup, deadline: float) -> bool:
+        """False if not all workers have called in time; raises if there is no room for them any more."""
+        had_room = now = time.monotonic()
+        while not group.wait_until_registered(min(_LOOK_S, max(0.0, deadline - now))):
+            now = time.monotonic()
+            if now >= deadline or self._is_cancelled:
+                return False
+            if not self._ledger.is_overdrawn():
+                had_room = now
+            elif now - had_room > _SHRUNK_S:
+                raise WorkerLostError(f"executors were lost while {group.workers} workers were to start on them")
+        return True
 
     def _take_slots(self, parallelism: int, timeout_ms: int) -> WorkerGroup | None:
         """Take slots; if there are none, but another region of the job has workers: the group that is to host this one.
@@ -178,8 +197,10 @@ class ResidentExecutor:
     def _end_workers(self, is_patient: bool = True) -> None:
         if self._group in self._regions.groups:
             self._regions.groups.remove(self._group)
-        for guest in [guest for host, guest in self._regions.guests if host is self._group]:
-            guest.close()  # The process cannot end before they do.
+        guests = self._regions.guests
+        for guest in [guest for host, guest in guests if host is self._group]:
+            guest.lose("the process that hosts it ends")  # Which it cannot before they do.
+        guests[:] = [pair for pair in guests if self._group not in pair]
         if self._job is not None:
             self._job.end(is_patient)
         elif self._group is not None:  # A guest: its host's process goes on, unless a function does not return.
@@ -214,6 +235,16 @@ def _check_encryption(side: SparkSide) -> None:
         raise ConfigurationError(
             f"{wanted[0]} is true, but in streaming mode rows go from worker to worker without encryption; run the job "
             f"in batch mode (Spark's shuffle), encrypt the network below (WireGuard, IPsec), or set it to false"
+        )
+
+
+def _check_heartbeats(side: SparkSide) -> None:
+    """Flink's rule: whose heart beats too seldom is taken for dead."""
+    interval_ms, timeout_ms = side.config.get(keys.HEARTBEAT_INTERVAL), side.config.get(keys.HEARTBEAT_TIMEOUT)
+    if interval_ms <= 0 or timeout_ms < interval_ms:
+        raise ConfigurationError(
+            f"{keys.HEARTBEAT_INTERVAL.key} is {interval_ms} ms and {keys.HEARTBEAT_TIMEOUT.key} {timeout_ms} ms, but "
+            f"the interval must be above 0, and the timeout no shorter than it; make it several intervals"
         )
 
 

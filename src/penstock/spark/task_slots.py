@@ -41,6 +41,7 @@ class SlotLedger:
         self._settings = settings
         self._settled_s = settled_s
         self._is_settled = False
+        self._grows = settings.get("spark.dynamicAllocation.enabled", "false").lower() == "true"
         self._changed = threading.Condition()
         self._taken = 0
 
@@ -55,12 +56,11 @@ class SlotLedger:
         :param spare: How many slots must stay free for Spark's own jobs.
         """
         wanted = min(wanted, int(self._settings.get(CORES, wanted)))
-        if self._settings.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
-            return self._take(min(wanted, self._most_by_allocation()))
         deadline = time.monotonic() + timeout_ms / 1000
-        self._wait_for_executors(wanted + spare, deadline)
+        if not self._grows:
+            self._wait_for_executors(wanted + spare, deadline, gave_up)
         with self._changed:
-            while (free := self._total() - self._taken - spare) < 1:
+            while (free := self._most() - self._taken - spare) < 1:
                 left = deadline - time.monotonic()
                 if gave_up():
                     return 0
@@ -68,17 +68,21 @@ class SlotLedger:
                     raise NoResourceAvailableError(
                         f"job '{job_name}' could not acquire the slots it needs within {timeout_ms} ms: required "
                         f"{1 + spare}{' (one of them for DataFrames)' if spare else ''}, available {free + spare} of "
-                        f"{self._total()} tasks that Spark can run at once; wait for other jobs to end, add executors "
+                        f"{self._most()} tasks that Spark can run at once; wait for other jobs to end, add executors "
                         f"or cores, or raise slot.request.timeout",
                         job_name=job_name,
                     )
                 self._changed.wait(min(left, _POLL_S))
-        return self._take(min(wanted, max(1, free // max(1, regions))))
+            taken = min(wanted, max(1, free // max(1, regions)))
+            self._taken += taken
+            return taken
 
-    def _take(self, count: int) -> int:
-        with self._changed:
-            self._taken += count
-        return count
+    def is_overdrawn(self) -> bool:
+        """True if more is taken than there is: executors were lost."""
+        return self._taken > self._most()
+
+    def _most(self) -> int:
+        return self._most_by_allocation() if self._grows else self._total()
 
     def _most_by_allocation(self) -> int:
         """Spark adds executors for tasks that wait, up to a limit."""
@@ -87,10 +91,10 @@ class SlotLedger:
         each = int(settings.get("spark.executor.cores", "1")) // int(settings.get("spark.task.cpus", "1"))
         return max(1, executors * each)
 
-    def _wait_for_executors(self, wanted: int, deadline: float) -> None:
+    def _wait_for_executors(self, wanted: int, deadline: float, gave_up: Callable[[], bool]) -> None:
         """Those of a cluster come one after the other: wait for the first, and a little for more."""
         total, since = self._total(), time.monotonic()
-        while total < wanted and not self._is_settled and time.monotonic() < deadline:
+        while total < wanted and not self._is_settled and time.monotonic() < deadline and not gave_up():
             time.sleep(_POLL_S)
             if (now := self._total()) != total:
                 total, since = now, time.monotonic()

@@ -18,7 +18,7 @@ from penstock.graph.descriptions import CollectSinkDescription
 from penstock.graph.job_graph import JobGraph, build_job_graph
 from penstock.jobmaster.worker_group import GroupSettings, WorkerGroup, WorkerLostError
 from penstock.runtime.chunk import encode_in_driver
-from penstock.runtime.connection import HandshakeError, Kind, Listener, connect
+from penstock.runtime.connection import Address, HandshakeError, Kind, Listener, connect
 from penstock.runtime.protocol import EpochCommand
 from penstock.runtime.resident_worker import ResidentWorker, WorkerPlace
 from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, FROM_DRIVER, Row
@@ -233,6 +233,72 @@ def test_quiet_job_lives_on_as_long_as_hearts_beat(group):
     assert list(collected(several.run(["a"])).values()) == [[("a", 1)]]
 
 
+def test_worker_waits_for_the_others_as_long_as_its_driver_lives():
+    """Executors of a cluster may come minutes after the first one."""
+    group = WorkerGroup(2, GroupSettings(heartbeat_interval_ms=10, heartbeat_timeout_ms=500), lambda: None)
+    early, late = group.places()
+    threads = [threading.Thread(target=lambda: ResidentWorker(early, end_process=lambda code: None).run())]
+    threads[0].start()
+    assert not group.wait_until_registered(timeout_s=1.5)
+    threads.append(threading.Thread(target=lambda: ResidentWorker(late, end_process=lambda code: None).run()))
+    threads[1].start()
+    assert group.wait_until_registered(WITHIN_S)
+    group.introduce(WITHIN_S)
+    assert not group.is_broken
+    group.close()
+    for thread in threads:
+        thread.join(WITHIN_S)
+    group.hang_up()
+
+
+def test_failure_of_the_exchange_is_told_as_such(group, monkeypatch):
+    """It is no function's failure, and its worker is not gone."""
+    several = group(2)
+    several.deploy(graph_of(counted, 2))
+    inbox = several.workers[0]._inbox
+    with monkeypatch.context() as patch:
+        patch.setattr(inbox, "put", _no_room)
+        rows = several.run(["a", "b"])
+    [failure] = [pickle.loads(row.chunk) for row in rows if row.vertex == FAILURE]
+    assert "No space left" in failure.message and failure.task_name == "the exchange of worker 0"
+    assert several.group.release()
+    several.deploy(graph_of(counted, 2))
+    assert collected(several.run(["a", "b"])) == alone(graph_of(counted, 2), [["a", "b"]])[0]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(OSError(28, "No space left on device"), "No space left"), (MemoryError(), "MemoryError")]
+)
+def test_worker_that_cannot_take_what_another_sends_says_so(group, monkeypatch, error, said):
+    """Otherwise it would wait for ever for a mark that nobody reads."""
+    several = group(2)
+    several.deploy(graph_of(lambda stream: stream.rebalance().map(str.upper), 2))
+    monkeypatch.setattr(several.workers[1]._inbox, "put", lambda epoch, row: _raise(error))
+    with pytest.raises(WorkerLostError, match=f"worker 1 .* to worker 0: .*{said}"):
+        several.run(["a", "b", "c"])
+
+
+def _no_room(epoch: int, row: Row) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+def test_cancellation_while_workers_drop_their_subtasks_is_not_forgotten(group):
+    several = group(1)
+    several.deploy(graph_of(counted, 1))
+    have_all = several.group._have_all
+
+    def cancel_and_ask(kind: Kind, number: int) -> bool:
+        several.group.cancel()
+        return have_all(kind, number)
+
+    several.group._have_all = cancel_and_ask
+    assert several.group.release() and several.group.is_cancelled
+
+
 def test_cancelled_driver_does_not_wait_for_a_function(group):
     started, go_on = threading.Event(), threading.Event()
     _waits[0] = (started, go_on)
@@ -279,6 +345,27 @@ def test_worker_of_an_old_group_cannot_join_a_new_one():
         ResidentWorker(replace(place, driver=new.places()[0].driver))
     old.close()
     new.close()
+
+
+def test_workers_that_cannot_reach_each_other_say_who_and_where():
+    """A firewall between executors, for example. Who is not reached is not gone."""
+    group = WorkerGroup(2, OVER_TCP, lambda: None)
+    workers = [ResidentWorker(place, end_process=lambda code: None) for place in group.places()]
+    threads = [threading.Thread(target=worker.run) for worker in workers]
+    for thread in threads:
+        thread.start()
+    assert group.wait_until_registered(WITHIN_S)
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    member = group._members[0]
+    member.hello = replace(member.hello, address=Address(None, "127.0.0.1", port))
+    told = rf"worker 1 has no connection to worker 0: 127.0.0.1:{port} cannot be reached: .*refused"
+    with pytest.raises(WorkerLostError, match=told):
+        group.introduce(WITHIN_S)
+    group.close()
+    for thread in threads:
+        thread.join(WITHIN_S)
+        assert not thread.is_alive()
 
 
 def test_listener_that_only_pretends_is_found_out():

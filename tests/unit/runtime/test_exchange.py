@@ -93,3 +93,18 @@ def test_who_waits_is_woken_up_when_the_epoch_is_given_up():
     waiting.join()
     inbox.begin()
     inbox.check()
+
+
+def test_new_run_begins_with_nothing_of_what_was_given_up():
+    """Else a job that fails again and again would fill the disk."""
+    inbox = Inbox(spill_bytes=5)
+    for seq in range(3):
+        inbox.put(1, Row(0, 0, 0, 0, seq, b"12345"))
+    inbox.mark(1, (1, 0))
+    file = inbox._spilled
+    inbox.abandon()
+    inbox.begin()
+    assert (inbox._bytes, inbox._rows, inbox._marks, inbox._spilled) == (0, {}, {}, None)
+    assert file is not None and file.closed
+    inbox.put(2, Row(0, 0, 0, 0, 0, b"12345"))
+    assert [row.chunk for row in inbox.take(2, 0, 0)] == [b"12345"]

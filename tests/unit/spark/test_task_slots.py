@@ -89,6 +89,37 @@ def test_who_gives_up_gets_nothing():
     assert ledger.take(1, 1, 0, SOON_MS, lambda: True, "job") == 0
 
 
+def test_who_gives_up_does_not_wait_for_executors():
+    ledger = SlotLedger(lambda: 0, {}, settled_s=SOON_MS)
+    assert ledger.take(1, 1, 0, SOON_MS, lambda: True, "job") == 0
+
+
+def test_several_at_a_time_take_no_slot_twice():
+    ledger, held, refused = ledger_of(4), [], []
+    start = threading.Barrier(8)
+
+    def take_one() -> None:
+        start.wait()
+        try:
+            held.append(take(ledger, 1, timeout_ms=0))
+        except NoResourceAvailableError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=take_one) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert (sum(held), len(refused), ledger.is_overdrawn()) == (4, 4, False)
+
+
+def test_more_is_taken_than_there_is_when_executors_are_lost():
+    totals = iter([4, 4])
+    ledger = SlotLedger(lambda: next(totals, 2), {}, settled_s=0)
+    take(ledger, 4)
+    assert ledger.is_overdrawn()
+
+
 def test_executors_that_come_late_are_waited_for():
     totals = iter([0, 0, 1, 2])
     ledger = SlotLedger(lambda: next(totals, 2), {}, settled_s=SOON_MS)
@@ -100,3 +131,11 @@ def test_with_dynamic_allocation_workers_are_not_limited_by_what_is_there_now():
     assert take(SlotLedger(lambda: 0, settings), 16) == 16
     limited = {**settings, "spark.dynamicAllocation.maxExecutors": "3", "spark.executor.cores": "2"}
     assert take(SlotLedger(lambda: 0, limited), 16) == 6
+
+
+def test_regions_and_jobs_share_what_dynamic_allocation_can_give():
+    settings = {"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.maxExecutors": "4"}
+    ledger = SlotLedger(lambda: 0, settings)
+    assert [take(ledger, 4, regions) for regions in (2, 1)] == [2, 2]
+    with pytest.raises(NoResourceAvailableError, match="required 1, available 0 of 4"):
+        take(ledger, 4, timeout_ms=0)
