@@ -121,6 +121,9 @@ class WorkerGroup:
                 f"worker {member.hello.index} (process {member.hello.process} on {member.hello.host}) is gone: it was "
                 f"killed, or user code ended it"
             )
+        except Exception as error:  # No room for it in memory, for example. Nobody else would hear this worker.
+            name = type(error).__name__
+            self.lose(f"what worker {member.hello.index} has sent could not be taken: {name}: {error}")
 
     def _take(self, member: _Member, epoch: int, row: Row) -> None:
         if row.vertex == Kind.LOST:

@@ -16,6 +16,7 @@ import queue
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -131,9 +132,12 @@ class ResidentWorker:
                     source_rows = []
                 if row.vertex == Kind.STOP:
                     break
-        except (EOFError, OSError):
+        except Exception as error:  # The driver is gone; or it sends what there is no room for.
+            if not isinstance(error, EOFError | OSError):
+                traceback.print_exc()
+            self._control.close()
             self._inbox.abandon()
-            self._orders.put((Kind.STOP, Row(Kind.STOP, 0, 0, 0, 0, b""), []))
+            self._orders.put((Kind.STOP, _message(Kind.STOP), []))
         with self._has_peer:  # Nor are others waited for any more.
             self._is_over = True
             self._has_peer.notify_all()
@@ -215,7 +219,7 @@ class ResidentWorker:
                 self._run_epoch(pickle.loads(row.chunk), source_rows)
             case Kind.RELEASE:
                 self._release()
-                self._control.tell(Kind.RELEASED, number=row.seq)
+                self._answer(0, [_message(Kind.RELEASED, row.seq)])
             case Kind.STOP:
                 self._release()
                 return False
@@ -236,7 +240,7 @@ class ResidentWorker:
                 lambda: self._is_over or len(self._peers) == self._place.workers - 1, self._place.heartbeat_timeout_s
             )
         if not self._is_over and len(self._peers) == self._place.workers - 1:
-            self._control.tell(Kind.READY)
+            self._answer(0, [_message(Kind.READY)])
 
     def _deploy(self, pickled: bytes) -> None:
         self._inbox.begin()
@@ -246,9 +250,9 @@ class ResidentWorker:
             place, exchange = self._place, _PeerExchange(self._peers)
             self._worker = Worker(deployment, deploying.folder, place.index, place.workers, self._inbox, exchange)
         except Exception as error:  # A module that is missing here, a class that does not load: told to the driver.
-            self._control.send(0, self._failure(error, f"the job could not be loaded in worker {self._place.index}"))
+            self._answer(0, [self._failure(error, f"the job could not be loaded in worker {self._place.index}")])
             return
-        self._control.tell(Kind.DEPLOYED)
+        self._answer(0, [_message(Kind.DEPLOYED)])
 
     def _run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> None:
         assert self._worker is not None, "the driver deploys first"
@@ -257,7 +261,7 @@ class ResidentWorker:
             for row in self._worker.run_epoch(command, source_rows):
                 waiting.append(row)
                 if len(row.chunk) > _LARGE:
-                    self._control.send_all(command.epoch, waiting)
+                    self._answer(command.epoch, waiting)
                     waiting = []
         except EpochAbandonedError:
             return
@@ -266,7 +270,14 @@ class ResidentWorker:
             return
         except Exception as error:  # Not of a function: there is no room for what waits on disk, for example.
             waiting.append(self._failure(error, f"the exchange of worker {self._place.index}"))
-        self._control.send_all(command.epoch, [*waiting, Row(Kind.DONE, 0, 0, 0, 0, b"")])
+        self._answer(command.epoch, [*waiting, _message(Kind.DONE)])
+
+    def _answer(self, epoch: int, rows: list[Row]) -> None:
+        """If the driver is gone, `_hear_driver` hears of it, too: then functions are closed, and all ends."""
+        try:
+            self._control.send_all(epoch, rows)
+        except OSError:
+            self._control.close()
 
     def _failure(self, error: Exception, where: str) -> Row:
         index, workers = self._place.index, self._place.workers
@@ -277,6 +288,10 @@ class ResidentWorker:
             self._worker.close()
             self._worker = None
             gc.collect()  # Tasks and operators refer to each other: without this their state would stay for long.
+
+
+def _message(kind: Kind, number: int = 0) -> Row:
+    return Row(kind, 0, 0, 0, number, b"")
 
 
 class PeerLostError(Exception):
@@ -299,4 +314,4 @@ class _PeerExchange:
 
     def end_stage(self, epoch: int, stage: int, workers: Iterable[int]) -> None:
         for worker in workers:
-            self.send(epoch, worker, Row(Kind.MARK, 0, 0, 0, stage, b""))
+            self.send(epoch, worker, _message(Kind.MARK, stage))

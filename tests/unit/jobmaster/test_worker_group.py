@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.graph.descriptions import CollectSinkDescription
 from penstock.graph.job_graph import JobGraph, build_job_graph
 from penstock.jobmaster.worker_group import GroupSettings, WorkerGroup, WorkerLostError
@@ -278,6 +278,26 @@ def test_worker_that_cannot_take_what_another_sends_says_so(group, monkeypatch, 
         several.run(["a", "b", "c"])
 
 
+def test_driver_that_cannot_take_what_a_worker_sends_says_so(group, monkeypatch):
+    """Otherwise it would wait until the worker's heart is missed."""
+    several = group(2)
+    several.deploy(graph_of(counted, 2))
+    monkeypatch.setattr(several.group, "_take", lambda member, epoch, row: _raise(MemoryError("a large row")))
+    with pytest.raises(WorkerLostError, match=r"what worker . has sent could not be taken: MemoryError: a large row"):
+        several.run(["a", "b"])
+
+
+def test_worker_that_cannot_take_what_its_driver_sends_ends(group, monkeypatch):
+    several = group(2)
+    several.deploy(graph_of(counted, 2))
+    monkeypatch.setattr(several.workers[1]._control, "receive", lambda: _raise(MemoryError("a large row")))
+    with pytest.raises(WorkerLostError, match=r"worker [01] \(process .* is gone"):
+        several.run(["a", "b"])  # The first frame is waited for already; the one after it is not read.
+        several.run(["a", "b"])
+    several.threads[1].join(WITHIN_S)
+    assert not several.threads[1].is_alive() and several.ended == []
+
+
 def _no_room(epoch: int, row: Row) -> None:
     raise OSError(28, "No space left on device")
 
@@ -310,6 +330,27 @@ def test_cancelled_driver_does_not_wait_for_a_function(group):
     go_on.set()
 
 
+def test_functions_are_closed_although_the_driver_has_gone_meanwhile(group):
+    started, go_on, closed = threading.Event(), threading.Event(), threading.Event()
+    _waits[0], _closed[0] = (started, go_on), closed
+    several = group(1)
+    several.deploy(graph_of(lambda stream: stream.map(_WaitsAndCloses()), 1))
+    threading.Thread(target=lambda: (started.wait(WITHIN_S), several.group.lose("cut off"), go_on.set())).start()
+    with pytest.raises(WorkerLostError, match="cut off"):
+        several.run(["a"])
+    several.threads[0].join(WITHIN_S)
+    assert closed.is_set() and several.ended == []
+
+
+class _WaitsAndCloses(MapFunction):
+    def map(self, value: str) -> str:
+        return _wait(value)
+
+    def close(self) -> None:
+        _closed[0].set()
+
+
+_closed: dict[int, threading.Event] = {}
 _waits: dict[int, tuple[threading.Event, threading.Event]] = {}
 
 
