@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.checkpoint.folders import Folder
 from penstock.checkpoint.savepoints import Copy
+from penstock.common import config_keys as keys
 from penstock.common.exceptions import JobExecutionError
 from penstock.jobmaster.stage_executor import EpochCancelledError
 from penstock.runtime.chunk import encode_in_driver
@@ -19,6 +20,7 @@ from penstock.spark.batch_task import StageTask
 from penstock.spark.local_master import CORES
 from penstock.spark.resident_job import cancel_group, reason_of
 from penstock.spark.spark_executor import SparkSide
+from penstock.spark.task_slots import slot_ledger
 
 
 class BatchExecutor:
@@ -40,11 +42,20 @@ class BatchExecutor:
 
     def deploy(self, deployment: JobDeployment, folder: Folder, on_loss: Callable[[], None]) -> None:
         context = self._side.context
+        self._wait_for_a_slot()
         self._folder = folder
         self._deployment = context.broadcast(self._side.dependencies.around(encode_in_driver(deployment)))
         most = int(context.getConf().get(CORES, "0"))
         widths = [max(vertex.parallelism for vertex in stage) for stage in deployment.stages()]
         self._widths = [min(width, most or width) for width in widths]
+
+    def _wait_for_a_slot(self) -> None:
+        """Spark would wait for ever where workers of other jobs hold all of them."""
+        side, ledger = self._side, slot_ledger(self._side.context)
+        timeout_ms = side.config.get(keys.SLOT_TIMEOUT)
+        ledger.give_back(ledger.take(1, 1, 0, timeout_ms, lambda: self._is_cancelled, side.job_name))
+        if self._is_cancelled:
+            raise EpochCancelledError
 
     def check(self) -> None:
         """Between epochs there is nothing that could be lost."""

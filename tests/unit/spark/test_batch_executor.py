@@ -1,0 +1,64 @@
+"""What a job in batch mode asks for before it runs, without Spark."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.graph.job_graph import build_job_graph
+from penstock.jobmaster.slots import NoResourceAvailableError
+from penstock.jobmaster.stage_executor import EpochCancelledError
+from penstock.runtime.stream_task import JobDeployment
+from penstock.spark import batch_executor
+from penstock.spark.batch_executor import BatchExecutor
+from penstock.spark.task_slots import SlotLedger
+from penstock.testing.memory_folder import MemoryFolder
+
+
+@pytest.fixture
+def ledger(monkeypatch) -> SlotLedger:
+    made = SlotLedger(lambda: 2, {}, settled_s=0)
+    monkeypatch.setattr(batch_executor, "slot_ledger", lambda context: made)
+    monkeypatch.setattr(batch_executor, "cancel_group", lambda context, name: None)
+    return made
+
+
+def executor(timeout: str = "30 s") -> BatchExecutor:
+    conf = SimpleNamespace(get=lambda key, default=None: default)
+    side = SimpleNamespace(
+        context=SimpleNamespace(getConf=lambda: conf, broadcast=lambda value: value),
+        config=Configuration.from_dict({"slot.request.timeout": timeout}),
+        job_name="job",
+        job_id="0" * 32,
+        dependencies=SimpleNamespace(around=lambda pickled: pickled),
+    )
+    return BatchExecutor(side)  # type: ignore[arg-type]
+
+
+def deploy(batch: BatchExecutor) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_sequence(1, 3).print()
+    batch.deploy(JobDeployment("0" * 32, build_job_graph(env.get_stream_graph())), MemoryFolder(), lambda: None)
+
+
+def test_job_that_finds_all_slots_held_by_workers_does_not_wait_for_ever(ledger):
+    ledger.take(2, 1, 0, 0, lambda: False, "a job that streams")
+    with pytest.raises(NoResourceAvailableError, match=r"'job' could not acquire .* required 1, available 0 of 2"):
+        deploy(executor("0 ms"))
+
+
+def test_jobs_in_batch_mode_hold_no_slots(ledger):
+    for _ in range(3):
+        deploy(executor("0 ms"))
+    assert ledger._taken == 0
+
+
+def test_cancelled_job_waits_for_no_slot(ledger):
+    ledger.take(2, 1, 0, 0, lambda: False, "a job that streams")
+    batch = executor()
+    batch.cancel()
+    with pytest.raises(EpochCancelledError):
+        deploy(batch)
