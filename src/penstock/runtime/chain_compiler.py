@@ -18,6 +18,7 @@ from penstock.graph.descriptions import FilterDescription, FlatMapDescription, M
 from penstock.runtime.batch import Batch
 from penstock.runtime.element_copies import IMMUTABLE_TYPES, Copy, as_it_is, copied_unless_tuple
 from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source
+from penstock.runtime.inlining import ONE_AT_A_TIME
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from penstock.runtime.operators.user_function import UserFunctionOperator
@@ -142,7 +143,8 @@ class _LoopBody:
 
 def _variable_items(expression: str) -> list[int] | None:
     """Which items of a tuple are not constants; None if the expression is not a tuple, or one of unknown length."""
-    tree = ast.parse(expression, mode="eval").body
+    with ONE_AT_A_TIME:
+        tree = ast.parse(expression, mode="eval").body
     if not isinstance(tree, ast.Tuple) or any(isinstance(each, ast.Starred) for each in tree.elts):
         return None
     return [at for at, each in enumerate(tree.elts) if not isinstance(each, ast.Constant)]

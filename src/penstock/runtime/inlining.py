@@ -51,7 +51,8 @@ _EXPRESSIONS = (
     ast.FormattedValue,
 )
 # Python 3.11 gets confused if two threads make syntax trees at the same time.
-_ONE_AT_A_TIME = threading.Lock()
+ONE_AT_A_TIME = threading.RLock()
+"""Whoever turns text into a syntax tree, or a tree into code, holds this."""
 _ABOUT_SCOPES = {"locals", "globals", "vars", "dir", "eval", "exec", "super", "__class__"}
 _NAMES_IN_LOOPS = re.compile(
     r"(values|timestamps|timestamp|out|append|out_timestamps|append_timestamp|zip|value|key|select|reduce"
@@ -95,7 +96,7 @@ def source_of(function: Any, parameters: int) -> ast.Lambda | ast.FunctionDef | 
     if not isinstance(function, FunctionType) or not _takes_just(function, parameters) or _is_watched():
         return None
     try:
-        with _ONE_AT_A_TIME:
+        with ONE_AT_A_TIME:
             nodes = _nodes_at(function.__code__.co_filename, function.__code__.co_firstlineno)
             return next((node for node in nodes if _is_source_of(node, function)), None)
     except SystemError:  # The program itself parses Python in another thread.

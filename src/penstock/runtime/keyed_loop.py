@@ -29,7 +29,7 @@ from typing import Any
 
 from penstock.datastream.output_tag import OutputTag
 from penstock.runtime.element_copies import IMMUTABLE_TYPES
-from penstock.runtime.inlining import source_of
+from penstock.runtime.inlining import ONE_AT_A_TIME, source_of
 from penstock.runtime.loop_bodies import UnsuitableBodyError, check_body, is_generator
 from penstock.runtime.state.direct_views import DirectListState, DirectMapState, DirectValueState
 from penstock.runtime.state.keyed import KeyedStateBackend
@@ -124,8 +124,9 @@ def keyed_loop(method: Callable[..., Any], around: Surroundings, with_timestamps
     if not isinstance(node, ast.FunctionDef) or not hasattr(method.__self__, "__dict__"):
         return None
     try:
-        return _LoopMaker(method.__self__, method.__func__, node, around, with_timestamps).make()
-    except UnsuitableBodyError:
+        with ONE_AT_A_TIME:
+            return _LoopMaker(method.__self__, method.__func__, node, around, with_timestamps).make()
+    except (UnsuitableBodyError, SystemError):  # The latter if the program itself parses Python in another thread.
         return None
 
 

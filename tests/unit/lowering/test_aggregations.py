@@ -64,14 +64,21 @@ def test_aggregations_give_the_same_with_lowering_on_and_off(spark, job):
     assert outcome(True, data_frame, LOWERED[job]) == outcome(False, data_frame, LOWERED[job])
 
 
+def sum_of_rows(stream):
+    return stream.key_by(0).sum("n")
+
+
 def test_rows_themselves_are_reduced_if_they_have_nothing_but_key_and_value(spark):
+    data_frame = spark.createDataFrame([(each[0], each[1] // 4) for each in ROWS], "`k{e}y` string, n bigint")
+    assert is_lowered(data_frame, sum_of_rows)
+    assert outcome(True, data_frame, sum_of_rows) == outcome(False, data_frame, sum_of_rows)
+
+
+def test_a_sum_that_its_column_cannot_hold_fails_with_lowering_on_and_off(spark):
     data_frame = spark.createDataFrame([(each[0], each[1]) for each in ROWS], "`k{e}y` string, n bigint")
-
-    def build(stream):
-        return stream.key_by(0).sum("n")
-
-    assert is_lowered(data_frame, build)
-    assert outcome(True, data_frame, build) == outcome(False, data_frame, build)
+    for is_on in (True, False):
+        with pytest.raises(UserFunctionError, match="does not fit into LONG"):
+            outcome(is_on, data_frame, sum_of_rows)
 
 
 def test_a_sum_with_none_fails_as_in_python(spark):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -147,3 +148,13 @@ def test_both_inputs_of_a_connected_stream_share_state():
     harness.element(("a", 1), input=0).element(("a", 2), input=1).element(("b", 3), input=1)
     assert harness.output == [(1, 2), (None, 3)]
     assert len(loops_of(harness)) == 2
+
+
+def test_loops_are_made_in_many_threads_at_the_same_time():
+    """Python 3.11 fails with a SystemError if two threads make syntax trees at once."""
+
+    def made(_):
+        return len(loops_of(harness_of(Counts()).element(("a", 1), at=1)))
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(made, range(200))) == {1}
