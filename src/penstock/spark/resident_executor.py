@@ -135,8 +135,6 @@ class ResidentExecutor:
         host = self._take_slots(parallelism, timeout_ms)
         if self._is_cancelled:
             raise EpochCancelledError
-        if host is None and not self._slots:
-            raise JobExecutionError("the region that was to host this one has just ended", side.job_id, side.job_name)
         workers = self._slots if host is None else min(parallelism, host.workers)
         group = self._group = WorkerGroup(workers, _settings_of(side), on_loss)
         if self._is_cancelled:  # Meanwhile: nobody knew of the group.
@@ -182,17 +180,20 @@ class ResidentExecutor:
         As in Flink, where the regions of a job share slots.
         """
         side, regions = self._side, self._regions
-        self._slots = self._ledger.take(
-            parallelism,
-            regions.waiting,
-            1 if _uses_data_frames(side.job_graph) else 0,
-            timeout_ms,
-            lambda: self._is_cancelled or regions.host() is not None,
-            side.job_name,
-        )
+        host = None
+        while not self._slots and host is None and not self._is_cancelled:  # Again if a host has ended meanwhile.
+            self._slots = self._ledger.take(
+                parallelism,
+                regions.waiting,
+                1 if _uses_data_frames(side.job_graph) else 0,
+                timeout_ms,
+                lambda: self._is_cancelled or regions.host() is not None,
+                side.job_name,
+            )
+            host = None if self._slots else regions.host()
         with regions.lock:
             regions.waiting = max(1, regions.waiting - 1)
-        return None if self._slots else regions.host()
+        return host
 
     def _end_workers(self, is_patient: bool = True) -> None:
         if self._group in self._regions.groups:

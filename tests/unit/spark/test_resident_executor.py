@@ -123,6 +123,23 @@ def test_region_without_a_slot_lives_with_another_and_restarts_when_its_processe
     assert cluster.deploy(guest) == 1 and host._regions.guests == []
 
 
+def test_region_whose_host_has_just_ended_takes_its_slots(cluster, monkeypatch):
+    first = cluster.executor()
+    second = cluster.sibling(first)
+    cluster.total = 1
+    cluster.deploy(first)
+    take = cluster.ledger.take
+
+    def take_and_end_host(*arguments: object) -> int:
+        taken = take(*arguments)
+        if not taken:  # There is a host; but when it is to be chosen, it is there no more.
+            first._end_workers()
+        return taken
+
+    monkeypatch.setattr(cluster.ledger, "take", take_and_end_host)
+    assert cluster.deploy(second) == 1 and second._slots == 1
+
+
 def test_workers_for_which_there_is_no_room_any_more_are_not_waited_for(cluster, monkeypatch):
     executor = cluster.executor()
     cluster.has_room_for(2)
