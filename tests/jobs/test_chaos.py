@@ -24,12 +24,11 @@ from penstock.datastream import StreamExecutionEnvironment
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
 def test_job_survives_the_death_of_workers_and_of_its_driver(tmp_path):
     plan = RoundPlan(
-        records=1000,
+        records=6000,
         parallelisms=(2, 1),
         backend="hashmap",
         interval="100 ms",
         kills=("worker", "driver", "worker"),
-        epoch_records=25,
     )
     outcome = run_round(plan, random.Random(5), tmp_path)
     assert outcome.faults == [], str(outcome)

@@ -147,7 +147,9 @@ class RestClient:
         try:
             connection = self._connected()
             given = {**(headers or {"Content-Type": "application/json"}), **self._authorization(connection)}
-            connection.request(method, path, body, {**given, "Connection": "close"})
+            # A server may answer and hang up before it has read a long body: what it says counts.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.request(method, path, body, {**given, "Connection": "close"})
             response = connection.getresponse()
             if response.status >= 400:
                 with response:
