@@ -36,7 +36,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--kill", default=",".join(KINDS), help="what may happen to the job (%(default)s)")
     parser.add_argument("--parallelism", default="1,2,3", help="parallelisms to choose from (%(default)s)")
     parser.add_argument("--backend", default="hashmap,rocksdb", help="state backends to choose from (%(default)s)")
-    parser.add_argument("--records", type=int, default=1500)
+    parser.add_argument("--records", type=int, default=6000)
     parser.add_argument("--most-kills", type=int, default=3, help="in one round (%(default)s)")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for one start of the job (%(default)s)")
     parser.add_argument("--keep", action="store_true", help="keep the files of a failed round")
