@@ -18,7 +18,7 @@ PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; 
 help:
 	@echo "make demo    a word count over an endless text, about 15 seconds"
 	@echo "make test    lint, types and all tests"
-	@echo "make lint    ruff"
+	@echo "make lint    ruff: rules and format"
 	@echo "make types   mypy --strict"
 	@echo "make web     build the dashboard from web/ into the package (needs Node 20 or newer)"
 	@echo "make bench   throughput measurements"
@@ -32,8 +32,11 @@ demo: venv java
 
 test: lint types unit
 
+PYTHON_CODE := src tests $(wildcard examples benchmarks chaos)
+
 lint: $(DEV)
-	$(BIN)/ruff check src tests $(wildcard examples benchmarks chaos)
+	$(BIN)/ruff check $(PYTHON_CODE)
+	$(BIN)/ruff format --check $(PYTHON_CODE)
 
 types: $(DEV)
 	$(BIN)/mypy

@@ -457,9 +457,7 @@ def build_visits(env: StreamExecutionEnvironment, settings: Settings, kill: Kill
         .uid("visit-time")
     )
     calls = env.add_source(Calls(settings.idle_s)).uid("calls")
-    visited = (
-        visits.key_by(lambda visit: visit.number % KEYS).connect(calls.key_by(lambda key: key)).process(Visited())
-    )
+    visited = visits.key_by(lambda visit: visit.number % KEYS).connect(calls.key_by(lambda key: key)).process(Visited())
     lines = visited.uid("visited").union(visits.map(Mark()).uid("mark"))
     lines.add_sink(FileTransactions(str(Path(settings.output) / "visits"), kill)).uid("visit-sink")
 

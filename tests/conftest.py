@@ -40,9 +40,7 @@ class EnvironmentFactory:
     def __init__(self, target: str) -> None:
         self.target = target
 
-    def __call__(
-        self, parallelism: int = 1, settings: dict[str, str] | None = None
-    ) -> StreamExecutionEnvironment:
+    def __call__(self, parallelism: int = 1, settings: dict[str, str] | None = None) -> StreamExecutionEnvironment:
         config = Configuration.from_dict({"execution.target": self.target, **(settings or {})})
         return StreamExecutionEnvironment.get_execution_environment(config).set_parallelism(parallelism)
 

@@ -31,6 +31,7 @@ def free_ports(count: int) -> list[int]:
         for each in sockets:
             each.close()
 
+
 _WITH_SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
 
 

@@ -23,6 +23,7 @@ def test_a_working_folder_that_cannot_be_made_fails_the_job_at_once(run_target: 
 
 def test_a_limit_does_not_wait_for_one_element_more(run_target: Any) -> None:
     with socket.create_server(("localhost", 0)) as server:
+
         def serve() -> None:
             connection, _ = server.accept()
             connection.sendall(b"a\nb\n")

@@ -138,9 +138,7 @@ class CanonicalState:
             block = reader.blocks[0]
             return self._block(block.operator_id, "memory", block.name, reader.value(block))
 
-    def _block(
-        self, operator_id: str, kind: Kind, name: str, value: Any, has_times: bool | None = None
-    ) -> SavedBlock:
+    def _block(self, operator_id: str, kind: Kind, name: str, value: Any, has_times: bool | None = None) -> SavedBlock:
         return SavedBlock(self.subtask, operator_id, kind, name, value, has_times=has_times)
 
 

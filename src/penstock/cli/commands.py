@@ -41,7 +41,6 @@ class Verbs(click.Group):
         command: click.Command = getattr(importlib.import_module(f"penstock.cli.{module}"), name)
         return command
 
-
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

@@ -38,9 +38,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        return _add(
-            data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, is_ordered=False
-        )
+        return _add(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, is_ordered=False)
 
     @staticmethod
     def ordered_wait(

@@ -249,9 +249,7 @@ class StreamExecutionEnvironment:
         """A file or folder that user functions can import from."""
         self._dependencies.add_python_file(file_path)
 
-    def set_python_requirements(
-        self, requirements_file_path: str, requirements_cache_dir: str | None = None
-    ) -> None:
+    def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
         self._dependencies.set_python_requirements(requirements_file_path, requirements_cache_dir)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
@@ -363,9 +361,7 @@ class StreamExecutionEnvironment:
         job cannot keep up.
         """
         if isinstance(source_func, DescribedSourceFunction):
-            return self.from_source(
-                source_func.to_source(), WatermarkStrategy.no_watermarks(), source_name, type_info
-            )
+            return self.from_source(source_func.to_source(), WatermarkStrategy.no_watermarks(), source_name, type_info)
         if not isinstance(source_func, SourceFunction):
             raise TypeError(
                 f"add_source needs a SourceFunction with run(ctx) and cancel(), got {source_func!r}; a Source goes to "
@@ -482,9 +478,7 @@ class StreamExecutionEnvironment:
         self._transformations.append(transformation)
         return DataStream(self, transformation)
 
-    def _add_source(
-        self, name: str, description: d.SourceDescription, type_info: TypeInformation | None
-    ) -> DataStream:
+    def _add_source(self, name: str, description: d.SourceDescription, type_info: TypeInformation | None) -> DataStream:
         """Sources alone make no job, so they are not in the list: an operator behind them brings them in."""
         fixed = description.max_source_parallelism
         transformation = PhysicalTransformation(

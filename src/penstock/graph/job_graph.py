@@ -121,7 +121,12 @@ def build_job_graph(graph: StreamGraph) -> JobGraph:
     place = {head_id: at for at, head_id in enumerate(order)}
     edges = tuple(
         JobEdge(
-            at, place[head_of[edge.source]], place[edge.target], edge.source, edge.input_index, edge.partitioner,
+            at,
+            place[head_of[edge.source]],
+            place[edge.target],
+            edge.source,
+            edge.input_index,
+            edge.partitioner,
             edge.side_tag,
         )
         for at, edge in enumerate(edge for edge in graph.edges if edge not in chained)

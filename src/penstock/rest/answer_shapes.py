@@ -198,9 +198,7 @@ CHECKPOINTS = {
         "completed": Maybe(_CHECKPOINT),
         "savepoint": Maybe(_CHECKPOINT),
         "failed": Maybe(_CHECKPOINT),
-        "restored": Maybe(
-            {"id": int, "restore_timestamp": int, "is_savepoint": bool, "external_path": Maybe(str)}
-        ),
+        "restored": Maybe({"id": int, "restore_timestamp": int, "is_savepoint": bool, "external_path": Maybe(str)}),
     },
     "history": [_CHECKPOINT],
 }

@@ -19,6 +19,7 @@ _TYPES = {
     ".svg": "image/svg+xml",
 }
 
+
 def dashboard_routes() -> list[BaseRoute]:
     """`/` and `/assets/...`; only files that were there when the server began."""
     files = {path.name: path for path in (STATIC / "assets").iterdir() if path.suffix in _TYPES}

@@ -49,9 +49,7 @@ DESCRIBED: dict[str, Described] = {
     "DELETE /cluster": Described("Cancel all jobs; a job manager ends", shapes.NOTHING),
     f"GET {PATH}": Described("This document", MapOf(Anything)),
     f"GET {_JOB}": Described("A job: its vertices, its plan, its times", shapes.JOB_DETAILS),
-    f"PATCH {_JOB}": Described(
-        "Cancel the job", shapes.NOTHING, {"mode": "cancel, which is the default"}, status=202
-    ),
+    f"PATCH {_JOB}": Described("Cancel the job", shapes.NOTHING, {"mode": "cancel, which is the default"}, status=202),
     f"GET {_JOB}/status": Described("The state of a job", shapes.JOB_STATUS),
     f"GET {_JOB}/plan": Described("The graph of a job", shapes.JOB_PLAN),
     f"GET {_JOB}/config": Described("How a job is executed", shapes.JOB_CONFIG),
@@ -71,9 +69,7 @@ DESCRIBED: dict[str, Described] = {
     ),
     f"GET {_JOB}/stdout": Described("The last lines that a job has printed", shapes.STDOUT),
     f"GET {_CHECKPOINT}": Described("Checkpoints and savepoints of a job", shapes.CHECKPOINTS),
-    f"POST {_CHECKPOINT}": Described(
-        "Take a checkpoint", shapes.BEGUN, body=_body(checkpointType=str), status=202
-    ),
+    f"POST {_CHECKPOINT}": Described("Take a checkpoint", shapes.BEGUN, body=_body(checkpointType=str), status=202),
     f"GET {_CHECKPOINT}/config": Described("How checkpoints are taken", shapes.CHECKPOINT_CONFIG),
     f"GET {_CHECKPOINT}/details/{{checkpoint}}": Described("One checkpoint", shapes.CHECKPOINT),
     f"GET {_CHECKPOINT}/details/{{checkpoint}}/subtasks/{{vertex}}": Described(
@@ -100,9 +96,7 @@ DESCRIBED: dict[str, Described] = {
     "POST /savepoint-disposal": Described(
         "Remove a savepoint", shapes.BEGUN, body=With({"savepoint-path": str}, _ID), status=202
     ),
-    "GET /savepoint-disposal/{trigger}": Described(
-        "What became of a disposal", shapes.operation({}, "failure-cause")
-    ),
+    "GET /savepoint-disposal/{trigger}": Described("What became of a disposal", shapes.operation({}, "failure-cause")),
     f"GET {_VERTEX}": Described("The subtasks of a vertex", shapes.VERTEX),
     f"GET {_VERTEX}/subtasktimes": Described("When subtasks entered their states", shapes.SUBTASK_TIMES),
     f"GET {_VERTEX}/taskmanagers": Described("A vertex by the machines it runs on", shapes.VERTEX_BY_HOST),

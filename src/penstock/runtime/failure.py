@@ -51,9 +51,7 @@ class TaskFailure:
         return loaded
 
 
-def describe_failure(
-    exc: BaseException, vertex: int, task_name: str, subtask: int, parallelism: int
-) -> TaskFailure:
+def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: int, parallelism: int) -> TaskFailure:
     frames = _frames(exc.__traceback__)
     context, record = _where(frames)
     if isinstance(exc, CheckpointError):

@@ -295,9 +295,7 @@ class _LoopMaker:
             lines.append(f"{_USERS}{rewriting.value_name} = {RECORD}")
         return ast.parse("\n".join(lines)).body
 
-    def _assembled(
-        self, body: list[ast.stmt], states: dict[str, _InlinedState], may_use_timers: bool
-    ) -> KeyedLoop:
+    def _assembled(self, body: list[ast.stmt], states: dict[str, _InlinedState], may_use_timers: bool) -> KeyedLoop:
         tables = {state.number: state for state in states.values()}
         fixed = self._fixed_names(body)
         arguments = [f"{_OWN}{name}" for name in ("keys", "values", "timestamps", "append", "append_time")]
@@ -432,9 +430,7 @@ class _Rewriting(ast.NodeTransformer):
         state = self._state(owner)
         return state is not None and method in _WRITES[state.kind]
 
-    def _write(
-        self, state: _InlinedState, method: str, arguments: list[ast.expr], at: ast.AST
-    ) -> Iterator[ast.stmt]:
+    def _write(self, state: _InlinedState, method: str, arguments: list[ast.expr], at: ast.AST) -> Iterator[ast.stmt]:
         if method == "clear":
             yield from _made(state.clearing(), at)
             return

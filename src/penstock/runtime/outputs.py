@@ -56,7 +56,12 @@ class EdgeTarget:
     only_reads = True
 
     def __init__(
-        self, edge: JobEdge, subtask: int, parallelism: int, target_parallelism: int, target_max_parallelism: int,
+        self,
+        edge: JobEdge,
+        subtask: int,
+        parallelism: int,
+        target_parallelism: int,
+        target_max_parallelism: int,
         ready: list[Row],
     ) -> None:
         self._edge = edge

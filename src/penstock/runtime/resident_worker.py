@@ -1,9 +1,9 @@
 """A worker that stays: it calls its driver, hears commands, and lives as long as the connection.
 
-    control thread    hears the driver: commands wait in a queue, an end or a silence ends the process
-    peer threads      one for each other worker: its rows and marks go into the inbox
-    heartbeat thread  a sign of life now and then
-    main thread       runs what is in the queue
+control thread    hears the driver: commands wait in a queue, an end or a silence ends the process
+peer threads      one for each other worker: its rows and marks go into the inbox
+heartbeat thread  a sign of life now and then
+main thread       runs what is in the queue
 """
 
 from __future__ import annotations

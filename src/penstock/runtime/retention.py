@@ -39,12 +39,7 @@ _CALLABLES: Final[tuple[Any, ...]] = (
     *(json.loads, json.dumps, Row),
 )
 _TYPES: Final = (str, bytes, int, float, list, dict, set, tuple, datetime.datetime, datetime.timedelta, re.Match, Row)
-_METHODS: Final = frozenset(
-    name
-    for kind in (*_TYPES, re.Pattern)
-    for name in dir(kind)
-    if not name.startswith("__")
-)
+_METHODS: Final = frozenset(name for kind in (*_TYPES, re.Pattern) for name in dir(kind) if not name.startswith("__"))
 """Methods of types that keep nothing. Another class may have one of that name, which is not likely to keep things."""
 
 

@@ -6,6 +6,7 @@ from pyflink.datastream import StreamExecutionEnvironment
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
 
+
 def show(values, type_info):
     stream = env.from_collection([1]).map(lambda _: values, output_type=type_info)
     print(type_info, list(stream.rebalance().map(lambda value: repr(value)).execute_and_collect()))

@@ -6,6 +6,7 @@ from pyflink.datastream import StreamExecutionEnvironment
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
 
+
 def show(values, type_info):
     stream = env.from_collection(values, type_info).map(lambda value: repr(value))
     print(type_info, list(stream.execute_and_collect()))

@@ -6,6 +6,7 @@ from pyflink.datastream import StreamExecutionEnvironment
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
 
+
 class Count:
     def __init__(self, word, vc):
         self.word = word

@@ -6,6 +6,7 @@ from pyflink.datastream import StreamExecutionEnvironment
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
 
+
 def show(value, type_info):
     stream = env.from_collection([0]).map(lambda _: value, output_type=type_info)
     try:

@@ -188,8 +188,6 @@ def test_metadata_that_names_files_elsewhere_is_refused(job, tmp_path, name):
     found = find_checkpoint(write_savepoint(job.checkpoint, place(tmp_path), "native"))
     vertex = found.metadata.vertices[0]
     handles = tuple(tuple(replace(handle, name=name) for handle in each) for each in vertex.subtasks)
-    found.folder.write(
-        "_metadata", replace(found.metadata, vertices=(replace(vertex, subtasks=handles),)).encode()
-    )
+    found.folder.write("_metadata", replace(found.metadata, vertices=(replace(vertex, subtasks=handles),)).encode())
     with pytest.raises(CorruptStateError, match="lies outside of the checkpoint"):
         dispose_savepoint(found.folder.uri)

@@ -17,7 +17,7 @@ from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
 
-SCRIPT = '''
+SCRIPT = """
 from penstock.checkpoint.topology import fingerprint
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.watermark_generator import WatermarkGenerator
@@ -44,7 +44,7 @@ own = WatermarkStrategy.for_generator(lambda: Generator(5)).with_timestamp_assig
 numbers = env.from_sequence(0, 9).assign_timestamps_and_watermarks(bounded).assign_timestamps_and_watermarks(own)
 numbers.key_by(lambda value: value).map(str).print()
 print(fingerprint(build_job_graph(env.get_stream_graph())))
-'''
+"""
 
 
 def test_script_is_the_same_job_in_every_process(tmp_path):

@@ -196,7 +196,7 @@ def test_secret_settings_are_hidden_in_texts_that_quote_them(key, secret):
         "if password == other:",
         "s3://bucket/a@b:c/d",
         "09:15:00 INFO penstock - job 1 is FINISHED",
-        "File \"/a/b.py\", line 3, in <module>",
+        'File "/a/b.py", line 3, in <module>',
     ],
 )
 def test_what_is_no_secret_stays_as_it_is(text):

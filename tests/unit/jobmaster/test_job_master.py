@@ -241,9 +241,7 @@ def test_job_that_waits_for_its_server_can_be_cancelled(env):
 
 def test_job_that_waits_for_its_restart_can_be_cancelled(env, marker):
     env.from_collection([1]).map(fails_at(1, marker, times=100)).print()
-    master = master_of(
-        env, restart_strategy__type="fixed-delay", restart_strategy__fixed_delay__delay="1 h"
-    )
+    master = master_of(env, restart_strategy__type="fixed-delay", restart_strategy__fixed_delay__delay="1 h")
     restarts = threading.Event()
     wait = master._changed.wait_for
 

@@ -138,8 +138,10 @@ def test_keyed_function_without_keys_is_refused_when_the_job_is_built():
 
 def test_job_with_side_outputs(env):
     main = env.from_collection([1, 12, 13]).process(Sorted())
-    both = main.get_side_output(ODD).map(lambda n: ("odd", n)).union(
-        main.get_side_output(LARGE).map(lambda n: ("large", n)), main.map(lambda n: ("main", n))
+    both = (
+        main.get_side_output(ODD)
+        .map(lambda n: ("odd", n))
+        .union(main.get_side_output(LARGE).map(lambda n: ("large", n)), main.map(lambda n: ("main", n)))
     )
     assert sorted(both.execute_and_collect()) == [
         ("large", 12), ("large", 13), ("main", 1), ("main", 12), ("main", 13), ("odd", 1), ("odd", 13),

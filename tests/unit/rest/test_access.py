@@ -345,9 +345,11 @@ def test_token_of_the_settings_is_used(start_cluster, tmp_path):
     cluster = start_cluster({"rest.auth.token": TOKEN.secret})
     assert own_token(cluster.port) is None
     (tmp_path / "token").write_text(TOKEN.secret)
-    with cluster.environment(**{"rest.auth.token-file": str(tmp_path / "token")}).from_collection(
-        [1, 2]
-    ).execute_and_collect() as values:
+    with (
+        cluster.environment(**{"rest.auth.token-file": str(tmp_path / "token")})
+        .from_collection([1, 2])
+        .execute_and_collect() as values
+    ):
         assert list(values) == [1, 2]
 
 

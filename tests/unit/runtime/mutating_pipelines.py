@@ -231,9 +231,7 @@ def by_key(change: Callable[[list[Timed]], list[Timed]]) -> Model:
 
     def model(stream: list[Timed]) -> list[Timed]:
         keys = dict.fromkeys(element[0] for element, _ in stream)
-        return [
-            made for key in keys for made in change(copy.deepcopy([each for each in stream if each[0][0] == key]))
-        ]
+        return [made for key in keys for made in change(copy.deepcopy([each for each in stream if each[0][0] == key]))]
 
     return model
 
@@ -368,13 +366,9 @@ STAGES: dict[str, Stage] = {
     "lambda": Stage(lambda s: s.map(lambda e: [e[0], e[1], e[2]]), each(lambda e: [e])),
     "add": Stage(lambda s: s.map(lambda e: [e[0], e[1], [*e[2], "add"]]), each(lambda e: [with_log(e, "add")])),
     "filter": Stage(lambda s: s.filter(KeepAll()), each(lambda e: [e] if e[1] % 3 != 2 else [])),
-    "twice": Stage(
-        lambda s: s.flat_map(Twice()), each(lambda e: [with_log(e, "first"), with_log(e, "second")])
-    ),
+    "twice": Stage(lambda s: s.flat_map(Twice()), each(lambda e: [with_log(e, "first"), with_log(e, "second")])),
     "list twice": Stage(lambda s: s.flat_map(lambda e: [e, e]), each(lambda e: [e, e])),
-    "side output": Stage(
-        with_side_output, each(lambda e: [with_log(e, "main"), with_log(e, "side")]), is_last=True
-    ),
+    "side output": Stage(with_side_output, each(lambda e: [with_log(e, "main"), with_log(e, "side")]), is_last=True),
     "reduce": Stage(lambda s: s.key_by(key_of).reduce(Concatenate()), running(lambda all: [joined(all)])),
     "value state": Stage(
         lambda s: s.key_by(key_of).process(CountingState()),
@@ -392,16 +386,12 @@ STAGES: dict[str, Stage] = {
     "tumbling process": Stage(lambda s: tumbling(s).process(WindowContents()), windowed(sliding(SIZE_MS), gathered)),
     "sliding reduce": Stage(lambda s: overlapping(s).reduce(Concatenate()), windowed(sliding(SLIDE_MS), joined)),
     "sliding aggregate": Stage(lambda s: overlapping(s).aggregate(Gather()), windowed(sliding(SLIDE_MS), gathered)),
-    "sliding process": Stage(
-        lambda s: overlapping(s).process(WindowContents()), windowed(sliding(SLIDE_MS), gathered)
-    ),
+    "sliding process": Stage(lambda s: overlapping(s).process(WindowContents()), windowed(sliding(SLIDE_MS), gathered)),
     "session reduce": Stage(lambda s: in_sessions(s).reduce(Concatenate()), windowed(sessions, joined)),
     "session process": Stage(lambda s: in_sessions(s).process(WindowContents()), windowed(sessions, gathered)),
     "count trigger process": Stage(lambda s: by_count(s).process(WindowContents()), on_every_second(None), True),
     "count trigger aggregate": Stage(lambda s: by_count(s).aggregate(Gather()), on_every_second(None), True),
-    "evictor": Stage(
-        lambda s: by_count(s).evictor(CountEvictor.of(3)).aggregate(Gather()), on_every_second(3), True
-    ),
+    "evictor": Stage(lambda s: by_count(s).evictor(CountEvictor.of(3)).aggregate(Gather()), on_every_second(3), True),
     "evictor reduce": Stage(
         lambda s: by_count(s).evictor(CountEvictor.of(3)).reduce(Concatenate()), on_every_second(3, joined), True
     ),

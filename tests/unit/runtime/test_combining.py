@@ -20,9 +20,7 @@ from penstock.graph.descriptions import WindowDescription
 Event = tuple[str, int, int]
 """Key, value, timestamp."""
 
-events = st.lists(
-    st.tuples(st.sampled_from("abc"), st.integers(0, 99), st.integers(-50, 200)), min_size=1, max_size=60
-)
+events = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 99), st.integers(-50, 200)), min_size=1, max_size=60)
 assigners = st.builds(
     lambda size, offset: TumblingEventTimeWindows.of(Time.milliseconds(size), Time.milliseconds(offset % size)),
     st.integers(1, 60),

@@ -52,9 +52,9 @@ def test_reduce_of_a_window_that_changes_its_argument_is_not_seen_by_another_bra
 
 def test_elements_of_a_collection_that_are_the_same_object_are_not_the_same_element():
     twice = ["a", 0, []]
-    assert run(Pipeline(("touch", "touch")), [twice, twice], environment()) == [
-        repr(["a", 0, ["touched", "touched"]])
-    ] * 2
+    assert (
+        run(Pipeline(("touch", "touch")), [twice, twice], environment()) == [repr(["a", 0, ["touched", "touched"]])] * 2
+    )
 
 
 class Emitting(SourceFunction):

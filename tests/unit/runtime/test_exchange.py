@@ -12,7 +12,12 @@ from penstock.runtime.exchange import EpochAbandonedError, Inbox
 from penstock.runtime.rows import Row, SpilledRow
 
 rows = st.builds(
-    Row, st.integers(0, 2), st.integers(0, 2), st.integers(0, 1), st.integers(0, 3), st.integers(0, 9),
+    Row,
+    st.integers(0, 2),
+    st.integers(0, 2),
+    st.integers(0, 1),
+    st.integers(0, 3),
+    st.integers(0, 9),
     st.binary(max_size=40),
 )
 

@@ -88,7 +88,7 @@ def test_of_two_lambdas_on_a_line_each_is_itself():
         in_steps,
         with_default,
         lambda number: [each for each in range(number)],
-        lambda number: (lambda: number),
+        lambda number: lambda: number,
         lambda number: (seen := number) + seen,
         lambda number: locals(),
         lambda *numbers: numbers[0],
@@ -141,14 +141,14 @@ def test_functions_of_another_module_are_called_beside_inlined_ones():
 
 FUNCTIONS: list[Callable[[Any], Any]] = [
     scaled,
-    lambda x: -x ** 2,
+    lambda x: -(x**2),
     lambda x: (x, (x and 1) or 2),
     lambda x: x if not x % 3 else {"a": [x, *range(x % 3)]}["a"],
     lambda x: f"{x:>5}|{x!r}",
     lambda x: 1 < x <= 7 and "ab"[x % 2 :],
     lambda x: not x or x is None,
     lambda x: max(x, factor, key=abs),
-    lambda x: f"{x}" + '"\'',
+    lambda x: f"{x}" + "\"'",
     lambda x: (1.0, True, -0.0, 1e300 * 1e300, x),
     Adding(7).map,
 ]
@@ -162,12 +162,12 @@ def test_an_inlined_function_gives_what_the_function_gives(function, values):
 
 
 OF_TIMES: list[Callable[[Any, int], Any]] = [
-    lambda x, ts: ts ** 2,
+    lambda x, ts: ts**2,
     lambda x, ts: -ts,
     lambda x, ts: x - ts,
     lambda x, ts: ts.bit_length() + x,
     lambda x, ts: (ts if x else ts // 2, [x, 0][ts:], f"{ts}"),
-    lambda x, ts: -(2 ** 63) if ts < x else ts % 7,
+    lambda x, ts: -(2**63) if ts < x else ts % 7,
 ]
 
 
@@ -216,9 +216,7 @@ def inverse(number):
 
 
 def test_a_failure_in_an_inlined_function_shows_the_function_and_the_record():
-    operator = fused(
-        MapDescription(lambda x: x - 3), FilterDescription(lambda x: x > -3), MapDescription(inverse)
-    )
+    operator = fused(MapDescription(lambda x: x - 3), FilterDescription(lambda x: x > -3), MapDescription(inverse))
     with pytest.raises(ZeroDivisionError) as raised:
         operator.process_batch(Batch([1, 2, 3, 4]))
     failure = describe_failure(raised.value, 0, "task", 0, 1)

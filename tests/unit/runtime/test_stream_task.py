@@ -49,25 +49,31 @@ JOBS = {
     "round robin": lambda s: s.rebalance().map(WithSubtask()),
     "round robin, then keyed": lambda s: s.rebalance().map(lambda r: r).key_by(lambda r: r[0]).reduce(summed),
     "rescale": lambda s: s.rescale().map(WithSubtask()),
-    "tumbling windows": lambda s: s.assign_timestamps_and_watermarks(EVENT_TIME)
-    .key_by(lambda r: r[0])
-    .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
-    .reduce(summed),
-    "sliding windows with lateness": lambda s: s.assign_timestamps_and_watermarks(MONOTONOUS)
-    .key_by(lambda r: r[0])
-    .window(SlidingEventTimeWindows.of(Time.milliseconds(20), Time.milliseconds(10)))
-    .allowed_lateness(7)
-    .reduce(summed),
-    "session windows": lambda s: s.assign_timestamps_and_watermarks(EVENT_TIME)
-    .key_by(lambda r: r[0])
-    .window(EventTimeSessionWindows.with_gap(Time.milliseconds(8)))
-    .reduce(summed),
+    "tumbling windows": lambda s: (
+        s.assign_timestamps_and_watermarks(EVENT_TIME)
+        .key_by(lambda r: r[0])
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        .reduce(summed)
+    ),
+    "sliding windows with lateness": lambda s: (
+        s.assign_timestamps_and_watermarks(MONOTONOUS)
+        .key_by(lambda r: r[0])
+        .window(SlidingEventTimeWindows.of(Time.milliseconds(20), Time.milliseconds(10)))
+        .allowed_lateness(7)
+        .reduce(summed)
+    ),
+    "session windows": lambda s: (
+        s.assign_timestamps_and_watermarks(EVENT_TIME)
+        .key_by(lambda r: r[0])
+        .window(EventTimeSessionWindows.with_gap(Time.milliseconds(8)))
+        .reduce(summed)
+    ),
     "count windows": lambda s: s.key_by(lambda r: r[0]).count_window(3).reduce(summed),
     "sliding count windows": lambda s: s.key_by(lambda r: r[0]).count_window(3, 2).reduce(summed),
     # The clock moves in steps far longer than an epoch takes, so it does not matter how long that is.
-    "processing-time windows": lambda s: s.key_by(lambda r: r[0])
-    .window(TumblingProcessingTimeWindows.of(Time.days(2)))
-    .reduce(summed),
+    "processing-time windows": lambda s: (
+        s.key_by(lambda r: r[0]).window(TumblingProcessingTimeWindows.of(Time.days(2))).reduce(summed)
+    ),
 }
 DAY_MS = 24 * 3600 * 1000
 

@@ -25,8 +25,16 @@ def take(ledger: SlotLedger, wanted: int, regions: int = 1, spare: int = 0, time
 
 @pytest.mark.parametrize(
     ("master", "cores"),
-    [("local", 1), ("local[4]", 4), ("local[*]", 8), ("local[4,2]", 4), ("local[*, 3]", 8), ("yarn", None),
-     ("spark://host:7077", None), ("local-cluster[2,1,1024]", None)],
+    [
+        ("local", 1),
+        ("local[4]", 4),
+        ("local[*]", 8),
+        ("local[4,2]", 4),
+        ("local[*, 3]", 8),
+        ("yarn", None),
+        ("spark://host:7077", None),
+        ("local-cluster[2,1,1024]", None),
+    ],
 )
 def test_cores_of_a_master(master, cores):
     assert cores_of(master, of_machine=8) == cores

@@ -30,10 +30,12 @@ def rolling(restored=None) -> OperatorHarness:
 
 def windowed(restored=None) -> OperatorHarness:
     return OperatorHarness.of(
-        lambda stream: stream.key_by(lambda pair: pair[0])
-        .window(TumblingEventTimeWindows.of(Time.milliseconds(100)))
-        .side_output_late_data(LATE)
-        .reduce(total),
+        lambda stream: (
+            stream.key_by(lambda pair: pair[0])
+            .window(TumblingEventTimeWindows.of(Time.milliseconds(100)))
+            .side_output_late_data(LATE)
+            .reduce(total)
+        ),
         restored,
     )
 
@@ -68,9 +70,11 @@ def test_late_elements_go_to_the_side_output():
 
 def test_clock_stands_still_until_it_is_moved():
     harness = OperatorHarness.of(
-        lambda stream: stream.key_by(lambda pair: pair[0])
-        .window(TumblingProcessingTimeWindows.of(Time.milliseconds(100)))
-        .reduce(total),
+        lambda stream: (
+            stream.key_by(lambda pair: pair[0])
+            .window(TumblingProcessingTimeWindows.of(Time.milliseconds(100)))
+            .reduce(total)
+        ),
         processing_time=1000,
     )
     harness.element(("a", 1)).element(("a", 2))

@@ -154,6 +154,4 @@ def build_keyed_process(description: KeyedProcessDescription) -> ProcessOperator
 
 
 def build_co_process(description: CoProcessDescription) -> ProcessOperator:
-    return ProcessOperator(
-        description.function, ("process_element1", "process_element2"), description.key_selectors
-    )
+    return ProcessOperator(description.function, ("process_element1", "process_element2"), description.key_selectors)

@@ -28,9 +28,7 @@ class PrintSinkOperator(StreamOperator):
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
         prefix = self._prefix()
-        self.context.report.lines.extend(
-            (self._to_stderr, prefix + self._format(value)) for value in batch.values
-        )
+        self.context.report.lines.extend((self._to_stderr, prefix + self._format(value)) for value in batch.values)
 
     def _prefix(self) -> str:
         subtask, parallelism = self.context.task.subtask, self.context.task.parallelism

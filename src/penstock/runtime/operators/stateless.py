@@ -79,6 +79,4 @@ class FlatMapOperator(UserFunctionOperator):
 
 class CoFlatMapOperator(FlatMapOperator):
     def __init__(self, description: CoFlatMapDescription) -> None:
-        UserFunctionOperator.__init__(
-            self, description.function, ("flat_map1", "flat_map2"), description.key_selectors
-        )
+        UserFunctionOperator.__init__(self, description.function, ("flat_map1", "flat_map2"), description.key_selectors)

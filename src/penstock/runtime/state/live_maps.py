@@ -22,7 +22,6 @@ _FEW = 16
 _MANY_REMOVED = 100
 
 
-
 class LiveMaps(LiveKeys):
     """The maps of one namespace, by key. The object of a key is its `MapPage`; one that is empty is not there.
 
