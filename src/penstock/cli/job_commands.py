@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from penstock.cli.completion import complete_job
 from penstock.cli.job_ends import wait_for_end
 from penstock.cli.job_options import Answer, JobCommand, job_options, say_meaning
 from penstock.cli.locate import LocatedJob, all_jobs, is_job_id, locate
@@ -80,7 +81,7 @@ def _show(answer: Answer, header: str, jobs: list[LocatedJob], nothing: str) -> 
 
 
 @click.command(cls=JobCommand)
-@click.argument("job", required=False)
+@click.argument("job", required=False, shell_complete=complete_job)
 @click.option(
     "-s",
     "--withSavepoint",
@@ -123,7 +124,7 @@ def cancel(
 
 
 @click.command(cls=JobCommand)
-@click.argument("job", required=False)
+@click.argument("job", required=False, shell_complete=complete_job)
 @click.option(
     "-p",
     "--savepointPath",
@@ -167,7 +168,7 @@ def stop(
 
 
 @click.command(cls=JobCommand)
-@click.argument("job", required=False, metavar="[JOB|CHECKPOINT]")
+@click.argument("job", required=False, metavar="[JOB|CHECKPOINT]", shell_complete=complete_job)
 @click.argument("directory", required=False)
 @click.option("-d", "--dispose", "disposed", metavar="PATH", help="Remove the savepoint at PATH.")
 @_format_option
@@ -253,7 +254,7 @@ def _dispose(path: str, manager: Address | None, answer: Answer) -> None:
 
 
 @click.command(cls=JobCommand)
-@click.argument("job")
+@click.argument("job", shell_complete=complete_job)
 @click.option("-full", "--full", "is_full", is_flag=True, help="A whole checkpoint, not only what changed.")
 @job_options
 def checkpoint(

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from penstock.cli.completion import complete_file
 from penstock.cli.errors import NoSuchFile, report
 from penstock.cli.program import Program
 from penstock.common import config_keys as keys
@@ -93,11 +94,24 @@ class ProgramCommand(click.Command):
         return None
 
 
+def _complete_target(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [target for target in TARGETS if target.startswith(incomplete)]
+
+
 def program_options(command: F) -> F:
     """Add the program's flags to a command, which gets them as keywords for `read_request`."""
     options = [
-        click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[JOB.PY] [ARGS]..."),
-        click.option("-py", "--python", "script", metavar="FILE", help="The job's script; same as naming it last."),
+        click.argument(
+            "words", nargs=-1, type=click.UNPROCESSED, metavar="[JOB.PY] [ARGS]...", shell_complete=complete_file
+        ),
+        click.option(
+            "-py",
+            "--python",
+            "script",
+            metavar="FILE",
+            shell_complete=complete_file,
+            help="The job's script; same as naming it last.",
+        ),
         click.option("-pym", "--pyModule", "module", metavar="NAME", help="The job's module, instead of a script."),
         click.option("-pyfs", "--pyFiles", metavar="A,B", help="Python files' folders or zips to import from."),
         click.option("-pyarch", "--pyArchives", metavar="A#NAME,B", help="Archives to unpack for the job's functions."),
@@ -117,7 +131,12 @@ def program_options(command: F) -> F:
         click.option("-sae", "--shutdownOnAttachedExit", is_flag=True, help="With -m: the job ends with this process."),
         click.option("-D", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated."),
         click.option("--conf", type=click.Path(path_type=Path), help="A config.yaml or its folder (weaker than -D)."),
-        click.option("-t", "--target", help="local, spark: on Spark (default); inline: without; remote: as -m."),
+        click.option(
+            "-t",
+            "--target",
+            shell_complete=_complete_target,
+            help="local, spark: on Spark (default); inline: without; remote: as -m.",
+        ),
         click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077."),
         click.option("--no-web", is_flag=True, help="No dashboard for this run."),
         click.option("--pyflink", is_flag=True, help="Run a PyFlink job as it is: pyflink imports give Penstock."),
