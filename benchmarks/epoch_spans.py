@@ -89,10 +89,10 @@ class Recorder:
 def watch_driver(folder: str) -> dict[str, str]:
     """Wrap the driver's side, for the rest of this process; the settings with which workers are wrapped, too."""
     from penstock.checkpoint.coordinator import CheckpointCoordinator
-    from penstock.jobmaster.region_runner import RegionRunner
-    from penstock.jobmaster.region_sources import RegionSources
-    from penstock.jobmaster.sink_commits import SinkCommits
-    from penstock.jobmaster.worker_group import WorkerGroup
+    from penstock.jobmaster.execution.worker_group import WorkerGroup
+    from penstock.jobmaster.region.runner import RegionRunner
+    from penstock.jobmaster.region.sources import RegionSources
+    from penstock.jobmaster.sinks.sink_commits import SinkCommits
     from penstock.runtime.task_host import TaskHost
 
     os.environ[FOLDER] = folder

@@ -93,9 +93,9 @@ def watch_driver() -> None:
             marked(it.JavaProcess, "address", after=JAVA_READY),
         ),
         "penstock.cli.launching": lambda it: marked(it, "run_program", before=LOADED),
-        "penstock.jobmaster.start": lambda it: marked(it, "start_job", before=SUBMITTED),
+        "penstock.cluster.start": lambda it: marked(it, "start_job", before=SUBMITTED),
         "penstock.spark.session": lambda it: marked(it, "get_context", after=CONTEXT),
-        "penstock.jobmaster.region_runner": lambda it: marked(
+        "penstock.jobmaster.region.runner": lambda it: marked(
             it.RegionRunner, "_run_requested_epoch", before=EPOCH, after=EPOCH_DONE
         ),
     }

@@ -36,7 +36,7 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.connectors import BucketAssigner, FileSink, RollingPolicy
-from penstock.datastream.connectors.file_committer import FileCommitter
+from penstock.datastream.connectors.file_system.committer import FileCommitter
 from penstock.datastream.functions import (
     AggregateFunction,
     CheckpointedFunction,

@@ -7,7 +7,7 @@ import pickle
 
 from sink_job import SinkJob
 
-from penstock.jobmaster.sink_commits import SinkCommits
+from penstock.jobmaster.sinks.sink_commits import SinkCommits
 
 
 class ServerSinkJob(SinkJob):

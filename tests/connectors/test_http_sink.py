@@ -13,7 +13,7 @@ from penstock.common.exceptions import ConnectorError
 from penstock.common.serialization import SerializationSchema, SimpleStringSchema
 from penstock.datastream.connectors import OnRefused
 from penstock.datastream.connectors.http import HttpBody, HttpSink
-from penstock.datastream.connectors.refused_records import REFUSED_METRIC
+from penstock.datastream.connectors.support.refused_records import REFUSED_METRIC
 
 
 class Service:

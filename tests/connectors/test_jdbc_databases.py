@@ -21,9 +21,9 @@ from penstock.datastream.connectors.jdbc import (
     JdbcExecutionOptions,
     JdbcSink,
 )
-from penstock.datastream.connectors.jdbc_databases import database_of
-from penstock.datastream.connectors.jdbc_statements import Statement
-from penstock.datastream.connectors.refused_records import OnRefused
+from penstock.datastream.connectors.jdbc.databases import database_of
+from penstock.datastream.connectors.jdbc.statements import Statement
+from penstock.datastream.connectors.support.refused_records import OnRefused
 
 TOTALS = Types.ROW_NAMED(["country", "total"], [Types.STRING(), Types.INT()])
 CREATE = "create table {} (country varchar(20) primary key, total int)"

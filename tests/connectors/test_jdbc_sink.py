@@ -19,8 +19,8 @@ from penstock.datastream.connectors.jdbc import (
     JdbcExecutionOptions,
     JdbcSink,
 )
-from penstock.datastream.connectors.jdbc_statements import Statement, connection_settings
-from penstock.datastream.connectors.refused_records import REFUSED_METRIC, OnRefused
+from penstock.datastream.connectors.jdbc.statements import Statement, connection_settings
+from penstock.datastream.connectors.support.refused_records import REFUSED_METRIC, OnRefused
 
 NUMBER = Types.ROW([Types.INT()])
 

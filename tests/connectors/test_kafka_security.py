@@ -11,9 +11,9 @@ from penstock.common.exceptions import ConnectorError
 from penstock.common.serialization import SimpleStringSchema
 from penstock.datastream.connectors import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
-from penstock.datastream.connectors.kafka_protocol import ScramExchange
-from penstock.datastream.connectors.kafka_settings import client_settings
-from penstock.datastream.connectors.kafka_transactions import KafkaTransactions
+from penstock.datastream.connectors.kafka.protocol import ScramExchange
+from penstock.datastream.connectors.kafka.settings import client_settings
+from penstock.datastream.connectors.kafka.transactions import KafkaTransactions
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from penstock.common.exceptions import ConnectorError, JobExecutionError
 from penstock.common.serialization import SimpleStringSchema
 from penstock.datastream.connectors import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import KafkaPartitioner, KafkaRecordSerializationSchema, KafkaSink
-from penstock.datastream.connectors.kafka_committer import KafkaCommitter
-from penstock.datastream.connectors.kafka_records import KafkaRecord
-from penstock.datastream.connectors.kafka_transactions import KafkaTransaction
-from penstock.datastream.connectors.kafka_writer import RecordProducer
-from penstock.datastream.connectors.refused_records import REFUSED_METRIC, OnRefused
-from penstock.jobmaster.sink_commits import PendingRequest
+from penstock.datastream.connectors.kafka.committer import KafkaCommitter
+from penstock.datastream.connectors.kafka.records import KafkaRecord
+from penstock.datastream.connectors.kafka.transactions import KafkaTransaction
+from penstock.datastream.connectors.kafka.writer import RecordProducer
+from penstock.datastream.connectors.support.refused_records import REFUSED_METRIC, OnRefused
+from penstock.jobmaster.sinks.sink_commits import PendingRequest
 
 
 def to_topic(topic):

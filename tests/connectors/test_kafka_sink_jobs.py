@@ -14,7 +14,7 @@ from penstock.datastream.connectors.kafka import (
     KafkaSink,
     Semantic,
 )
-from penstock.datastream.connectors.refused_records import DeadLetters
+from penstock.datastream.connectors.support.refused_records import DeadLetters
 from penstock.datastream.output_tag import OutputTag
 
 RESTARTS = {

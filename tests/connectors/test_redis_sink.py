@@ -10,7 +10,7 @@ from server_sink_job import ServerSinkJob
 from penstock.common.exceptions import ConnectorError
 from penstock.datastream.connectors import OnRefused
 from penstock.datastream.connectors.redis import RedisMapper, RedisSink
-from penstock.datastream.connectors.refused_records import REFUSED_METRIC
+from penstock.datastream.connectors.support.refused_records import REFUSED_METRIC
 
 
 @pytest.fixture

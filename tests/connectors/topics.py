@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from penstock.datastream.connectors.kafka_transactions import KafkaTransactions
+from penstock.datastream.connectors.kafka.transactions import KafkaTransactions
 
 
 @dataclass(frozen=True)

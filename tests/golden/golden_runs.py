@@ -10,8 +10,8 @@ from golden_job import build
 from penstock.common import Configuration, JobID
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
+from penstock.jobmaster.execution.stage_executor import InlineExecutor
 from penstock.jobmaster.job_master import JobMaster
-from penstock.jobmaster.stage_executor import InlineExecutor
 
 EPOCHS = {"penstock.epoch.max-records": "10", "penstock.epoch.interval": "1 ms"}
 

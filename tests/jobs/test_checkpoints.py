@@ -20,8 +20,8 @@ from penstock.common.exceptions import CheckpointError, PenstockError
 from penstock.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
 from penstock.datastream.functions import CheckpointListener, SinkFunction
 from penstock.graph.job_graph import build_job_graph
+from penstock.jobmaster.execution.stage_executor import InlineExecutor
 from penstock.jobmaster.job_master import JobMaster
-from penstock.jobmaster.stage_executor import InlineExecutor
 from penstock.testing import Fault, FaultPlan, FaultyFolder
 
 PATIENCE_S = 60

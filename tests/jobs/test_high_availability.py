@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 import penstock
-from penstock.rest.access_token import own_token
+from penstock.rest.security.access_token import own_token
 
 pytestmark = [pytest.mark.slow]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from penstock.rest import sockets
-from penstock.rest.access_token import own_token
+from penstock.rest.security.access_token import own_token
 
 pytestmark = [pytest.mark.slow]
 

@@ -22,8 +22,8 @@ from penstock.datastream.connectors import BucketAssigner, FileSink, RollingPoli
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.graph.job_graph import build_job_graph
+from penstock.jobmaster.execution.stage_executor import InlineExecutor
 from penstock.jobmaster.job_master import JobMaster
-from penstock.jobmaster.stage_executor import InlineExecutor
 from penstock.testing import Fault, FaultPlan, FaultyFolder
 
 PATIENCE_S = 60

@@ -17,16 +17,16 @@ import click
 
 from penstock.cli.errors import complain
 from penstock.cli.job_options import Answer, JobCommand, common_options
+from penstock.cluster.job_manager_process import JobManagerFiles, run_job_manager
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import EnvironmentSetupError
 from penstock.common.private_folder import open_new
 from penstock.rest import sockets
-from penstock.rest.access import LOOPBACK, page_address
-from penstock.rest.access_token import configured_token, own_token
 from penstock.rest.client import LEADERSHIP, Address, RestClient, RestClientError
-from penstock.rest.job_manager_process import JobManagerFiles, run_job_manager
 from penstock.rest.polling import poll
+from penstock.rest.security.access import LOOPBACK, page_address
+from penstock.rest.security.access_token import configured_token, own_token
 
 _STARTS_WITHIN_S = 120
 _ENDS_WITHIN_S = 60

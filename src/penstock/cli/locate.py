@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.cluster.leader_lookup import JobManagers
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import PenstockError
 from penstock.rest import sockets
 from penstock.rest.client import Address, RestClient, RestClientError
-from penstock.rest.leader_lookup import JobManagers
 
 _PREFIX = re.compile(r"[0-9a-f]{1,32}")
 ENDED = ("FINISHED", "CANCELED", "FAILED")

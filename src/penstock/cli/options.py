@@ -18,8 +18,8 @@ from penstock.common.config_file import load_conf_dir, load_config_file
 from penstock.common.configuration import Configuration
 from penstock.common.cores import local_cores
 from penstock.common.exceptions import PenstockError, UnsupportedFeatureError
-from penstock.rest.access import ClientAccess
 from penstock.rest.client import Address
+from penstock.rest.security.access import ClientAccess
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -372,7 +372,7 @@ class StreamExecutionEnvironment:
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         """The lines of a file, or of all files in and below a folder; then the stream ends."""
-        from penstock.datastream.connectors.file_source import FileSource, StreamFormat
+        from penstock.datastream.connectors.file_system.source import FileSource, StreamFormat
 
         source = FileSource.for_record_stream_format(StreamFormat.text_line_format(charset_name), file_path).build()
         return self.from_source(source, WatermarkStrategy.no_watermarks(), f"Text File {file_path}")
@@ -388,7 +388,7 @@ class StreamExecutionEnvironment:
         :param trigger: When the query of a streaming DataFrame looks for new rows, as Spark's `trigger(...)` takes it:
             `{"processingTime": "10 seconds"}`, or `{"availableNow": True}` for what is there, then the stream ends.
         """
-        from penstock.datastream.connectors.data_frame_stream import source_of
+        from penstock.datastream.connectors.spark.data_frame_stream import source_of
 
         return self.from_source(source_of(data_frame, trigger), WatermarkStrategy.no_watermarks(), source_name)
 

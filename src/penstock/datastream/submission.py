@@ -24,7 +24,7 @@ from penstock.graph.job_graph import JobGraph, build_job_graph
 from penstock.graph.stream_graph import StreamGraph
 
 # Looked up by name: the API does not know what runs its jobs.
-_STARTER = "penstock.jobmaster.start"
+_STARTER = "penstock.cluster.start"
 
 
 @dataclass

@@ -34,18 +34,18 @@ from penstock.graph.execution_graph import ExecutionFacts, ExecutionGraph, Execu
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region, pipelined_regions
 from penstock.jobmaster.epoch_history import EpochHistory, EpochReport
+from penstock.jobmaster.execution.side_by_side import run_side_by_side
+from penstock.jobmaster.execution.slots import SlotPool, required_slots, slot_pool
+from penstock.jobmaster.execution.stage_executor import StageExecutor
 from penstock.jobmaster.failure_history import FailureHistory, FailureRecord
 from penstock.jobmaster.flame_graphs import FlameGraphs
 from penstock.jobmaster.job_metrics import JobMetrics
-from penstock.jobmaster.job_output import JobOutput, OutputError
 from penstock.jobmaster.job_times import JobTimes
-from penstock.jobmaster.region_runner import RegionRunner
+from penstock.jobmaster.region.runner import RegionRunner
 from penstock.jobmaster.restart_strategy import NoRestart, build_restart_strategy
 from penstock.jobmaster.savepoint_requests import CheckpointRequest, Request, SavepointRequest, SavepointWriter
-from penstock.jobmaster.side_by_side import run_side_by_side
-from penstock.jobmaster.slots import SlotPool, required_slots, slot_pool
-from penstock.jobmaster.stage_executor import StageExecutor
-from penstock.jobmaster.watermark_alignment import AlignmentGroups
+from penstock.jobmaster.sinks.job_output import JobOutput, OutputError
+from penstock.jobmaster.sources.watermark_alignment import AlignmentGroups
 from penstock.runtime.clocks import wall_clock_ms
 from penstock.runtime.protocol import TaskAck
 from penstock.runtime.state.codec import use_script_classes

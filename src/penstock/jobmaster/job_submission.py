@@ -11,7 +11,7 @@ from penstock.common.exceptions import InvalidProgramError
 from penstock.common.job_id import JobID
 from penstock.common.redaction import redacted_repr
 from penstock.datastream.dependencies import CachedFile, JobDependencies
-from penstock.jobmaster.blob_store import ShippedFile
+from penstock.jobmaster.dependencies.blob_store import ShippedFile
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 

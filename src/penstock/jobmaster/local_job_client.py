@@ -15,7 +15,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.jobmaster.job_master import JobMaster
-from penstock.jobmaster.job_output import CollectedValues
+from penstock.jobmaster.sinks.job_output import CollectedValues
 
 
 class LocalJobClient(JobClient):

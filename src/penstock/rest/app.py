@@ -15,17 +15,21 @@ from starlette.routing import BaseRoute, Mount, Route
 from penstock.common import config_keys as keys
 from penstock.common.redaction import redacted_text
 from penstock.jobmaster.dispatcher import Dispatcher
-from penstock.rest import cluster_documents, job_documents, metric_documents, openapi, process_documents
-from penstock.rest.browser_guard import BrowserGuard
-from penstock.rest.cluster_documents import penstock_version
-from penstock.rest.commands import DISPOSALS, Commands, checkpoints_of, savepoints_of
-from penstock.rest.dashboard import dashboard_routes
-from penstock.rest.document_routes import document_routes
-from penstock.rest.endpoint import Call, Handler, endpoint
-from penstock.rest.errors import RestError
-from penstock.rest.json_response import JsonResponse
-from penstock.rest.limits import MOST_BYTES, BodyLimit
-from penstock.rest.operations import Operations
+from penstock.rest.description import openapi
+from penstock.rest.documents import cluster as cluster_documents
+from penstock.rest.documents import jobs as job_documents
+from penstock.rest.documents import metrics as metric_documents
+from penstock.rest.documents import process as process_documents
+from penstock.rest.documents.cluster import penstock_version
+from penstock.rest.routes.commands import DISPOSALS, Commands, checkpoints_of, savepoints_of
+from penstock.rest.routes.dashboard import dashboard_routes
+from penstock.rest.routes.documents import document_routes
+from penstock.rest.routes.endpoint import Call, Handler, endpoint
+from penstock.rest.routes.errors import RestError
+from penstock.rest.routes.json_response import JsonResponse
+from penstock.rest.routes.operations import Operations
+from penstock.rest.security.browser_guard import BrowserGuard
+from penstock.rest.security.limits import MOST_BYTES, BodyLimit
 
 
 def build_app(

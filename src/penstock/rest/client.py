@@ -15,8 +15,8 @@ from urllib.parse import urlencode, urlsplit
 
 from penstock.common.exceptions import PenstockError
 from penstock.rest import sockets
-from penstock.rest.access import OWN_SERVERS, ClientAccess
-from penstock.rest.access_token import PROOF, AccessToken, is_loopback, new_nonce
+from penstock.rest.security.access import OWN_SERVERS, ClientAccess
+from penstock.rest.security.access_token import PROOF, AccessToken, is_loopback, new_nonce
 
 DEFAULT_PORT = 8081
 LEADERSHIP = "/jobmanager/leadership"

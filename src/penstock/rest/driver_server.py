@@ -17,8 +17,8 @@ from penstock.common.exceptions import PenstockError
 from penstock.jobmaster.dispatcher import Dispatcher, RunningJob
 from penstock.jobmaster.local_job_client import LocalJobClient
 from penstock.rest import sockets
-from penstock.rest.access import LOOPBACK, ServerAccess, check_binding, reached_at
-from penstock.rest.process_documents import log_tail
+from penstock.rest.documents.process import log_tail
+from penstock.rest.security.access import LOOPBACK, ServerAccess, check_binding, reached_at
 from penstock.rest.server import LazyServer
 
 _log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class DriverServer:
 
     def _app(self) -> Any:
         from penstock.rest.app import build_app
-        from penstock.rest.operations import Operations
+        from penstock.rest.routes.operations import Operations
 
         with self._lock:
             if self._operations is None:
@@ -85,7 +85,7 @@ class DriverServer:
 
 
 def _describe(job: RunningJob) -> dict[str, Any]:
-    from penstock.rest.documents import describe
+    from penstock.rest.documents.by_path import describe
 
     return describe(job)
 

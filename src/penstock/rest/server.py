@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from penstock.rest.access import ServerAccess
+from penstock.rest.security.access import ServerAccess
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class LazyServer:
     def _serve(self) -> None:
         import uvicorn
 
-        from penstock.rest.limits import LimitedProtocol
+        from penstock.rest.security.limits import LimitedProtocol
 
         config = uvicorn.Config(
             self._guarded(self._make_app()),
@@ -66,8 +66,8 @@ class LazyServer:
         self._server.run(sockets=[self._listener])
 
     def _guarded(self, app: Any) -> Any:
-        from penstock.rest.security_headers import SecurityHeaders
-        from penstock.rest.token_guard import TokenGuard
+        from penstock.rest.security.security_headers import SecurityHeaders
+        from penstock.rest.security.token_guard import TokenGuard
 
         if self._access is not None and self._access.token is not None:
             app = TokenGuard(app, self._access.token)

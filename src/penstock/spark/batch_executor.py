@@ -10,7 +10,7 @@ from penstock.checkpoint.folders import Folder
 from penstock.checkpoint.savepoints import Copy
 from penstock.common import config_keys as keys
 from penstock.common.exceptions import JobExecutionError
-from penstock.jobmaster.stage_executor import EpochCancelledError
+from penstock.jobmaster.execution.stage_executor import EpochCancelledError
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.protocol import EpochCommand
 from penstock.runtime.rows import Row

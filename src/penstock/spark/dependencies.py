@@ -22,9 +22,9 @@ from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError, UnsupportedFeatureError
 from penstock.datastream.dependencies import CachedFile, JobDependencies, is_remote
-from penstock.jobmaster.archives import files_below, pack, unpack
-from penstock.jobmaster.local_dependencies import add_to_path, make_executable, put_on_path
-from penstock.jobmaster.requirements import install_requirements
+from penstock.jobmaster.dependencies.archives import files_below, pack, unpack
+from penstock.jobmaster.dependencies.local_dependencies import add_to_path, make_executable, put_on_path
+from penstock.jobmaster.dependencies.requirements import install_requirements
 from penstock.runtime.stream_task import JobDeployment
 
 # Pure Python, and what a worker needs to read its first task.

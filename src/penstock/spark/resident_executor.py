@@ -12,14 +12,14 @@ from penstock.checkpoint.folders import Folder
 from penstock.checkpoint.savepoints import Copy
 from penstock.common import config_keys as keys
 from penstock.common.exceptions import ConfigurationError, JobExecutionError
-from penstock.datastream.connectors.data_frame import DataFrameSource
-from penstock.datastream.connectors.data_frame_stream import StreamingDataFrameSource
-from penstock.datastream.connectors.spark_sink import SparkSink
+from penstock.datastream.connectors.spark.data_frame import DataFrameSource
+from penstock.datastream.connectors.spark.data_frame_stream import StreamingDataFrameSource
+from penstock.datastream.connectors.spark.sink import SparkSink
 from penstock.graph.job_graph import JobGraph
+from penstock.jobmaster.execution.slots import NoResourceAvailableError
+from penstock.jobmaster.execution.stage_executor import EpochCancelledError
+from penstock.jobmaster.execution.worker_group import GroupSettings, WorkerGroup, WorkerLostError
 from penstock.jobmaster.job_contents import values_in
-from penstock.jobmaster.slots import NoResourceAvailableError
-from penstock.jobmaster.stage_executor import EpochCancelledError
-from penstock.jobmaster.worker_group import GroupSettings, WorkerGroup, WorkerLostError
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.protocol import EpochCommand
 from penstock.runtime.rows import FAILURE, Row

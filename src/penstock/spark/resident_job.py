@@ -6,7 +6,7 @@ import re
 import threading
 from typing import Any
 
-from penstock.jobmaster.worker_group import WorkerGroup
+from penstock.jobmaster.execution.worker_group import WorkerGroup
 from penstock.runtime.resident_worker import GRACE_S
 from penstock.spark.resident_task import host_worker
 

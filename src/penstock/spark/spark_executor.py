@@ -15,7 +15,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError
 from penstock.datastream.dependencies import JobDependencies
 from penstock.graph.job_graph import JobGraph
-from penstock.jobmaster.stage_executor import StageExecutor
+from penstock.jobmaster.execution.stage_executor import StageExecutor
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.state.codec import use_script_classes

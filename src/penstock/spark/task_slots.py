@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.jobmaster.slots import NoResourceAvailableError
+from penstock.jobmaster.execution.slots import NoResourceAvailableError
 from penstock.spark.local_master import CORES
 
 _SETTLED_S = 5.0

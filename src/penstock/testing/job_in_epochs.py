@@ -17,7 +17,7 @@ from penstock.checkpoint.store import CompletedCheckpointStore
 from penstock.common.moment import Moment
 from penstock.graph.descriptions import CollectSinkDescription
 from penstock.graph.job_graph import JobGraph, build_job_graph
-from penstock.jobmaster.stage_executor import InlineExecutor, run_whole_epoch
+from penstock.jobmaster.execution.stage_executor import InlineExecutor, run_whole_epoch
 from penstock.runtime.protocol import EpochCommand, TaskAck
 from penstock.runtime.rows import FROM_DRIVER, Row
 from penstock.runtime.sources import SourceAssignment

@@ -17,8 +17,8 @@ from penstock.checkpoint.folders import folder_at
 from penstock.common import Configuration, JobID
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
+from penstock.jobmaster.execution.stage_executor import InlineExecutor
 from penstock.jobmaster.job_master import JobMaster
-from penstock.jobmaster.stage_executor import InlineExecutor
 from penstock.testing import Fault, FaultPlan, FaultyFolder
 
 SETTINGS = {

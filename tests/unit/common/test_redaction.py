@@ -31,7 +31,7 @@ from penstock.common.redaction import (
 )
 from penstock.common.typeinfo import Types
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcSink
-from penstock.rest.job_documents import all_settings, failure_cause
+from penstock.rest.documents.jobs import all_settings, failure_cause
 
 SECRET_KEYS = [
     "sasl.jaas.config",

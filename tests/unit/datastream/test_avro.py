@@ -11,10 +11,9 @@ from decimal import Decimal
 import fastavro
 import pytest
 
-from penstock.common import Row, Types
+from penstock.common import Row, Types, optional_packages
 from penstock.common.exceptions import EnvironmentSetupError
 from penstock.common.time import Instant
-from penstock.datastream.connectors import optional_packages
 from penstock.datastream.formats.avro import (
     AvroBulkWriters,
     AvroReaders,

@@ -14,7 +14,6 @@ from penstock.common.typeinfo import Types
 from penstock.datastream.connectors import DeliveryGuarantee, FileSink, FileSource, NumberSequenceSource, StreamFormat
 from penstock.datastream.connectors.base import Sink, Source
 from penstock.datastream.connectors.cassandra import CassandraSink, ConsistencyLevel
-from penstock.datastream.connectors.file_parts import PartFileInfo
 from penstock.datastream.connectors.file_system import (
     BucketAssigner,
     FileCompactStrategy,
@@ -22,6 +21,7 @@ from penstock.datastream.connectors.file_system import (
     RollingPolicy,
     StreamingFileSink,
 )
+from penstock.datastream.connectors.file_system.bucketing import PartFileInfo
 from penstock.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
 from penstock.datastream.connectors.kafka import (
     FlinkKafkaConsumer,

@@ -16,7 +16,7 @@ from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.serialization import SimpleStringSchema
 from penstock.common.time import Instant
 from penstock.datastream.connectors import LineEncoder, StreamFormat
-from penstock.datastream.connectors.file_formats import FileToRead
+from penstock.datastream.connectors.file_system.formats import FileToRead
 from penstock.datastream.formats.avro import (
     AvroBulkWriters,
     AvroReaders,

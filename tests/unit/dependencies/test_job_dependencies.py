@@ -20,10 +20,10 @@ from penstock.common.exceptions import (
 )
 from penstock.common.notices import PenstockWarning
 from penstock.datastream.dependencies import CachedFile, JobDependencies
-from penstock.jobmaster.archives import files_below, pack, unpack
-from penstock.jobmaster.blob_store import BlobError, ShippedFile
-from penstock.jobmaster.local_dependencies import LocalDependencies
-from penstock.jobmaster.requirements import install_requirements
+from penstock.jobmaster.dependencies.archives import files_below, pack, unpack
+from penstock.jobmaster.dependencies.blob_store import BlobError, ShippedFile
+from penstock.jobmaster.dependencies.local_dependencies import LocalDependencies
+from penstock.jobmaster.dependencies.requirements import install_requirements
 
 
 @pytest.fixture

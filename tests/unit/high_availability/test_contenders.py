@@ -13,6 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.cluster.contender import Contender
+from penstock.cluster.high_availability.services import HighAvailability
+from penstock.cluster.job_bundle import bundled
+from penstock.cluster.leader_lookup import JobManagers
+from penstock.cluster.remote_submission import upload
 from penstock.common import Configuration
 from penstock.common.exceptions import LeadershipLostError
 from penstock.common.serialization import Encoder
@@ -20,14 +25,9 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import BucketAssigner, FileSink
 from penstock.datastream.dependencies import JobDependencies
 from penstock.graph.job_graph import build_job_graph
-from penstock.jobmaster.high_availability.services import HighAvailability
-from penstock.rest.access import ServerAccess
-from penstock.rest.access_token import own_token
 from penstock.rest.client import LEADERSHIP, Address, RestClient, RestClientError
-from penstock.rest.contender import Contender
-from penstock.rest.job_bundle import bundled
-from penstock.rest.leader_lookup import JobManagers
-from penstock.rest.remote_submission import upload
+from penstock.rest.security.access import ServerAccess
+from penstock.rest.security.access_token import own_token
 from penstock.rest.server import LazyServer
 
 WITHIN_S = 60
@@ -290,7 +290,7 @@ def test_job_that_cannot_be_gone_on_with_is_tried_again(managers, tmp_path):
 
 
 def test_job_that_ends_with_its_client_ends_when_the_client_does_not_follow_it(managers, tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.rest.session_cluster.SessionCluster.client_comes_within_s", 0.0)
+    monkeypatch.setattr("penstock.cluster.session_cluster.SessionCluster.client_comes_within_s", 0.0)
     a, b = managers
     env = environment(tmp_path)
     env.get_configuration().set_string("execution.shutdown-on-attached-exit", "true")

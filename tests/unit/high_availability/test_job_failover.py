@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from penstock.checkpoint.folders import LocalFolder
+from penstock.cluster.high_availability.fence import Fence
+from penstock.cluster.high_availability.job_records import FencedJob, JobRecord
+from penstock.cluster.high_availability.job_store import JobStore
 from penstock.common import Configuration, JobID, JobStatus
 from penstock.common.exceptions import LeadershipLostError, UserFunctionError
 from penstock.common.serialization import Encoder
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from penstock.datastream.connectors import BucketAssigner, FileSink
 from penstock.graph.job_graph import JobGraph, build_job_graph
-from penstock.jobmaster.high_availability.fence import Fence
-from penstock.jobmaster.high_availability.job_records import FencedJob, JobRecord
-from penstock.jobmaster.high_availability.job_store import JobStore
+from penstock.jobmaster.execution.stage_executor import InlineExecutor
 from penstock.jobmaster.job_master import JobMaster
 from penstock.jobmaster.job_submission import JobSubmission, ShippedDependencies
-from penstock.jobmaster.stage_executor import InlineExecutor
 
 JOB = JobID("0123456789abcdef" * 2)
 SUBMISSION = JobSubmission("ab" * 32, {}, ShippedDependencies(), False, False)

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from penstock.cluster.high_availability.fence import Fence
+from penstock.cluster.high_availability.job_store import JobStore
 from penstock.common.exceptions import CorruptStateError, LeadershipLostError
-from penstock.jobmaster.high_availability.fence import Fence
-from penstock.jobmaster.high_availability.job_store import JobStore
 from penstock.jobmaster.job_submission import JobSubmission, ShippedDependencies
 from penstock.testing import Fault, FaultPlan, FaultyFolder, MemoryFolder
 

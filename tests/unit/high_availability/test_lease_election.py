@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.jobmaster.high_availability.lease_election import LeaseElection
-from penstock.jobmaster.high_availability.lease_files import LeaseFiles
-from penstock.jobmaster.high_availability.lease_policy import Lease, LeasePolicy
+from penstock.cluster.high_availability.lease_election import LeaseElection
+from penstock.cluster.high_availability.lease_files import LeaseFiles
+from penstock.cluster.high_availability.lease_policy import Lease, LeasePolicy
 
 WITHIN_S = 10
 NEVER_MS = 10**9

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.jobmaster.high_availability.lease_policy import Claim, Grant, Lease, LeasePolicy, Renew, Revoke
+from penstock.cluster.high_availability.lease_policy import Claim, Grant, Lease, LeasePolicy, Renew, Revoke
 
 LEASE_MS, RENEW_MS = 10_000, 2_000
 THEIRS = Lease(7, "b", "b:8081", beat=3)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.cluster.high_availability.options import HighAvailabilityOptions
+from penstock.cluster.high_availability.services import HighAvailability
 from penstock.common import Configuration
 from penstock.common.exceptions import ConfigurationError
-from penstock.jobmaster.high_availability.options import HighAvailabilityOptions
-from penstock.jobmaster.high_availability.services import HighAvailability
 
 
 def options(**settings: str) -> HighAvailabilityOptions | None:

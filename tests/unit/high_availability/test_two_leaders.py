@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from taking_turns import Actor, TurnFolder, take_turn
 
+from penstock.cluster.high_availability.fence import Fence
+from penstock.cluster.high_availability.job_store import JobStore
 from penstock.common.exceptions import LeadershipLostError
-from penstock.jobmaster.high_availability.fence import Fence
-from penstock.jobmaster.high_availability.job_store import JobStore
 from penstock.jobmaster.job_submission import JobSubmission, ShippedDependencies
 from penstock.testing import MemoryFolder
 

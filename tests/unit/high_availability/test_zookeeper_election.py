@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from zookeeper_server import ZooKeeperServer, free_port
 
+from penstock.cluster.high_availability.zookeeper_election import ZooKeeperElection
 from penstock.common.exceptions import EnvironmentSetupError
-from penstock.jobmaster.high_availability.zookeeper_election import ZooKeeperElection
 
 pytestmark = pytest.mark.slow
 

@@ -35,9 +35,9 @@ from penstock.datastream.functions import (
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.graph.descriptions import CollectSinkDescription
 from penstock.graph.job_graph import build_job_graph
+from penstock.jobmaster.execution.stage_executor import InlineExecutor
 from penstock.jobmaster.job_master import JobMaster
-from penstock.jobmaster.job_output import CollectedValues
-from penstock.jobmaster.stage_executor import InlineExecutor
+from penstock.jobmaster.sinks.job_output import CollectedValues
 
 PATIENCE_S = 30
 

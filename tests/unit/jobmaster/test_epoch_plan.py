@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.jobmaster.epoch_plan import EpochPlan, Reading, plan_epoch
+from penstock.jobmaster.region.epoch_plan import EpochPlan, Reading, plan_epoch
 from penstock.jobmaster.savepoint_requests import CheckpointRequest, Request, SavepointRequest
 
 REGION = frozenset({0})

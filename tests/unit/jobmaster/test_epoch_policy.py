@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penstock.common.moment import Moment, wait_seconds
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
-from penstock.jobmaster.epoch_policy import EpochPolicy, epoch_interval_ms
+from penstock.jobmaster.region.epoch_policy import EpochPolicy, epoch_interval_ms
 
 times = st.integers(0, 10_000)
 

@@ -27,12 +27,12 @@ from job_parts import (
 from penstock.checkpoint.folders import LocalFolder
 from penstock.checkpoint.store import CompletedCheckpointStore
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.datastream.connectors.file_committer import FileCommitter
+from penstock.datastream.connectors.file_system.committer import FileCommitter
 from penstock.jobmaster.job_master import JobMaster
-from penstock.jobmaster.job_output import CollectedValues
-from penstock.jobmaster.sink_commits import SinkCommits
-from penstock.jobmaster.split_coordinator import SplitSourceCoordinator
-from penstock.jobmaster.spool import Spool
+from penstock.jobmaster.sinks.job_output import CollectedValues
+from penstock.jobmaster.sinks.sink_commits import SinkCommits
+from penstock.jobmaster.sources.split_coordinator import SplitSourceCoordinator
+from penstock.jobmaster.sources.spool import Spool
 
 CALLBACKS = {
     "the enumerator hears of the checkpoint": (NumbersEnumerator, "notify_checkpoint_complete"),
@@ -104,7 +104,7 @@ def all_sources(env):
 
 
 def run_with(monkeypatch, folder, faults):
-    monkeypatch.setattr("penstock.jobmaster.spool.SEGMENT_BYTES", 1)
+    monkeypatch.setattr("penstock.jobmaster.sources.spool.SEGMENT_BYTES", 1)
     injected = Faults(monkeypatch, faults)
     env = environment()
     write_everywhere(all_sources(env).map(Listening()), folder)

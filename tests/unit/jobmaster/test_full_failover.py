@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from job_parts import PATIENCE_S, RESTARTING, Numbered, environment, file_sink, job_of, numbers_in
 
 from penstock.datastream.functions import CheckpointedFunction, MapFunction
-from penstock.jobmaster.stage_executor import InlineExecutor
+from penstock.jobmaster.execution.stage_executor import InlineExecutor
 
 REGIONS, LAST = 3, 120
 MOMENTS = ("open", "restored", "snapshot", "record", "command")

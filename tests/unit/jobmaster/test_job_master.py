@@ -16,8 +16,8 @@ from penstock.datastream.accumulators import IntCounter
 from penstock.datastream.functions import MapFunction
 from penstock.graph.execution_graph import ExecutionState
 from penstock.graph.job_graph import build_job_graph
+from penstock.jobmaster.execution.stage_executor import InlineExecutor
 from penstock.jobmaster.job_master import JobMaster
-from penstock.jobmaster.stage_executor import InlineExecutor
 
 PATIENCE_S = 20
 

@@ -11,7 +11,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.sink_v2 import Committer, Sink, SupportsCommitter
 from penstock.datastream.functions import TwoPhaseCommitSinkFunction
 from penstock.graph.job_graph import build_job_graph
-from penstock.jobmaster.sink_commits import MOST_RETRIES, SinkCommits
+from penstock.jobmaster.sinks.sink_commits import MOST_RETRIES, SinkCommits
 
 
 class ScriptedCommitter(Committer):

@@ -10,7 +10,7 @@ from penstock.common import Configuration
 from penstock.common.job_status import JobStatus
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
-from penstock.jobmaster.slots import NoResourceAvailableError, SlotPool, required_slots
+from penstock.jobmaster.execution.slots import NoResourceAvailableError, SlotPool, required_slots
 
 
 def never() -> bool:

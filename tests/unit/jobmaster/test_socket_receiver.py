@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.graph.descriptions import SocketSourceDescription
-from penstock.jobmaster.element_spool import ElementSpool
-from penstock.jobmaster.socket_receiver import RecordSplitter, SocketReceiver
+from penstock.jobmaster.sources.element_spool import ElementSpool
+from penstock.jobmaster.sources.socket_receiver import RecordSplitter, SocketReceiver
 from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import read_chunk
 

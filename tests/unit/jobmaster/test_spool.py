@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.jobmaster.spool import Spool
+from penstock.jobmaster.sources.spool import Spool
 
 records = st.lists(st.binary(max_size=6), max_size=7)
 step = st.one_of(

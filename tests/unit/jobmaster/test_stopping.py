@@ -25,7 +25,7 @@ from penstock.common.exceptions import CheckpointError
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.connectors import FileSource, StreamFormat
 from penstock.datastream.functions import MapFunction
-from penstock.jobmaster.element_spool import ElementSpool
+from penstock.jobmaster.sources.element_spool import ElementSpool
 
 LAST = 2000
 EVERYTHING = list(range(1, LAST + 1))

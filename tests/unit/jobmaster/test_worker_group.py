@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.graph.descriptions import CollectSinkDescription
 from penstock.graph.job_graph import JobGraph, build_job_graph
-from penstock.jobmaster.worker_group import GroupSettings, WorkerGroup, WorkerLostError
+from penstock.jobmaster.execution.worker_group import GroupSettings, WorkerGroup, WorkerLostError
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.connection import Address, HandshakeError, Kind, Listener, connect
 from penstock.runtime.protocol import EpochCommand

@@ -15,7 +15,7 @@ from random_functions import NAMES, SCHEMA, columns, function, named_row, predic
 from penstock.common import Configuration, Row, Types
 from penstock.common.exceptions import UserFunctionError
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.file_formats import FileToRead
+from penstock.datastream.connectors.file_system.formats import FileToRead
 from penstock.datastream.lowering.expressions import NotLowerable
 from penstock.datastream.lowering.left_to_python import LeftToPython
 from penstock.datastream.lowering.program import DROPPED, IN_PYTHON, LOWERED, LoweredProgram, program_of

@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
+from penstock.cluster.session_cluster import SessionCluster
+from penstock.cluster.submission_routes import submission_routes
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.rest import sockets
-from penstock.rest.access import ServerAccess
-from penstock.rest.access_token import AccessToken, own_token
 from penstock.rest.app import build_app
 from penstock.rest.client import Address, RestClient
-from penstock.rest.operations import Operations
+from penstock.rest.routes.operations import Operations
+from penstock.rest.security.access import ServerAccess
+from penstock.rest.security.access_token import AccessToken, own_token
 from penstock.rest.server import LazyServer
-from penstock.rest.session_cluster import SessionCluster
-from penstock.rest.submission_routes import submission_routes
 
 
 @dataclass

@@ -22,16 +22,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.cluster.job_bundle import settings_of_job
+from penstock.cluster.remote_job_client import RemoteJobClient
 from penstock.common import Configuration
 from penstock.common.exceptions import ConfigurationError, JobExecutionError
 from penstock.rest import sockets
-from penstock.rest.access import ClientAccess, ServerAccess, check_binding
-from penstock.rest.access_token import AccessToken, configured_token, make_own_token, new_nonce, own_token
 from penstock.rest.client import Address, RestClient, RestClientError
-from penstock.rest.job_bundle import settings_of_job
-from penstock.rest.remote_job_client import RemoteJobClient
+from penstock.rest.security.access import ClientAccess, ServerAccess, check_binding
+from penstock.rest.security.access_token import AccessToken, configured_token, make_own_token, new_nonce, own_token
+from penstock.rest.security.token_guard import TokenGuard, is_open
 from penstock.rest.server import LazyServer
-from penstock.rest.token_guard import TokenGuard, is_open
 
 TOKEN = AccessToken("0123456789abcdef0123456789abcdef")
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.rest.dashboard import STATIC
-from penstock.rest.process_documents import LogTail
+from penstock.rest.documents.process import LogTail
+from penstock.rest.routes.dashboard import STATIC
 
 ROOT = Path(__file__).parents[3]
 WEB = ROOT / "web"
@@ -191,7 +191,7 @@ def test_dashboard_can_be_turned_off(tmp_path, flags, variables):
 def test_log_tail_keeps_lines_and_python_still_shows_them_where_no_log_is_set_up():
     program = (
         "import logging\n"
-        "from penstock.rest.process_documents import log_tail\n"
+        "from penstock.rest.documents.process import log_tail\n"
         "tail = log_tail()\n"
         "logging.getLogger('penstock.jobmaster').warning('one')\n"
         "logging.basicConfig(format='set up: %(message)s')\n"

@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.routing import Mount, Route
 
+from penstock.cluster.submission_routes import submission_routes
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmaster.job_submission import PYTHON
-from penstock.rest.access_token import AccessToken
 from penstock.rest.app import build_app
-from penstock.rest.operations import Operations
-from penstock.rest.submission_routes import submission_routes
-from penstock.rest.token_guard import TokenGuard
+from penstock.rest.routes.operations import Operations
+from penstock.rest.security.access_token import AccessToken
+from penstock.rest.security.token_guard import TokenGuard
 
 TOKEN = AccessToken("0123456789abcdef0123456789abcdef")
 

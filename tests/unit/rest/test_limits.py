@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from penstock.jobmaster.blob_store import BlobError, BlobStore
+from penstock.jobmaster.dependencies.blob_store import BlobError, BlobStore
 from penstock.rest.client import RestClientError
-from penstock.rest.errors import RestError
-from penstock.rest.limits import MOST_BYTES, BodyLimit, LimitedProtocol, most_connections
-from penstock.rest.operations import Operations
+from penstock.rest.routes.errors import RestError
+from penstock.rest.routes.operations import Operations
+from penstock.rest.security.limits import MOST_BYTES, BodyLimit, LimitedProtocol, most_connections
 
 
 def connected(port: int) -> socket.socket:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from penstock.cluster.submission_routes import submission_routes
 from penstock.rest import driver_server
 from penstock.rest.app import build_app
 from penstock.rest.client import RestClientError
-from penstock.rest.openapi import DESCRIBED, operations_of
-from penstock.rest.operations import Operations
-from penstock.rest.submission_routes import submission_routes
+from penstock.rest.description.openapi import DESCRIBED, operations_of
+from penstock.rest.routes.operations import Operations
 
 jsonschema_rs = pytest.importorskip("jsonschema_rs")
 schemathesis = pytest.importorskip("schemathesis")

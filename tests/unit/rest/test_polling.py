@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.common.exceptions import CheckpointError
-from penstock.rest.job_documents import failure_cause
+from penstock.rest.documents.jobs import failure_cause
 from penstock.rest.polling import OperationFailedError, wait_for_operation
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from penstock.cluster.job_bundle import bundled
+from penstock.cluster.remote_submission import upload
 from penstock.common.exceptions import (
     InvalidProgramError,
     JobExecutionError,
@@ -23,10 +25,8 @@ from penstock.datastream.accumulators import IntCounter
 from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.functions import RichMapFunction
 from penstock.graph.job_graph import build_job_graph
-from penstock.jobmaster.shipped_modules import ShippedModules
+from penstock.jobmaster.dependencies.shipped_modules import ShippedModules
 from penstock.rest.client import RestClientError
-from penstock.rest.job_bundle import bundled
-from penstock.rest.remote_submission import upload
 
 
 def test_printed_lines_come_back_to_the_client(cluster, capsys):

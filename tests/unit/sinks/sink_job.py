@@ -10,7 +10,7 @@ from pathlib import Path
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import SinkFunction
 from penstock.graph.job_graph import build_job_graph
-from penstock.jobmaster.sink_commits import SinkCommits
+from penstock.jobmaster.sinks.sink_commits import SinkCommits
 from penstock.runtime.batch import Batch
 from penstock.runtime.operators import build_operator
 from penstock.runtime.operators.base import OperatorContext, TaskInfo

@@ -14,7 +14,7 @@ from sink_job import SinkJob, hidden_files, visible_files
 
 from penstock.common import Row
 from penstock.datastream.connectors import BucketAssigner, FileSink
-from penstock.datastream.connectors.part_files import PartStream
+from penstock.datastream.connectors.file_system.part_files import PartStream
 from penstock.datastream.formats.avro import AvroBulkWriters, AvroSchema
 from penstock.datastream.formats.parquet import AvroParquetWriters
 

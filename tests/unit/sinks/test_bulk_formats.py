@@ -15,7 +15,7 @@ from penstock.common import Configuration, Row, Types
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.time import Instant
 from penstock.datastream.connectors import BucketAssigner, FileSink
-from penstock.datastream.connectors.part_files import PartStream
+from penstock.datastream.connectors.file_system.part_files import PartStream
 from penstock.datastream.formats import arrow_rows
 from penstock.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from penstock.datastream.formats.orc import OrcBulkWriters

@@ -13,9 +13,9 @@ from penstock.common.exceptions import JobExecutionError
 from penstock.common.serialization import Encoder
 from penstock.common.typeinfo import Types
 from penstock.datastream.connectors import BucketAssigner, FileSink, RollingPolicy
-from penstock.datastream.connectors.file_compaction import Compaction, PartsToCompact
 from penstock.datastream.connectors.file_system import FileCompactor, FileCompactStrategy
-from penstock.datastream.connectors.part_files import ArrowPartFiles, PartFile
+from penstock.datastream.connectors.file_system.compaction import Compaction, PartsToCompact
+from penstock.datastream.connectors.file_system.part_files import ArrowPartFiles, PartFile
 from penstock.datastream.formats.parquet import ParquetBulkWriters
 
 EVERY_THIRD = FileCompactStrategy.builder().enable_compaction_on_checkpoint(3).build()

@@ -15,7 +15,7 @@ from penstock.common.exceptions import JobExecutionError
 from penstock.common.serialization import Encoder, SimpleStringSchema
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import BucketAssigner, FileSink, LineEncoder, OutputFileConfig, RollingPolicy
-from penstock.datastream.connectors.part_files import ArrowPartFiles, LocalPartFiles, part_files_at
+from penstock.datastream.connectors.file_system.part_files import ArrowPartFiles, LocalPartFiles, part_files_at
 from penstock.datastream.formats.json import JsonRowSerializationSchema
 
 UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -252,8 +252,9 @@ def test_where_files_cannot_be_cut_every_checkpoint_finishes_them(tmp_path, monk
     from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
     store = ArrowPartFiles(SubTreeFileSystem(str(tmp_path), LocalFileSystem()))
-    for module in ("file_writer", "file_committer"):
-        monkeypatch.setattr(f"penstock.datastream.connectors.{module}.part_files_at", lambda path: (store, "out"))
+    for module in ("writer", "committer"):
+        name = f"penstock.datastream.connectors.file_system.{module}.part_files_at"
+        monkeypatch.setattr(name, lambda path: (store, "out"))
     job = SinkJob(rows(tmp_path / "out").build(), tmp_path).write(2).checkpoint()
     assert contents(tmp_path) == [b"0\n1\n"]
     job.write(3).fail().write(1).checkpoint("metadata").fail().write(1).end()

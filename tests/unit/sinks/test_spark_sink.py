@@ -12,7 +12,7 @@ from sink_job import SinkJob
 from penstock.common import Configuration, Row, Types
 from penstock.common.exceptions import InvalidProgramError, JobExecutionError
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.spark_sink import SparkTarget
+from penstock.datastream.connectors.spark.sink import SparkTarget
 from penstock.datastream.data_frames import spark_sink
 
 ROWS = Types.ROW_NAMED(["id", "rest"], [Types.LONG(), Types.STRING()])

@@ -12,8 +12,8 @@ from penstock.common.constants import MAX_LONG_VALUE
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import SourceFunction
-from penstock.jobmaster.source_coordinator import build_source_coordinator
-from penstock.jobmaster.source_setup import SourceSetup
+from penstock.jobmaster.sources.source_coordinator import build_source_coordinator
+from penstock.jobmaster.sources.source_setup import SourceSetup
 from penstock.runtime.operators.base import OperatorContext, TaskInfo
 from penstock.runtime.sources import build_source_operator
 from penstock.runtime.state.codec import decode_state, encode_state

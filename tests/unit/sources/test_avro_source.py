@@ -14,8 +14,9 @@ from source_job import SourceJob
 from penstock.common import Configuration, Row
 from penstock.common.exceptions import ConnectorError, JobExecutionError
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors import BadRecords, FileSource, file_source
-from penstock.datastream.connectors.file_formats import FileToRead
+from penstock.datastream.connectors import BadRecords, FileSource
+from penstock.datastream.connectors.file_system import source as file_source
+from penstock.datastream.connectors.file_system.formats import FileToRead
 from penstock.datastream.formats.avro import AvroInputFormat, AvroReaders, AvroSchema
 
 PERSON = {

@@ -12,9 +12,9 @@ from source_job import SourceJob
 from penstock.common import Configuration
 from penstock.common.exceptions import JobExecutionError
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors import batch_spool
-from penstock.datastream.connectors.batch_spool import BatchSpool, SpoolClosedError
-from penstock.datastream.connectors.data_frame_stream import StreamingDataFrameSource
+from penstock.datastream.connectors.spark import batch_spool
+from penstock.datastream.connectors.spark.batch_spool import BatchSpool, SpoolClosedError
+from penstock.datastream.connectors.spark.data_frame_stream import StreamingDataFrameSource
 
 pytestmark = pytest.mark.spark
 

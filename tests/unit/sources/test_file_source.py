@@ -24,12 +24,12 @@ from penstock.common.exceptions import JobExecutionError, UnsupportedFeatureErro
 from penstock.common.serialization import SimpleStringSchema
 from penstock.common.time import Duration, Instant
 from penstock.datastream import OutputTag
-from penstock.datastream.connectors import file_source
 from penstock.datastream.connectors.bad_records import BadRecord, BadRecords
-from penstock.datastream.connectors.file_formats import FileToRead
 from penstock.datastream.connectors.file_system import FileEnumeratorProvider, FileSource, StreamFormat
-from penstock.datastream.connectors.input_files import ArrowInputFiles
-from penstock.datastream.connectors.text_lines import line_blocks
+from penstock.datastream.connectors.file_system import source as file_source
+from penstock.datastream.connectors.file_system.formats import FileToRead
+from penstock.datastream.connectors.file_system.input_files import ArrowInputFiles
+from penstock.datastream.connectors.file_system.text_lines import line_blocks
 from penstock.datastream.formats import csv_files
 from penstock.datastream.formats.avro import AvroSchema
 from penstock.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema

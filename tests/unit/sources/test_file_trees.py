@@ -23,10 +23,15 @@ from source_job import SourceJob
 from penstock.common import Types
 from penstock.common.exceptions import JobExecutionError
 from penstock.common.time import Duration
-from penstock.datastream.connectors import input_files
-from penstock.datastream.connectors.file_system import FileSource, StreamFormat
-from penstock.datastream.connectors.input_files import ArrowInputFiles, LocalInputFiles, find_files, is_below, uri_of
-from penstock.datastream.connectors.split_dealing import DealtSplits
+from penstock.datastream.connectors.file_system import FileSource, StreamFormat, input_files
+from penstock.datastream.connectors.file_system.input_files import (
+    ArrowInputFiles,
+    LocalInputFiles,
+    find_files,
+    is_below,
+    uri_of,
+)
+from penstock.datastream.connectors.support.split_dealing import DealtSplits
 from penstock.datastream.formats.csv import CsvReaderFormat, CsvRowDeserializationSchema, CsvSchema
 
 TEXT = StreamFormat.text_line_format()

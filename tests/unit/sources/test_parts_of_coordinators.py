@@ -15,12 +15,12 @@ from source_job import PATIENCE_S
 
 from penstock.common import Configuration
 from penstock.graph.descriptions import SocketSourceDescription
-from penstock.jobmaster.async_calls import AsyncCalls
-from penstock.jobmaster.element_spool import ElementSpool
-from penstock.jobmaster.epoch_pace import FIRST_RECORDS, EpochPace
-from penstock.jobmaster.source_coordinator import build_source_coordinator
-from penstock.jobmaster.source_setup import SourceSetup
-from penstock.jobmaster.spool import Spool
+from penstock.jobmaster.execution.async_calls import AsyncCalls
+from penstock.jobmaster.region.epoch_pace import FIRST_RECORDS, EpochPace
+from penstock.jobmaster.sources.element_spool import ElementSpool
+from penstock.jobmaster.sources.source_coordinator import build_source_coordinator
+from penstock.jobmaster.sources.source_setup import SourceSetup
+from penstock.jobmaster.sources.spool import Spool
 from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import read_chunk
 
@@ -181,7 +181,7 @@ def test_whoever_waits_for_space_is_let_go_when_the_spool_is_closed(tmp_path):
 
 @pytest.mark.parametrize("can_restart", [True, False])
 def test_socket_records_that_nobody_asks_for_again_leave_the_disk(tmp_path, monkeypatch, can_restart):
-    monkeypatch.setattr("penstock.jobmaster.spool.SEGMENT_BYTES", 1000)
+    monkeypatch.setattr("penstock.jobmaster.sources.spool.SEGMENT_BYTES", 1000)
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
         setup = SourceSetup(
             0, "socket", "socket", 1, 128, tmp_path / "spool", "", lambda: None, can_restart=can_restart,

@@ -16,8 +16,8 @@ from penstock.datastream.connectors.hybrid_source import HybridSource
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.connectors.simple_source import SimpleSource
 from penstock.datastream.connectors.source_v2 import SourceReader
-from penstock.datastream.connectors.split_reading import SplitsReader
-from penstock.jobmaster.watermark_alignment import AlignmentGroups
+from penstock.datastream.connectors.support.split_reading import SplitsReader
+from penstock.jobmaster.sources.watermark_alignment import AlignmentGroups
 
 DRIFT_MS = 50
 AT_ONCE = 4

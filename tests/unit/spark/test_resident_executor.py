@@ -12,9 +12,9 @@ from penstock.common import Configuration
 from penstock.common.exceptions import ConfigurationError, JobExecutionError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
-from penstock.jobmaster.slots import NoResourceAvailableError
-from penstock.jobmaster.stage_executor import EpochCancelledError
-from penstock.jobmaster.worker_group import WorkerGroup
+from penstock.jobmaster.execution.slots import NoResourceAvailableError
+from penstock.jobmaster.execution.stage_executor import EpochCancelledError
+from penstock.jobmaster.execution.worker_group import WorkerGroup
 from penstock.runtime.protocol import EpochCommand
 from penstock.runtime.resident_worker import ResidentWorker, WorkerPlace
 from penstock.runtime.stream_task import JobDeployment

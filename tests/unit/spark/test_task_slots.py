@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.jobmaster.slots import NoResourceAvailableError
+from penstock.jobmaster.execution.slots import NoResourceAvailableError
 from penstock.spark.local_master import CORES, cores_of
 from penstock.spark.task_slots import SlotLedger
 

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.common import Configuration
 from penstock.datastream.script_classes import classes_of_script
-from penstock.jobmaster.side_by_side import run_side_by_side
+from penstock.jobmaster.execution.side_by_side import run_side_by_side
 from penstock.runtime.state.codec import decode_state, encode_state, use_script_classes
 
 
@@ -102,7 +102,7 @@ SCRIPT = """
 from dataclasses import dataclass
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream import submission
-from penstock.jobmaster import start
+from penstock.cluster import start
 
 @dataclass
 class Event:

@@ -41,7 +41,8 @@ from penstock.datastream.connectors.file_system import (
     StreamFormat,
     StreamingFileSink,
 )
-from penstock.datastream.connectors.jdbc import (
+from penstock.datastream.connectors.file_system.line_encoder import LineEncoder
+from penstock.datastream.connectors.jdbc.sink import (
     JdbcConnectionOptions,
     JdbcExactlyOnceOptions,
     JdbcExecutionOptions,
@@ -54,7 +55,6 @@ from penstock.datastream.connectors.kafka import (
     KafkaSource,
     Semantic,
 )
-from penstock.datastream.connectors.line_encoder import LineEncoder
 from penstock.datastream.connectors.number_seq import (
     NumberSequenceSource,
 )
@@ -68,10 +68,6 @@ from penstock.datastream.connectors.rabbitmq import (
     RMQConnectionConfig,
     RMQSink,
     RMQSource,
-)
-from penstock.datastream.connectors.refused_records import (
-    DeadLetters,
-    OnRefused,
 )
 from penstock.datastream.connectors.simple_source import (
     SimpleSource,
@@ -96,6 +92,10 @@ from penstock.datastream.connectors.source_v2 import (
     SourceSplit,
     SplitEnumerator,
     SplitEnumeratorContext,
+)
+from penstock.datastream.connectors.support.refused_records import (
+    DeadLetters,
+    OnRefused,
 )
 
 __all__ = [

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.serialization import DeserializationSchema
 from penstock.datastream.connectors.bad_records import BadRecords
-from penstock.datastream.connectors.kafka_deserialization import KafkaRecordDeserializationSchema
-from penstock.datastream.connectors.kafka_offsets import KafkaOffsetsInitializer
-from penstock.datastream.connectors.kafka_source import KafkaSource, KafkaSourceBuilder
+from penstock.datastream.connectors.kafka.deserialization import KafkaRecordDeserializationSchema
+from penstock.datastream.connectors.kafka.offsets import KafkaOffsetsInitializer
+from penstock.datastream.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
 
 __all__ = [
     "DynamicKafkaSource",

@@ -14,9 +14,9 @@ from penstock.common.exceptions import ConnectorError
 from penstock.common.redaction import redacted_repr, redacted_text
 from penstock.common.serialization import SerializationSchema
 from penstock.datastream.connectors.base import Sink
-from penstock.datastream.connectors.batch_buffer import BatchBuffer
-from penstock.datastream.connectors.refused_records import OnRefused, RefusedRecords
 from penstock.datastream.connectors.sink_v2 import SinkWriter, SinkWriterContext, WriterInitContext
+from penstock.datastream.connectors.support.batch_buffer import BatchBuffer
+from penstock.datastream.connectors.support.refused_records import OnRefused, RefusedRecords
 
 __all__ = ["HttpBody", "HttpSink", "HttpSinkBuilder"]
 

@@ -18,8 +18,8 @@ from penstock.datastream.connectors.source_v2 import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
-from penstock.datastream.connectors.split_dealing import DealtSplits, SplitsEnumerator
-from penstock.datastream.connectors.split_reading import NOTHING_NOW, OffsetSplit, ReadBatch, SplitsReader
+from penstock.datastream.connectors.support.split_dealing import DealtSplits, SplitsEnumerator
+from penstock.datastream.connectors.support.split_reading import NOTHING_NOW, OffsetSplit, ReadBatch, SplitsReader
 
 __all__ = ["SimpleSource"]
 

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from penstock.common.typeinfo import RowTypeInfo
 from penstock.common.types import Row
-from penstock.datastream.connectors.file_formats import FileBatch
+from penstock.datastream.connectors.file_system.formats import FileBatch
 from penstock.datastream.formats.arrow_columns import ColumnReader, ColumnReaders
 from penstock.datastream.formats.csv_values import make_row
 

@@ -15,8 +15,8 @@ from penstock.common.io import InputFormat
 from penstock.common.serialization import BulkWriterFactory, DeserializationSchema, SerializationSchema
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.common.types import Row
-from penstock.datastream.connectors.file_formats import BulkFormat, FileBatch, FileToRead
-from penstock.datastream.connectors.file_source import FileSource
+from penstock.datastream.connectors.file_system.formats import BulkFormat, FileBatch, FileToRead
+from penstock.datastream.connectors.file_system.source import FileSource
 from penstock.datastream.formats.avro_files import (
     AvroFileWriter,
     avro_batches,

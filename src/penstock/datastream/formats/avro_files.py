@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from penstock.common.exceptions import ConnectorError
+from penstock.common.optional_packages import optional_package
 from penstock.common.serialization import BulkWriter
-from penstock.datastream.connectors.file_formats import FileBatch, FileToRead
-from penstock.datastream.connectors.optional_packages import optional_package
+from penstock.datastream.connectors.file_system.formats import FileBatch, FileToRead
 from penstock.datastream.formats.avro_resolution import mismatch
 from penstock.datastream.formats.avro_rows import Converter, record_writer
 

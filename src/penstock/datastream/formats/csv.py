@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from penstock.common.serialization import BulkWriter, BulkWriterFactory, RowDataBulkWriterFactory
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.connectors.file_formats import FileBatch, FileToRead, StreamFormat
+from penstock.datastream.connectors.file_system.formats import FileBatch, FileToRead, StreamFormat
 from penstock.datastream.formats.csv_files import CsvFile, column_dialect
 from penstock.datastream.formats.csv_rows import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from penstock.datastream.formats.csv_schema import CsvSchema, CsvSchemaBuilder

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from penstock.common.types import Row
-from penstock.datastream.connectors.file_formats import FileBatch
-from penstock.datastream.connectors.text_lines import BLOCK_BYTES
+from penstock.datastream.connectors.file_system.formats import FileBatch
+from penstock.datastream.connectors.file_system.text_lines import BLOCK_BYTES
 from penstock.datastream.formats.csv_schema import CsvColumn, CsvSchema
 from penstock.datastream.formats.csv_values import CsvDialect, csv_reader, make_row
 

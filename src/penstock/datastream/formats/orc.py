@@ -9,7 +9,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
-from penstock.datastream.connectors.file_formats import BulkFormat, FileBatch, FileToRead
+from penstock.datastream.connectors.file_system.formats import BulkFormat, FileBatch, FileToRead
 from penstock.datastream.formats.arrow_reading import ArrowRowReader, orc_batches
 from penstock.datastream.formats.arrow_rows import ArrowRowWriter, arrow_schema
 from penstock.datastream.formats.row_types import check_row_type

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from penstock.common.configuration import Configuration
 from penstock.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
-from penstock.datastream.connectors.file_formats import BulkFormat, FileBatch, FileToRead, StreamFormat
+from penstock.datastream.connectors.file_system.formats import BulkFormat, FileBatch, FileToRead, StreamFormat
 from penstock.datastream.formats.arrow_reading import ArrowDictReader, ArrowRowReader, parquet_batches
 from penstock.datastream.formats.arrow_rows import ROWS_AT_ONCE, ArrowRowWriter, arrow_schema
 from penstock.datastream.formats.avro import AvroSchema, record_schema

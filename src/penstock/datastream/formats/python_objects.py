@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from penstock.common.serialization import DeserializationSchema, Encoder, SerializationSchema
-from penstock.datastream.connectors.file_formats import StreamFormat
+from penstock.datastream.connectors.file_system.formats import StreamFormat
 
 __all__ = ["PickleEncoder", "PickleFormat", "PickleSchema"]
 

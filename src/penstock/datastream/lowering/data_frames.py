@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
-from penstock.datastream.connectors.file_formats import BulkFormat, FileBatch, FileToRead
+from penstock.datastream.connectors.file_system.formats import BulkFormat, FileBatch, FileToRead
 from penstock.datastream.formats.arrow_reading import ArrowRowReader, parquet_batches
 from penstock.datastream.formats.arrow_rows import ROWS_AT_ONCE
 from penstock.datastream.lowering.aggregation import Aggregation

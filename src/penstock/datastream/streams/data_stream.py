@@ -528,7 +528,7 @@ class DataStream(_Named):
         :param staging_dir: Where rows are kept until then, which the driver and all executors must reach; the folder
             of the checkpoints or the working folder, unless given.
         """
-        from penstock.datastream.connectors.spark_sink import SparkTarget
+        from penstock.datastream.connectors.spark.sink import SparkTarget
         from penstock.datastream.data_frames import spark_sink
 
         columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())

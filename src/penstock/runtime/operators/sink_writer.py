@@ -87,7 +87,7 @@ class _InitContext(WriterInitContext):
 
 
 class SinkWriterOperator(StreamOperator):
-    """Writes with the sink's writer. What it prepares is committed by the driver, see `jobmaster.sink_commits`."""
+    """Writes with the sink's writer. The driver commits what it prepares, see `jobmaster.sinks.sink_commits`."""
 
     def __init__(self, description: SinkWriterDescription) -> None:
         self._sink = description.sink

@@ -16,6 +16,8 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
+from penstock.runtime.state.moved_modules import module_today
+
 _classes_of_job: ContextVar[dict[str, type]] = ContextVar("classes of the script of the job at hand")
 
 
@@ -48,7 +50,7 @@ class _ByName(cloudpickle.CloudPickler):  # type: ignore[misc]
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        return class_of_script(name) if module == "__main__" else super().find_class(module, name)
+        return class_of_script(name) if module == "__main__" else super().find_class(module_today(module), name)
 
 
 def class_of_script(name: str) -> Any:

@@ -29,7 +29,8 @@ class WholeMap(dict[Any, Any]):
 def load(content: bytes) -> Any:
     try:
         return pickle.loads(content)
-    except AttributeError:  # A class of the script, written where the script ran and read where it did not.
+    except (AttributeError, ModuleNotFoundError):
+        # A class of the script, written where the script ran and read where it did not; or one that has moved since.
         return decode_state(content)
 
 

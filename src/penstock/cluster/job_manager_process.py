@@ -1,0 +1,192 @@
+"""The process of a job manager: its lock and files, its servers, its beginning and its end."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from penstock.common import config_keys as keys
+from penstock.common.configuration import Configuration
+from penstock.common.exceptions import EnvironmentSetupError, LeadershipLostError
+from penstock.common.redaction import RedactingFormatter
+from penstock.rest import sockets
+from penstock.rest.documents.process import log_tail
+from penstock.rest.driver_server import bind_tcp, chosen_ports
+from penstock.rest.polling import poll
+from penstock.rest.security.access import ServerAccess, reached_at
+from penstock.rest.server import LazyServer
+
+if TYPE_CHECKING:
+    from penstock.cluster.contender import Contender
+    from penstock.cluster.high_availability.services import HighAvailability
+    from penstock.cluster.leader import Leader
+
+_log = logging.getLogger(__name__)
+
+_LOCKED_WITHIN_S = 1
+_LOOK_AT_SPARK_S = 5
+
+
+@dataclass(frozen=True)
+class JobManagerFiles:
+    """What the job manager of a port leaves for others to find, in the folder of this user."""
+
+    port: int
+
+    @property
+    def pid(self) -> Path:
+        return sockets.folder() / f"jobmanager-{self.port}.pid"
+
+    @property
+    def log(self) -> Path:
+        return sockets.folder() / f"jobmanager-{self.port}.log"
+
+    @property
+    def socket(self) -> Path:
+        return sockets.folder() / f"jobmanager-{self.port}"
+
+    def running_pid(self) -> int | None:
+        """The process that holds the lock; None if there is none. A file without a holder is what a dead one left."""
+        try:
+            with self.pid.open() as file:
+                if _try_lock(file):
+                    return None
+                return int(file.read() or 0) or None
+        except FileNotFoundError:
+            return None
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Be the only job manager of the port, for all to see."""
+        with self.pid.open("a+") as file:
+            # Others lock it for a moment to find out whether anybody holds it.
+            if poll(lambda: _try_lock(file) or None, _LOCKED_WITHIN_S) is None:
+                raise EnvironmentSetupError(
+                    f"a job manager for port {self.port} runs already; `penstock jobmanager status` tells, "
+                    f"`penstock jobmanager stop` ends it"
+                )
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            try:
+                yield
+            finally:
+                self.pid.unlink(missing_ok=True)
+
+
+def _try_lock(file: IO[str]) -> bool:
+    """True if nobody else holds it; held until the file is closed, or its process ends in whatever way."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def run_job_manager(config: Configuration) -> None:
+    """Serve until told to stop: by DELETE /cluster, Ctrl-C or SIGTERM."""
+    from penstock.cluster.high_availability.services import HighAvailability
+
+    log = logging.StreamHandler(sys.stdout)
+    log.setFormatter(RedactingFormatter("%(asctime)s %(levelname)-5s %(name)s - %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[log])
+    log_tail()
+    for talkative in ("py4j", "uvicorn"):
+        logging.getLogger(talkative).setLevel(logging.WARNING)
+    listener = _bound(config)
+    port = listener.getsockname()[1]
+    with JobManagerFiles(port).held(), tempfile.TemporaryDirectory(prefix="penstock-jobmanager-") as folder:
+        stop = threading.Event()
+        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(each, lambda *_: stop.set())
+        high_availability = HighAvailability.of(config)
+        if high_availability is None:
+            leader = _leader(config, Path(folder), stop)
+            _serve(config, leader.app, lambda: leader, listener, stop, leader.close)
+        else:
+            contender = _contender(config, high_availability, Path(folder), listener, stop)
+            _serve(config, contender.app, lambda: contender.leader, listener, stop, contender.close)
+            if contender.failure is not None:
+                raise contender.failure
+
+
+def _bound(config: Configuration) -> socket.socket:
+    try:
+        return bind_tcp(config, chosen_ports(config) or str(keys.REST_PORT.default))
+    except OSError as error:
+        raise EnvironmentSetupError(
+            f"{error}; `penstock jobmanager status` tells whether a job manager has it"
+        ) from error
+
+
+def _leader(config: Configuration, folder: Path, stop: threading.Event) -> Leader:
+    from penstock.cluster.leader import Leader
+
+    leader = Leader(config, folder, stop.set)
+    for each in (signal.SIGTERM, signal.SIGINT):  # Spark has put its own in.
+        signal.signal(each, lambda *_: stop.set())
+    return leader
+
+
+def _contender(
+    config: Configuration,
+    high_availability: HighAvailability,
+    folder: Path,
+    listener: socket.socket,
+    stop: threading.Event,
+) -> Contender:
+    from penstock.cluster.contender import Contender
+
+    contender = Contender(config, high_availability, folder, reached_at(listener, config), stop.set)
+    contender.contend()
+    return contender
+
+
+def _serve(
+    config: Configuration,
+    app: Any,
+    leader: Callable[[], Leader | None],
+    listener: socket.socket,
+    stop: threading.Event,
+    close: Callable[[], None],
+) -> None:
+    """Answer until told to stop. `leader`: what takes jobs here, now."""
+    host, port = listener.getsockname()[:2]
+    own = sockets.listen(JobManagerFiles(port).socket.name)
+    access = ServerAccess.to(listener, config)
+    servers = [LazyServer(listener, lambda: app, access).start(), LazyServer(own.listener, lambda: app).start()]
+    _log.info("the job manager listens on %s:%d", host, port)
+    if config.get(keys.WEB_UI_ENABLED):  # A token has no place in a log.
+        _log.info("`penstock jobmanager token --url --port %d` prints the address of the dashboard", port)
+    try:
+        while not stop.wait(_LOOK_AT_SPARK_S):
+            leading = leader()
+            if leading is not None:
+                _look_after(leading)
+        _log.info("the job manager ends")
+    finally:
+        own.remove()
+        close()
+        for server in servers:
+            server.close(1)
+
+
+def _look_after(leader: Leader) -> None:
+    if not leader.is_alive:
+        raise EnvironmentSetupError("Spark has ended, and with it all jobs; start the job manager again")
+    leader.cluster.clean()
+    try:
+        leader.recover()
+    except LeadershipLostError as lost:
+        _log.warning("jobs are not gone on with: %s", lost)

@@ -1,0 +1,267 @@
+"""The handle of a job that runs at a job manager."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any
+
+from penstock.cluster.leader_lookup import JobManagers
+from penstock.common.completable_future import CompletableFuture
+from penstock.common.exceptions import JobExecutionError
+from penstock.common.job_client import JobClient
+from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.job_id import JobID
+from penstock.common.job_status import JobStatus
+from penstock.jobmaster.sinks.job_output import CollectedValues
+from penstock.rest.client import SUBMITTER, RestClient, RestClientError
+from penstock.rest.polling import poll, wait_for_operation
+
+_LOST = (RestClientError, OSError, http.client.HTTPException)
+_LEADER_COMES_WITHIN_S = 300
+
+
+class ConnectionLostError(JobExecutionError):
+    """Nobody tells any more how the job goes."""
+
+
+class RemoteJobClient(JobClient):
+    """Shows what an attached job prints, as if it ran here; a detached one is only asked.
+
+    Where several job managers stand by for each other, the job is followed to the one that leads next.
+    """
+
+    def __init__(
+        self,
+        rest: RestClient,
+        job_id: str,
+        job_name: str,
+        collect_ids: list[str],
+        is_attached: bool,
+        managers: JobManagers | None = None,
+        submitter: str | None = None,
+    ) -> None:
+        self._rest = rest
+        self._managers = managers
+        self._job_id = job_id
+        self._job_name = job_name
+        self._is_attached = is_attached
+        self._submitter = submitter
+        self._collected = {each: CollectedValues() for each in collect_ids}
+        self._result: Future[JobExecutionResult] = Future()
+        self._thread = threading.Thread(target=self._follow, name=f"job-{job_id}", daemon=True)
+
+    def start(self) -> RemoteJobClient:
+        if self._is_attached:
+            self._thread.start()
+        return self
+
+    # --- following -------------------------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        try:
+            result = self._followed()
+            self._end_collected(None)
+            self._result.set_result(result)
+        except BaseException as failure:  # Handed to whoever waits for the result
+            self._end_collected(failure)
+            self._result.set_exception(failure)
+
+    def _followed(self) -> JobExecutionResult:
+        while True:
+            try:
+                if self._is_attached:
+                    self._show_output()
+                return self._fetch_result()
+            except ConnectionLostError as lost:
+                self._rest = self._at_next_leader(lost)
+
+    def _at_next_leader(self, lost: ConnectionLostError) -> RestClient:
+        managers = self._managers
+        if managers is None or not managers.may_change:
+            raise lost
+        if self._collected:
+            raise ConnectionLostError(
+                f"{lost}; values of execute_and_collect may be lost with it, so the client does not go on: use a sink",
+                self._job_id,
+                self._job_name,
+            ) from lost
+        print("The connection to the job manager was lost; looking for the one that leads now.", file=sys.stderr)
+
+        def found() -> RestClient | None:
+            try:
+                rest = RestClient(managers.leader())
+                rest.get(f"/jobs/{self._job_id}/status")
+            except RestClientError:  # None leads yet, or the job is not there yet.
+                return None
+            return rest
+
+        next_leader = poll(found, _LEADER_COMES_WITHIN_S)
+        if next_leader is None:
+            raise lost
+        print(f"Job {self._job_id} goes on at {next_leader.address}.", file=sys.stderr)
+        return next_leader
+
+    def _end_collected(self, failure: BaseException | None) -> None:
+        for values in self._collected.values():
+            values.end(failure)
+
+    def _show_output(self) -> None:
+        for event in self._events():
+            if "line" in event:
+                print(event["line"], file=sys.stderr if event["stderr"] else sys.stdout, flush=True)
+            elif "collect" in event:
+                self._collected[event["collect"]].put_all(pickle.loads(base64.b64decode(event["values"])))
+            elif "end" in event:
+                return
+        raise self._lost("it hung up")
+
+    def _events(self) -> Iterator[dict[str, Any]]:
+        try:
+            headers = {} if self._submitter is None else {SUBMITTER: self._submitter}
+            with self._rest.open("GET", f"/jobs/{self._job_id}/output", headers=headers) as response:
+                for line in response:
+                    yield json.loads(line)
+        except _LOST as error:
+            if isinstance(error, RestClientError) and error.status == 404:
+                yield {"end": True}  # It has ended, or somebody else has read it: there is only the result to wait for.
+            raise self._lost(error) from error
+
+    def _fetch_result(self) -> JobExecutionResult:
+        def ended() -> dict[str, Any] | None:
+            try:
+                answer = self._rest.get(f"/jobs/{self._job_id}/execution-result")
+            except RestClientError as error:
+                raise self._lost(error) from error
+            return answer["job-execution-result"] if answer["status"]["id"] == "COMPLETED" else None
+
+        told = poll(ended)
+        if told["application-status"] != "SUCCEEDED":
+            raise self._failure(told)
+        accumulators = {name: _unpickled(value) for name, value in told["accumulator-results"].items()}
+        return JobExecutionResult(JobID(self._job_id), told["net-runtime"], accumulators)
+
+    def _failure(self, told: dict[str, Any]) -> BaseException:
+        """What ended the job, as it was raised there, if this process can load it."""
+        cause = told.get("failure-cause") or {}
+        with contextlib.suppress(Exception):  # An exception class that only exists there is told by its text
+            failure = _unpickled(cause["serialized-throwable"])
+            if isinstance(failure, BaseException):
+                return failure
+        text = cause.get("stack-trace", "").strip() or f"job '{self._job_name}' is {told['application-status']}"
+        return JobExecutionError(text, self._job_id, self._job_name)
+
+    def _lost(self, reason: object) -> ConnectionLostError:
+        return ConnectionLostError(
+            f"job '{self._job_name}' ({self._job_id}): the connection to the job manager at {self._rest.address} was "
+            f"lost ({reason}); the job may go on there: `penstock list -m {self._rest.address}` shows",
+            self._job_id,
+            self._job_name,
+        )
+
+    # --- what programs ask -----------------------------------------------------------------------------------------
+
+    def get_job_id(self) -> JobID:
+        return JobID(self._job_id)
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        return CompletableFuture.completed(JobStatus[self._rest.get(f"/jobs/{self._job_id}/status")["status"]])
+
+    def cancel(self) -> CompletableFuture[None]:
+        """Cancel the job; the future is done when nothing of it runs any more."""
+        with contextlib.suppress(RestClientError):  # It has ended by itself in the meantime
+            self._rest.patch(f"/jobs/{self._job_id}?mode=cancel")
+        done: Future[None] = Future()
+        self._following().add_done_callback(lambda _: done.set_result(None))
+        return CompletableFuture(done)
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        body = {"targetDirectory": savepoint_directory, "drain": advance_to_end_of_event_time}
+        return self._operation(self._rest.post(f"/jobs/{self._job_id}/stop", body))
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        body = {"target-directory": savepoint_directory, "cancel-job": False}
+        return self._operation(self._rest.post(f"/jobs/{self._job_id}/savepoints", body))
+
+    def _operation(self, request: dict[str, str]) -> CompletableFuture[str]:
+        path = f"/jobs/{self._job_id}/savepoints"
+        return CompletableFuture(_in_background(lambda: str(wait_for_operation(self._rest, path, request)["location"])))
+
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        told = self._rest.get(f"/jobs/{self._job_id}/accumulators", includeSerializedValue="true")
+        values = told["serialized-user-task-accumulators"]
+        return CompletableFuture.completed({name: _unpickled(value) for name, value in values.items()})
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        return CompletableFuture(self._following())
+
+    def _following(self) -> Future[JobExecutionResult]:
+        """A detached job is followed from the moment somebody wants to know its end."""
+        if not self._is_attached and self._thread.ident is None:
+            self._thread.start()
+        return self._result
+
+    def collected(self, collect_id: str) -> CollectedValues:
+        """The values of a collect sink."""
+        return self._collected[collect_id]
+
+    def wait(self) -> JobExecutionResult:
+        """Wait in short steps, so that Ctrl-C is seen at once. Nobody waits for a detached job."""
+        if not self._is_attached:
+            return DetachedJobExecutionResult(JobID(self._job_id), -1)
+        while True:
+            try:
+                return self._result.result(timeout=0.2)
+            except FutureTimeoutError:
+                if self._result.done():
+                    raise
+
+
+class DetachedJobExecutionResult(JobExecutionResult):
+    """What execute() gives for a detached job: its id, and nothing about its end."""
+
+    def get_net_runtime(self) -> int:
+        raise self._unknown()
+
+    def get_accumulator_result(self, accumulator_name: str) -> Any:
+        raise self._unknown()
+
+    def get_all_accumulator_results(self) -> dict[str, Any]:
+        raise self._unknown()
+
+    def _unknown(self) -> JobExecutionError:
+        return JobExecutionError(
+            f"job {self.job_id} was submitted in detached mode: its run time and accumulators are not known here; "
+            f"leave -d out to wait for them",
+            str(self.job_id),
+        )
+
+    def __str__(self) -> str:
+        return f"DetachedJobExecutionResult\nJobID: {self.job_id}"
+
+
+def _unpickled(text: str) -> Any:
+    return pickle.loads(base64.b64decode(text))
+
+
+def _in_background(action: Callable[[], str]) -> Future[str]:
+    done: Future[str] = Future()
+
+    def act() -> None:
+        try:
+            done.set_result(action())
+        except Exception as failure:  # Handed to whoever waits
+            done.set_exception(failure)
+
+    threading.Thread(target=act, daemon=True).start()
+    return done

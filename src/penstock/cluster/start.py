@@ -1,0 +1,54 @@
+"""Starts a job: in this process, under the control of the command line and the dashboard, or at a job manager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.common import config_keys as keys
+from penstock.common.configuration import Configuration
+from penstock.common.job_client import JobClient
+from penstock.datastream.dependencies import JobDependencies
+from penstock.graph.descriptions import SourceDescription
+from penstock.graph.job_graph import JobGraph
+from penstock.jobmaster.job_preparation import prepare_job
+from penstock.rest.driver_server import make_controllable
+
+
+def start_job(
+    job_graph: JobGraph,
+    config: Configuration,
+    dependencies: JobDependencies,
+    spark: Any = None,
+    announce: Callable[[str], None] | None = None,
+) -> JobClient:
+    """Start the job in a thread of this process, where `penstock list`, `cancel` and their like find it.
+
+    With `execution.target: remote` a job manager elsewhere runs it. `announce` is told the job's id before it can print
+    anything.
+    """
+    if config.get(keys.TARGET).lower() == "remote":
+        from penstock.cluster.remote_submission import submit_job  # HTTP and its kin: most jobs need none of it.
+
+        return submit_job(job_graph, config, dependencies, spark, announce)
+    client = prepare_job(job_graph, _without_restarts_if_bounded(job_graph, config), dependencies, spark)
+    make_controllable(client, config)
+    if announce is not None:
+        announce(f"Job has been submitted with JobID {client.get_job_id()}")
+    return client.start()
+
+
+def _without_restarts_if_bounded(job_graph: JobGraph, config: Configuration) -> Configuration:
+    """A job that ends by itself, in the process of its own program, fails at the first error unless it says otherwise.
+
+    Somebody waits for it and wants to see the error; a job that runs on and on is better off with a restart.
+    """
+    sources = [
+        node.operator
+        for vertex in job_graph.vertices
+        for node in vertex.nodes
+        if isinstance(node.operator, SourceDescription)
+    ]
+    if keys.RESTART_STRATEGY.key in config or not all(source.is_bounded for source in sources):
+        return config
+    return Configuration(config).set(keys.RESTART_STRATEGY, "none")

@@ -1,0 +1,242 @@
+"""Reading files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+from penstock.common.time import Duration
+from penstock.common.typeinfo import TypeInformation
+from penstock.datastream.connectors.bad_records import BadRecord, BadRecordHandler, BadRecords
+from penstock.datastream.connectors.file_system.formats import (
+    BulkFormat,
+    FileBatch,
+    FileFormat,
+    FileToRead,
+    StreamFormat,
+    TextLineFormat,
+    is_packed,
+)
+from penstock.datastream.connectors.file_system.input_files import (
+    FoundFile,
+    find_files,
+    is_below,
+    is_local,
+    open_file,
+    uri_of,
+)
+from penstock.datastream.connectors.source_v2 import (
+    Boundedness,
+    ReaderOutput,
+    Source,
+    SourceReader,
+    SourceReaderContext,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+)
+from penstock.datastream.connectors.support.split_dealing import DealtSplits, SplitsEnumerator
+from penstock.datastream.connectors.support.split_reading import OffsetSplit, ReadBatch, SplitsReader
+
+__all__ = [
+    "BulkFormat",
+    "FileEnumeratorProvider",
+    "FileSource",
+    "FileSourceBuilder",
+    "FileSplitAssignerProvider",
+    "StreamFormat",
+    "TextLineFormat",
+]
+
+PART_BYTES = 64 * 1024 * 1024
+"""Large files are read in parts of this size, where their format allows it."""
+
+
+@dataclass(frozen=True)
+class FileEnumeratorProvider:
+    """How files are found and cut into splits."""
+
+    is_splittable: bool
+
+    @staticmethod
+    def default_splittable_file_enumerator() -> FileEnumeratorProvider:
+        """Large files may be read by several subtasks, if their format allows it."""
+        return FileEnumeratorProvider(True)
+
+    @staticmethod
+    def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
+        """Each file is read by one subtask."""
+        return FileEnumeratorProvider(False)
+
+
+@dataclass(frozen=True)
+class FileSplitAssignerProvider:
+    """Which subtask reads which split."""
+
+    strategy: Literal["locality-aware"]
+
+    @staticmethod
+    def locality_aware_split_assigner() -> FileSplitAssignerProvider:
+        """Splits go where their data is, if Spark knows."""
+        return FileSplitAssignerProvider("locality-aware")
+
+
+class FileSourceBuilder:
+    """Collects what files to read. Reads the files there are and ends, unless told to look for new ones."""
+
+    def __init__(self, file_format: StreamFormat | BulkFormat, paths: tuple[str, ...]) -> None:
+        self._format = file_format
+        self._paths = paths
+        self._discovery_interval_ms: int | None = None
+        self._file_enumerator = FileEnumeratorProvider.default_splittable_file_enumerator()
+        self._split_assigner = FileSplitAssignerProvider.locality_aware_split_assigner()
+        self._bad_records = BadRecords.fail()
+
+    def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
+        """Look for new files every `discovery_interval` and never end."""
+        if discovery_interval.to_millis() <= 0:
+            raise ValueError(f"FileSource: discovery_interval must be positive, got {discovery_interval}")
+        self._discovery_interval_ms = discovery_interval.to_millis()
+        return self
+
+    def process_static_file_set(self) -> FileSourceBuilder:
+        """Read the files there are at the start, then end."""
+        self._discovery_interval_ms = None
+        return self
+
+    def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
+        self._file_enumerator = file_enumerator
+        return self
+
+    def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
+        self._split_assigner = split_assigner
+        return self
+
+    def set_bad_records(self, bad_records: BadRecords) -> FileSourceBuilder:
+        """What to do with records that the format cannot read; they fail the job, unless set."""
+        self._bad_records = bad_records
+        return self
+
+    def build(self) -> FileSource:
+        return FileSource(
+            self._format,
+            self._paths,
+            self._discovery_interval_ms,
+            self._file_enumerator,
+            self._split_assigner,
+            self._bad_records,
+        )
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """What a split of a FileSource is: a file, or the part of it between two places."""
+
+    root: str
+    path: str
+    start: int = 0
+    end: int | None = None
+
+
+@dataclass(frozen=True)
+class FileSource(Source[Any, OffsetSplit, DealtSplits]):
+    """Elements from files; made by `FileSource.for_record_stream_format(...)` or `for_bulk_file_format(...)`.
+
+    Paths are files or folders, local or URIs that pyarrow knows; folders are read with everything in them, also behind
+    links, except names that begin with `.` or `_`. A file that was found is read once: what is added to it later is not
+    seen.
+    """
+
+    format: FileFormat
+    paths: tuple[str, ...]
+    discovery_interval_ms: int | None
+    file_enumerator: FileEnumeratorProvider
+    split_assigner: FileSplitAssignerProvider
+    bad_records: BadRecords = field(default_factory=BadRecords.fail)
+
+    @staticmethod
+    def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
+        _check("for_record_stream_format", stream_format, StreamFormat, paths)
+        return FileSourceBuilder(stream_format, paths)
+
+    @staticmethod
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
+        _check("for_bulk_file_format", bulk_format, BulkFormat, paths)
+        return FileSourceBuilder(bulk_format, paths)
+
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.BOUNDED if self.discovery_interval_ms is None else Boundedness.CONTINUOUS_UNBOUNDED
+
+    def get_produced_type(self) -> TypeInformation | None:
+        return self.format.get_produced_type()
+
+    def create_enumerator(
+        self, context: SplitEnumeratorContext[OffsetSplit]
+    ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
+        return self._enumerator(context, None)
+
+    def restore_enumerator(
+        self, context: SplitEnumeratorContext[OffsetSplit], checkpoint: DealtSplits
+    ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
+        return self._enumerator(context, replace(checkpoint, known=frozenset(map(self._as_uri, checkpoint.known))))
+
+    def _enumerator(
+        self, context: SplitEnumeratorContext[OffsetSplit], former: DealtSplits | None
+    ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
+        return SplitsEnumerator(
+            context,
+            self._find,
+            self.discovery_interval_ms,
+            former=former,
+            known_by=_uri_of,
+            looks_again_after=(OSError,),
+        )
+
+    def _as_uri(self, known: str) -> str:
+        """By what a file is known. Older checkpoints have the path alone, of the last file system that had it."""
+        if "://" not in known:
+            for root in reversed(self.paths):
+                if is_below(root, known):
+                    return known if is_local(root) else uri_of(root, known)
+        return known
+
+    def _find(self) -> list[OffsetSplit]:
+        parts = [part for file in find_files(self.paths) for part in self._parts_of(file)]
+        return [OffsetSplit(f"{uri_of(part.root, part.path)}:{part.start}", part) for part in parts]
+
+    def _parts_of(self, file: FoundFile) -> Iterator[FilePart]:
+        allows_parts = self.file_enumerator.is_splittable and self.format.can_start_anywhere
+        step = PART_BYTES if allows_parts and not is_packed(file.path) else file.size + 1
+        starts = range(0, max(file.size, 1), step)
+        for start in starts:
+            # The last part ends with the file, also if that has grown when it is read.
+            yield FilePart(file.root, file.path, start, None if start == starts[-1] else start + step)
+
+    def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, OffsetSplit]:
+        handler = BadRecordHandler(self.bad_records, context)
+        return SplitsReader(context, partial(self._read, handler))
+
+    def _read(self, handler: BadRecordHandler, split: OffsetSplit, output: ReaderOutput) -> Iterator[ReadBatch]:
+        part: FilePart = split.content
+        file = FileToRead(part.path, partial(open_file, part.root, part.path), part.start, part.end)
+        for batch in self.format.read_file(file, split.offset):
+            _take_bad(batch, part, handler, output)
+            yield ReadBatch(batch.records, batch.offset)
+
+
+def _take_bad(batch: FileBatch, part: FilePart, handler: BadRecordHandler, output: ReaderOutput) -> None:
+    for raw, error in batch.bad:
+        handler.take(BadRecord(raw, error, f"file {part.path}, before offset {batch.offset}"), output)
+
+
+def _uri_of(split: OffsetSplit) -> str:
+    """Files are known by their URI or path: one that grows does not become another."""
+    return uri_of(split.content.root, split.content.path)
+
+
+def _check(method: str, file_format: object, kind: type, paths: tuple[str, ...]) -> None:
+    if not isinstance(file_format, kind):
+        raise TypeError(f"FileSource.{method}: the format must be a {kind.__name__}, got {file_format!r}")
+    if not paths or not all(isinstance(path, str) and path for path in paths):
+        raise ValueError(f"FileSource.{method}: give one or more paths, got {paths!r}")

@@ -1,0 +1,1 @@
+"""DataFrames as streams, and streams written with Spark's own writers."""

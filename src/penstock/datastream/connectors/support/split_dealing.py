@@ -1,0 +1,116 @@
+"""What the sources here have in common: an enumerator that looks for splits and deals them out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.datastream.connectors.source_v2 import SplitEnumerator, SplitEnumeratorContext
+from penstock.datastream.connectors.support.split_reading import OffsetSplit
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DealtSplits:
+    """What a checkpoint keeps of the enumerator."""
+
+    unassigned: tuple[OffsetSplit, ...] = ()
+    known: frozenset[str] = frozenset()
+    """By what all splits are known that were ever found; kept only if they are looked for again."""
+    has_looked: bool = False
+
+
+class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
+    """Finds splits with `find`: once, or again and again every `period_ms`.
+
+    Readers that ask get one split at a time, so quick readers get more of them. With `deals_at_once` every split goes
+    to a reader as soon as it is found, and all readers get about the same number. Where splits have no end, or are
+    looked for again, readers are never told that there are no more.
+
+    Where splits are looked for again and again, a look that fails with an error of `looks_again_after` is only logged,
+    as in Flink; not the first one, which may never succeed.
+    """
+
+    def __init__(
+        self,
+        context: SplitEnumeratorContext[OffsetSplit],
+        find: Callable[[], Iterable[OffsetSplit]],
+        period_ms: int | None = None,
+        deals_at_once: bool = False,
+        splits_end: bool = True,
+        former: DealtSplits | None = None,
+        known_by: Callable[[OffsetSplit], str] = OffsetSplit.split_id,
+        looks_again_after: tuple[type[Exception], ...] = (),
+    ) -> None:
+        former = former or DealtSplits()
+        self._context = context
+        self._find = find
+        self._period_ms = period_ms
+        self._deals_at_once = deals_at_once
+        self._splits_end = splits_end
+        self._known_by = known_by
+        self._looks_again_after = looks_again_after
+        self._unassigned = list(former.unassigned)
+        self._known = set(former.known)
+        self._has_looked = former.has_looked
+        self._waiting: dict[int, None] = {}
+        """Readers that have asked in vain, in the order they did."""
+        self._dealt = len(self._known)
+
+    def start(self) -> None:
+        if self._period_ms is not None:
+            self._context.call_async(lambda: list(self._find()), self._found, 0, self._period_ms)
+        elif not self._has_looked or not self._splits_end:
+            self._context.call_async(lambda: list(self._find()), self._found)
+
+    def _found(self, splits: Any, error: BaseException | None) -> None:
+        if error is not None:
+            if self._period_ms is None or not self._has_looked or not isinstance(error, self._looks_again_after):
+                raise error
+            _log.warning("looking for new splits failed, and is tried again in %d ms: %s", self._period_ms, error)
+            return
+        new = [split for split in splits if self._known_by(split) not in self._known]
+        if self._period_ms is not None or not self._splits_end:
+            self._known.update(map(self._known_by, new))
+        self._has_looked = True
+        self._unassigned.extend(new)
+        self._deal()
+
+    def _deal(self) -> None:
+        if self._deals_at_once:
+            for split in self._unassigned:
+                self._context.assign_split(split, self._dealt % self._context.current_parallelism())
+                self._dealt += 1
+            self._unassigned.clear()
+            for subtask in self._context.registered_readers() if self._has_all() else ():
+                self._context.signal_no_more_splits(subtask)
+            return
+        while self._waiting and (self._unassigned or self._has_all()):
+            subtask = next(iter(self._waiting))
+            del self._waiting[subtask]
+            self._answer(subtask)
+
+    def _answer(self, subtask: int) -> None:
+        if self._unassigned:
+            self._context.assign_split(self._unassigned.pop(0), subtask)
+        else:
+            self._context.signal_no_more_splits(subtask)
+
+    def _has_all(self) -> bool:
+        return self._has_looked and self._period_ms is None and self._splits_end
+
+    def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
+        self._waiting[subtask_id] = None
+        self._deal()
+
+    def add_splits_back(self, splits: list[OffsetSplit], subtask_id: int) -> None:
+        self._unassigned = [*splits, *self._unassigned]
+
+    def add_reader(self, subtask_id: int) -> None:
+        self._deal()
+
+    def snapshot_state(self, checkpoint_id: int) -> DealtSplits:
+        return DealtSplits(tuple(self._unassigned), frozenset(self._known), self._has_looked)

@@ -1,0 +1,1 @@
+"""The files, packages and modules that a job needs beside its graph."""

@@ -1,0 +1,65 @@
+"""A job's dependencies in the driver's own process."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+from penstock.common.configuration import Configuration
+from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.datastream.dependencies import JobDependencies, is_remote
+from penstock.jobmaster.dependencies.archives import unpack
+from penstock.jobmaster.dependencies.requirements import install_requirements
+
+
+def put_on_path(dependencies: JobDependencies) -> None:
+    """Let this process import what the job's functions import: their results come back here."""
+    for path in dependencies.python_files:
+        add_to_path(str(Path(path).parent) if path.endswith(".py") else path)
+
+
+def add_to_path(folder: str) -> None:
+    if folder not in sys.path:
+        sys.path.insert(1, folder)
+        importlib.invalidate_caches()
+
+
+class LocalDependencies:
+    """Everything a job needs when it runs in this process. Archives are unpacked into a folder that goes at the end."""
+
+    def __init__(self, dependencies: JobDependencies, config: Configuration) -> None:
+        self._unpacked: tempfile.TemporaryDirectory[str] | None = None
+        put_on_path(dependencies)
+        if dependencies.requirements is not None:
+            add_to_path(str(install_requirements(dependencies.requirements, config)))
+        self.files = {name: _local_file(name, file.path) for name, file in dependencies.cached_files.items()}
+        for name, file in dependencies.cached_files.items():
+            if file.is_executable:
+                make_executable(self.files[name])
+        if dependencies.archives:
+            self._unpacked = tempfile.TemporaryDirectory(prefix="penstock-archives-")
+            for archive, folder in dependencies.archives:
+                self.files.setdefault(folder, str(unpack(archive, Path(self._unpacked.name) / folder)))
+
+    def close(self) -> None:
+        if self._unpacked is not None:
+            self._unpacked.cleanup()
+
+
+def make_executable(path: str) -> None:
+    mode = os.stat(path).st_mode
+    if not mode & stat.S_IXUSR:
+        os.chmod(path, mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+
+
+def _local_file(name: str, path: str) -> str:
+    if is_remote(path):
+        raise UnsupportedFeatureError(
+            f"register_cached_file('{path}', '{name}'): with execution.target=inline only local files can be read; "
+            f"copy the file here, or run on Spark"
+        )
+    return path

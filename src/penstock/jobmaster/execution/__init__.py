@@ -1,0 +1,1 @@
+"""Who runs the stages of an epoch: slots, workers, and the seam to Spark."""

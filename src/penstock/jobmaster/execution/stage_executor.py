@@ -1,0 +1,137 @@
+"""The seam between the job master and what runs its stages: Spark, or this process."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from penstock.checkpoint.folders import Folder
+from penstock.checkpoint.savepoints import Copy, one_after_the_other
+from penstock.jobmaster.dependencies.local_dependencies import LocalDependencies
+from penstock.runtime.failure import TaskFailure
+from penstock.runtime.protocol import EpochCommand, TaskAck
+from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, Row
+from penstock.runtime.saved_state import StateHandle
+from penstock.runtime.stream_task import JobDeployment
+from penstock.runtime.task_host import TaskHost
+from penstock.runtime.worker import Worker
+
+
+class StageExecutor(Protocol):
+    """Runs all stages of a region that do not run in the driver."""
+
+    def executors(self) -> tuple[str, int]:
+        """The name of the session that jobs share, and how many executors (in Flink: TaskManagers) it has now."""
+
+    def sibling(self) -> StageExecutor:
+        """Another one for another region of the same job: they run at the same time and fail alone."""
+
+    def deploy(self, deployment: JobDeployment, folder: Folder, on_loss: Callable[[], None]) -> None:
+        """Begin a run of the region, its first or one after a failure.
+
+        `on_loss` is called, from another thread, when what runs the region is lost; `check` then says so.
+        """
+
+    def check(self) -> None:
+        """Raise if what runs the region is lost."""
+
+    def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
+        """Run the stages; returns the rows for the driver: its vertices' input, acknowledgements, failures."""
+
+    def end_run(self) -> None:
+        """Close and drop the subtasks of the run; also if it failed in the middle of an epoch."""
+
+    def run_copies(self, copies: Iterable[Copy]) -> list[tuple[StateHandle, ...]]:
+        """Write the parts of a savepoint, from another thread, while epochs go on."""
+
+    def cancel(self) -> None:
+        """Stop a running epoch, from another thread; `run_epoch` then raises."""
+
+    def close(self) -> None:
+        """Let go of the job."""
+
+
+@dataclass
+class EpochResult:
+    acks: list[TaskAck] = field(default_factory=list)
+    failures: list[TaskFailure] = field(default_factory=list)
+
+
+def run_whole_epoch(
+    executor: StageExecutor, host: TaskHost, deployment: JobDeployment, command: EpochCommand, source_rows: list[Row]
+) -> EpochResult:
+    """The executor's stages, then the driver's own vertices on what came out."""
+    result = EpochResult()
+    waiting = sort_out(executor.run_epoch(command, source_rows), result)
+    if result.failures:
+        return result
+    for vertex in deployment.driver_vertices():
+        for subtask in range(vertex.parallelism):
+            rows = waiting.get((vertex.id, subtask), [])
+            sort_out(host.run_task(command, vertex.id, subtask, rows), result)
+    return result
+
+
+def sort_out(rows: Iterable[Row], result: EpochResult) -> dict[tuple[int, int], list[Row]]:
+    """Put acknowledgements and failures into `result`; returns the other rows, by vertex and subtask."""
+    others: dict[tuple[int, int], list[Row]] = {}
+    for row in rows:
+        if row.vertex == ACKNOWLEDGEMENT:
+            result.acks.append(pickle.loads(row.chunk))
+        elif row.vertex == FAILURE:
+            result.failures.append(pickle.loads(row.chunk))
+        else:
+            others.setdefault((row.vertex, row.subtask), []).append(row)
+    return others
+
+
+class InlineExecutor:
+    """All stages in this process, one subtask after the other: a debugger stops in user code."""
+
+    def __init__(self, dependencies: LocalDependencies | None = None) -> None:
+        self._dependencies = dependencies
+        self._worker: Worker | None = None
+        self._is_cancelled = False
+
+    def executors(self) -> tuple[str, int]:
+        return "inline", 1
+
+    def sibling(self) -> InlineExecutor:
+        return InlineExecutor(self._dependencies)
+
+    def deploy(self, deployment: JobDeployment, folder: Folder, on_loss: Callable[[], None]) -> None:
+        cached_files = {} if self._dependencies is None else self._dependencies.files
+        self._worker = Worker(replace(deployment, cached_files=cached_files), folder)
+
+    def check(self) -> None:
+        """It is not lost but with the driver."""
+
+    def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
+        assert self._worker is not None
+        rows = []
+        for row in self._worker.run_epoch(command, source_rows):
+            if self._is_cancelled:
+                raise EpochCancelledError
+            rows.append(row)
+        return rows
+
+    def end_run(self) -> None:
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+    def run_copies(self, copies: Iterable[Copy]) -> list[tuple[StateHandle, ...]]:
+        return one_after_the_other(copies)
+
+    def cancel(self) -> None:
+        self._is_cancelled = True
+
+    def close(self) -> None:
+        if self._dependencies is not None:
+            self._dependencies.close()
+
+
+class EpochCancelledError(Exception):
+    """An epoch was stopped because its job was cancelled."""

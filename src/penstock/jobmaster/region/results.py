@@ -1,0 +1,106 @@
+"""What the epochs of a region have given, until it is committed and shown for good."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock.common.exceptions import LeadershipLostError
+from penstock.jobmaster.execution.stage_executor import EpochCancelledError
+from penstock.jobmaster.sinks.job_output import RegionOutput
+from penstock.jobmaster.sinks.sink_commits import SinkCommits
+from penstock.runtime.stream_task import EpochOutcome
+
+_log = logging.getLogger(__name__)
+
+Committables = Mapping[str, list[Any]]
+"""By operator id."""
+
+
+class RegionResults:
+    """Committables, printed lines, collected values and accumulators of one region.
+
+    What belongs to a complete checkpoint is kept until it is settled, whatever fails meanwhile; the rest is dropped
+    when the region goes back.
+    """
+
+    def __init__(self, output: RegionOutput, commits: SinkCommits) -> None:
+        self._output = output
+        self._commits = commits
+        self._restored: Committables = {}
+        """What belongs to the checkpoint that the job was restored from."""
+        self._prepared: dict[str, list[Any]] = {}
+        """What belongs to the region's own checkpoint."""
+        self.accumulators: dict[str, Any] = {}
+        self._accumulators_then: dict[str, Any] = {}
+        """As they were at the last checkpoint."""
+
+    def restore(self, committables: Committables) -> None:
+        self._restored = committables
+
+    def take(self, outcome: EpochOutcome) -> None:
+        """A subtask's part of an epoch that all subtasks have acknowledged."""
+        for name, accumulator in outcome.accumulators.items():
+            if name in self.accumulators:
+                self.accumulators[name].merge(accumulator)
+            else:
+                self.accumulators[name] = accumulator
+        self._output.take(outcome)
+
+    def epoch_completed(self, is_last: bool) -> None:
+        """The epoch is complete without a checkpoint: show what need not wait for one."""
+        self._output.epoch_completed(is_covered=is_last)
+        self._output.show()
+
+    def prepare_checkpoint(self) -> Callable[[Committables], None]:
+        """To be called before the metadata is written; and what it gives, which cannot fail, as soon as it is."""
+        accumulators = copy.deepcopy(self.accumulators)
+
+        def completed(prepared: Committables) -> None:
+            self._accumulators_then = accumulators
+            self._output.epoch_completed(is_covered=True)
+            for operator_id, committables in prepared.items():
+                self._prepared.setdefault(operator_id, []).extend(committables)
+
+        return completed
+
+    def go_back(self) -> None:
+        """To the last checkpoint."""
+        self.accumulators = copy.deepcopy(self._accumulators_then)
+        self._output.drop_held()
+
+    def settle(self, is_whole: bool) -> None:
+        """Commit and show what belongs to complete epochs; what fails is tried again by the next attempt."""
+        take_all_steps(lambda: self.commit(is_whole), self._output.show)
+
+    def commit(self, is_whole: bool) -> None:
+        """Commit what belongs to complete checkpoints.
+
+        `is_whole`: there is a checkpoint of the whole job, from which the region's own one can be restored.
+        """
+        self._commits.commit(self._restored)
+        self._restored = {}
+        if is_whole:
+            self._commits.commit(self._prepared)
+            self._prepared = {}
+
+    def close(self) -> None:
+        self._commits.close()
+
+
+def take_all_steps(*steps: Callable[[], None]) -> None:
+    """Take all steps, also when one fails; the first failure is raised."""
+    failures: list[Exception] = []
+    for step in steps:
+        try:
+            step()
+        except (EpochCancelledError, LeadershipLostError):
+            raise  # Nothing more may happen here.
+        except Exception as failure:  # It must not keep the other steps from being taken.
+            failures.append(failure)
+    for other in failures[1:]:
+        _log.warning("failed as well: %s", other)
+    if failures:
+        raise failures[0]

@@ -1,0 +1,1 @@
+"""The REST API described for tools, as OpenAPI."""

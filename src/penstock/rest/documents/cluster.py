@@ -1,0 +1,94 @@
+"""What the REST API tells about this process: its jobs, its settings, where its tasks run."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from penstock.common import config_keys as keys
+from penstock.jobmaster.dispatcher import Dispatcher
+from penstock.rest.documents.by_path import OVERVIEW
+from penstock.rest.documents.jobs import overview
+
+_RUNNING_FIRST = ("FINISHED", "CANCELED", "FAILED")
+
+
+def penstock_version() -> str | None:
+    try:
+        return version("penstock")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        return None
+
+
+def all_overviews(dispatcher: Dispatcher) -> list[dict[str, Any]]:
+    """The entries of running jobs, then of ended ones, newest first."""
+    running = [overview(job) for job in dispatcher.running()]
+    ended = [job.documents[OVERVIEW] for job in dispatcher.ended()]
+    # A job may end between the two questions: it is told once.
+    by_id = {entry["jid"]: entry for entry in running + ended}
+    return sorted(by_id.values(), key=lambda entry: (entry["end-time"] >= 0, -entry["start-time"]))
+
+
+def jobs_overview(dispatcher: Dispatcher) -> dict[str, Any]:
+    return {"jobs": all_overviews(dispatcher)}
+
+
+def jobs(dispatcher: Dispatcher) -> dict[str, Any]:
+    return {"jobs": [{"id": entry["jid"], "status": entry["state"]} for entry in all_overviews(dispatcher)]}
+
+
+def cluster_overview(dispatcher: Dispatcher) -> dict[str, Any]:
+    states = [entry["state"] for entry in all_overviews(dispatcher)]
+    hosts = dispatcher.hosts()
+    return {
+        "taskmanagers": None if hosts is None else len(hosts),
+        "slots-total": None if hosts is None else sum(host["slotsNumber"] for host in hosts),
+        "slots-available": None if hosts is None else sum(host["freeSlots"] for host in hosts),
+        "jobs-running": sum(state not in _RUNNING_FIRST for state in states),
+        "jobs-finished": states.count("FINISHED"),
+        "jobs-cancelled": states.count("CANCELED"),
+        "jobs-failed": states.count("FAILED"),
+        "flink-version": penstock_version(),
+        "flink-commit": None,
+    }
+
+
+def web_config(dispatcher: Dispatcher) -> dict[str, Any]:
+    here = time.localtime()
+    return {
+        "refresh-interval": dispatcher.config.get(keys.WEB_REFRESH_INTERVAL),
+        "timezone-name": here.tm_zone,
+        "timezone-offset": here.tm_gmtoff * 1000,
+        "flink-version": penstock_version(),
+        "flink-revision": None,
+        "features": {
+            "web-submit": False,  # There are no jars to upload; jobs are submitted by `penstock run -m`
+            "web-cancel": dispatcher.config.get(keys.WEB_CANCEL),
+            "web-rescale": False,
+            "web-history": False,
+        },
+    }
+
+
+def task_managers(dispatcher: Dispatcher) -> dict[str, Any]:
+    """Where tasks run: Spark's executors where they are known, otherwise the processes that tasks have told of."""
+    hosts = dispatcher.hosts()
+    return {"taskmanagers": _processes(dispatcher) if hosts is None else hosts}
+
+
+def _processes(dispatcher: Dispatcher) -> list[dict[str, Any]]:
+    slots: Counter[tuple[str, int]] = Counter()
+    for job in dispatcher.running():
+        of_job = Counter(
+            (each.current.facts.host, each.current.facts.process, each.job_vertex.id)
+            for each in job.master.execution_graph.vertices()
+        )
+        # Subtasks of different vertices share slots.
+        for process in {(host, process) for host, process, _ in of_job if host is not None and process is not None}:
+            slots[process] += max(count for (*where, _), count in of_job.items() if tuple(where) == process)
+    return [
+        {"id": f"{host}:{process}", "path": host, "slotsNumber": count, "freeSlots": 0}
+        for (host, process), count in sorted(slots.items())
+    ]

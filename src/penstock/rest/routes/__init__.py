@@ -1,0 +1,1 @@
+"""The paths of the REST API, and what their requests do."""

@@ -1,0 +1,1 @@
+"""Who may use the REST API, and how much of it."""
