@@ -19,7 +19,7 @@ from benchmarks.profile_job import INLINE
 from penstock.runtime import stream_task
 from penstock.runtime.chunk import ChunkWriter
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.outputs import EdgeTarget
+from penstock.runtime.outputs import DeclaredForm, EdgeTarget
 from penstock.runtime.partitioning import Dealer
 from penstock.runtime.sources import SourceOperator
 from penstock.runtime.stream_task import StreamTask
@@ -87,7 +87,8 @@ def watch(stopwatch: Stopwatch) -> None:
     for cls in _family(Dealer):
         _wrap(cls, "deal", stopwatch.call, lambda it: f"dealing {type(it).__name__}")
     _wrap(ChunkWriter, "add_batch", stopwatch.call, lambda _: "chunk: gather")
-    _wrap(ChunkWriter, "take", stopwatch.call, lambda _: "chunk: encode")
+    _wrap(ChunkWriter, "take_chunks", stopwatch.generator, lambda _: "chunk: encode")
+    _wrap(DeclaredForm, "__call__", stopwatch.call, lambda _: "form of the declared type")
     _wrap(stream_task, "read_chunk", stopwatch.generator, lambda _: "chunk: decode")
     _wrap(StreamTask, "run_epoch", stopwatch.generator, lambda _: "the task's own")
     _wrap(StreamTask, "snapshot", stopwatch.call, lambda _: "snapshot")

@@ -127,6 +127,12 @@ INLINE_FUNCTIONS = (
     .default_value(True)
     .with_description("do the work of functions in generated loops instead of calling them, where nothing else changes")
 )
+COLUMNAR_EXCHANGE = (
+    _key("penstock.columnar-exchange.enabled")
+    .boolean_type()
+    .default_value(True)
+    .with_description("send numbers, texts and tuples of them in columns instead of one by one")
+)
 COMBINE = (
     _key("penstock.combine.enabled")
     .boolean_type()

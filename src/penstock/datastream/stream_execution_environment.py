@@ -416,6 +416,7 @@ class StreamExecutionEnvironment:
             runtime_mode=cast(RuntimeMode, self.runtime_mode().name),
             reuses_objects=self._configuration.get(keys.OBJECT_REUSE),
             inlines_functions=self._configuration.get(keys.INLINE_FUNCTIONS),
+            exchanges_columns=self._configuration.get(keys.COLUMNAR_EXCHANGE),
         )
         graph = generator.generate(self._transformations)
         if self._configuration.get(keys.LOWERING):

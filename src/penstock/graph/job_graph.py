@@ -83,6 +83,8 @@ class JobGraph:
     """True if functions of a chain hand each other the very objects, not copies."""
     inlines_functions: bool = True
     """True if generated loops do the work of functions themselves where they can, instead of calling them."""
+    exchanges_columns: bool = True
+    """True if elements that have columns are sent as such."""
     script_classes: tuple[type, ...] = ()
     """All classes of the program's script: state may be made of some that no function of the job names."""
 
@@ -135,7 +137,15 @@ def build_job_graph(graph: StreamGraph) -> JobGraph:
     vertices = tuple(
         JobVertex(at, chains[head_id][0], chains[head_id][1], stages[at]) for at, head_id in enumerate(order)
     )
-    return JobGraph(graph.job_name, vertices, edges, graph.is_batch, graph.reuses_objects, graph.inlines_functions)
+    return JobGraph(
+        graph.job_name,
+        vertices,
+        edges,
+        graph.is_batch,
+        graph.reuses_objects,
+        graph.inlines_functions,
+        graph.exchanges_columns,
+    )
 
 
 def is_chainable(graph: StreamGraph, edge: StreamEdge) -> bool:

@@ -76,6 +76,7 @@ class StreamGraph:
     is_batch: bool = False
     reuses_objects: bool = False
     inlines_functions: bool = True
+    exchanges_columns: bool = True
 
     def in_edges(self, node_id: int) -> list[StreamEdge]:
         return [edge for edge in self.edges if edge.target == node_id]
@@ -109,6 +110,7 @@ class StreamGraphGenerator:
     runtime_mode: RuntimeMode = "STREAMING"
     reuses_objects: bool = False
     inlines_functions: bool = True
+    exchanges_columns: bool = True
     _links: dict[int, list[_Link]] = field(default_factory=dict)
     _nodes: dict[int, StreamNode] = field(default_factory=dict)
     _edges: list[StreamEdge] = field(default_factory=list)
@@ -134,6 +136,7 @@ class StreamGraphGenerator:
             is_batch,
             self.reuses_objects,
             self.inlines_functions,
+            self.exchanges_columns,
         )
 
     def _transform(self, transformation: Transformation) -> list[_Link]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,37 @@ _Codes = NDArray[np.uint32]
 
 def owners_of(keys: list[Any], max_parallelism: int, parallelism: int) -> list[int]:
     """The subtask that owns each key."""
-    groups = _murmur_mix(_hash_codes(keys)) % np.uint32(max_parallelism)
-    owners: list[int] = (groups.astype(np.int64) * parallelism // max_parallelism).tolist()
+    owners: list[int] = _owners(_hash_codes(keys), max_parallelism, parallelism).tolist()
+    return owners
+
+
+def owners_of_ints(keys: NDArray[np.int64], max_parallelism: int, parallelism: int) -> NDArray[np.int64]:
+    """The same for integers of 64 bits."""
+    if len(keys) and keys.min() > -_HASH_MODULUS and keys.max() < _HASH_MODULUS:
+        hashes = np.where(keys == -1, -2, keys)  # As Python has it: -1 says that there is no hash.
+    else:
+        hashes = np.array(list(map(hash, keys.tolist())), dtype=np.int64)
+    return _owners(_folded(hashes), max_parallelism, parallelism)
+
+
+_HASH_MODULUS = sys.hash_info.modulus
+"""The hash of a smaller number is the number."""
+
+
+def _owners(codes: _Codes, max_parallelism: int, parallelism: int) -> NDArray[np.int64]:
+    by_group = np.arange(max_parallelism) * parallelism // max_parallelism
+    owners: NDArray[np.int64] = by_group[_murmur_mix(codes) % np.uint32(max_parallelism)]
     return owners
 
 
 def _hash_codes(keys: list[Any]) -> _Codes:
     if set(map(type, keys)) == {int}:
-        codes = np.array(list(map(hash, keys)), dtype=np.int64)
-        return (codes ^ (codes >> 32)).astype(np.uint32)
+        return _folded(np.array(list(map(hash, keys)), dtype=np.int64))
     return np.array(list(map(stable_hash, keys)), dtype=np.uint32)
+
+
+def _folded(hashes: NDArray[np.int64]) -> _Codes:
+    return (hashes ^ (hashes >> 32)).astype(np.uint32)
 
 
 def _murmur_mix(code: _Codes) -> _Codes:

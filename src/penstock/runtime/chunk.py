@@ -7,12 +7,15 @@ import pickle
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
 from penstock.common.exceptions import InvalidProgramError
 from penstock.runtime.batch import Batch, Timestamps
+
+if TYPE_CHECKING:
+    from penstock.runtime.columns import Columns
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class EndOfData:
 Event = Batch | Watermark | Status | EndOfData
 
 # On the wire an event is a small tuple; the numbers are part of the format.
-_DATA, _WATERMARK, _STATUS, _END = range(4)
+_DATA, _WATERMARK, _STATUS, _END, _COLUMNS = range(5)
 
 
 CHUNK_RECORDS = 8192
@@ -48,7 +51,7 @@ class ChunkWriter:
     """Gathers the events of one channel and turns them into bytes.
 
     One pickle holds keys, timestamps and values: a key that is part of its value is written once. Timestamps go as
-    raw 64-bit integers.
+    raw 64-bit integers, and so do elements that have columns (`penstock.runtime.columns`).
     """
 
     def __init__(self, encode_events: Callable[[Any], bytes] | None = None) -> None:
@@ -57,6 +60,7 @@ class ChunkWriter:
         self._values: list[Any] = []
         self._timestamps: list[int | None] | None = None
         self._keys: list[Any] | None = None
+        self._columns: list[Columns] = []
         self.size = 0
         """Records gathered since the last `take`."""
         self.bytes = 0
@@ -68,7 +72,7 @@ class ChunkWriter:
 
     def add_batch(self, values: list[Any], timestamps: Timestamps | None, keys: list[Any] | None) -> None:
         has_same_columns = (self._timestamps is None, self._keys is None) == (timestamps is None, keys is None)
-        if self._values and not has_same_columns:
+        if self._columns or (self._values and not has_same_columns):
             self._seal()
         if not self._values:
             self._timestamps = None if timestamps is None else []
@@ -81,6 +85,13 @@ class ChunkWriter:
         self.size += len(values)
         if values:
             self.bytes += len(values) * _size_of(values[-1])
+
+    def add_columns(self, columns: Columns) -> None:
+        if self._values or (self._columns and self._columns[0].shape != columns.shape):
+            self._seal()
+        self._columns.append(columns)
+        self.size += len(columns)
+        self.bytes += columns.size()
 
     def add_watermark(self, timestamp: int) -> None:
         self._seal()
@@ -99,7 +110,7 @@ class ChunkWriter:
     def take(self) -> bytes | None:
         """Everything gathered, as bytes; None if there is nothing."""
         events = self._taken()
-        return self._encode(events) if events else None
+        return self._encoded(events) if events else None
 
     def take_chunks(self) -> Iterator[bytes]:
         """Everything gathered, as chunks of at most `CHUNK_BYTES`; a record that is larger has one of its own."""
@@ -118,16 +129,24 @@ class ChunkWriter:
             for part in _split(events, parts):
                 yield from self._chunks(part, 1)
             return
-        chunk = self._encode(events)
+        chunk = self._encoded(events)
         if len(chunk) <= CHUNK_BYTES or not _can_be_split(events):
             yield _checked(chunk)
         else:
             yield from self._chunks(events, -(-len(chunk) // CHUNK_BYTES))
 
+    def _encoded(self, events: list[tuple[Any, ...]]) -> bytes:
+        return self._encode([(_COLUMNS, each[1].packed()) if each[0] == _COLUMNS else each for each in events])
+
     def _seal(self) -> None:
         if self._values:
             self._events.append((_DATA, self._keys, _pack(self._timestamps), self._values))
             self._values, self._timestamps, self._keys = [], None, None
+        elif self._columns:
+            from penstock.runtime.columns import joined
+
+            self._events.append((_COLUMNS, joined(self._columns)))
+            self._columns = []
 
 
 def _size_of(value: Any) -> int:
@@ -146,7 +165,13 @@ def _can_be_split(events: list[tuple[Any, ...]]) -> bool:
 
 
 def _records_in(events: list[tuple[Any, ...]]) -> int:
-    return sum(len(event[3]) for event in events if event[0] == _DATA)
+    return sum(map(_records_of, events))
+
+
+def _records_of(event: tuple[Any, ...]) -> int:
+    if event[0] == _DATA:
+        return len(event[3])
+    return len(event[1]) if event[0] == _COLUMNS else 0
 
 
 def _split(events: list[tuple[Any, ...]], parts: int) -> Iterator[list[tuple[Any, ...]]]:
@@ -156,11 +181,11 @@ def _split(events: list[tuple[Any, ...]], parts: int) -> Iterator[list[tuple[Any
     room = most
     for event in events:
         for piece in _pieces(event, room, most):
-            if part and most == 1 and piece[0] == _DATA:
+            if part and most == 1 and _records_of(piece):
                 yield part
                 part = []
             part.append(piece)
-            room -= len(piece[3]) if piece[0] == _DATA else 0
+            room -= _records_of(piece)
             if room <= 0:
                 yield part
                 part, room = [], most
@@ -170,15 +195,21 @@ def _split(events: list[tuple[Any, ...]], parts: int) -> Iterator[list[tuple[Any
 
 def _pieces(event: tuple[Any, ...], first: int, others: int) -> Iterator[tuple[Any, ...]]:
     """An event, cut where its records are too many: `first` in the first piece, `others` in the others."""
-    if event[0] != _DATA:
+    records = _records_of(event)
+    if not records:
         yield event
         return
-    _, keys, timestamps, values = event
     start, end = 0, first
-    while start < len(values):
-        cut = slice(start, end)
-        yield _DATA, _cut(keys, cut), _cut(timestamps, cut), values[cut]
+    while start < records:
+        yield _piece(event, slice(start, end))
         start, end = end, end + others
+
+
+def _piece(event: tuple[Any, ...], cut: slice) -> tuple[Any, ...]:
+    if event[0] == _COLUMNS:
+        return _COLUMNS, event[1].taken(cut)
+    _, keys, timestamps, values = event
+    return _DATA, _cut(keys, cut), _cut(timestamps, cut), values[cut]
 
 
 def _cut(column: Any, part: slice) -> Any:
@@ -225,6 +256,10 @@ def read_chunk(chunk: bytes) -> Iterator[Event]:
         if kind == _DATA:
             _, keys, timestamps, values = event
             yield Batch(values, timestamps, keys)
+        elif kind == _COLUMNS:
+            from penstock.runtime.columns import unpacked
+
+            yield unpacked(event[1])
         elif kind == _WATERMARK:
             yield Watermark(event[1])
         elif kind == _STATUS:

@@ -35,6 +35,7 @@ class CombiningEdgeTarget(EdgeTarget):
     """An edge into a window operator that sends partial results."""
 
     only_reads = False  # The user's reduce function may change what it is given.
+    takes_columns = False
 
     resumes_after_idleness: bool
     """True if partial results are right as soon as the channel has told its watermark again."""

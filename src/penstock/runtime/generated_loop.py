@@ -107,6 +107,11 @@ class EachLoop:
             raise
         return results
 
+    @property
+    def expression(self) -> str:
+        """What stands in the loop for a `value`."""
+        return LoopScope().call("f0", self._function, *self._arguments)
+
     def _compile(self) -> GeneratedLoop:
         scope = LoopScope()
         call = scope.call("f0", self._function, *self._arguments)

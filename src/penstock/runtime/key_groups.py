@@ -74,6 +74,16 @@ class KeyOwners(dict[Any, int]):
             self._add_missing(keys)
         return list(map(self.__getitem__, keys))
 
+    def of_column(self, keys: Any) -> Any:
+        """The owners of the keys of a column (`penstock.runtime.columns`), which are integers or texts."""
+        import numpy as np
+
+        from penstock.runtime.bulk_hashing import owners_of_ints
+
+        if keys.dtype == object:
+            return np.array(self.of(keys.tolist()))
+        return owners_of_ints(keys, self._max_parallelism, self._parallelism)
+
     def _add_missing(self, keys: list[Any]) -> None:
         missing = [key for key in dict.fromkeys(keys) if key not in self]
         if may_hold_nan(missing):

@@ -142,7 +142,7 @@ class OperatorChain:
         for tag, target in self._targets_of(node):
             (main if tag is None else side.setdefault(tag, [])).append(target)
         copies = self._copied, self._copied_result_of(node)
-        return OperatorOutput(main, side, self._declared_form(node), *copies)
+        return OperatorOutput(main, side, self._declared_form(node), *copies, self._job_graph.exchanges_columns)
 
     def _copied_result_of(self, node: StreamNode) -> Copy:
         return as_it_is if self._copied is as_it_is else copies_of_type(node.output_type)

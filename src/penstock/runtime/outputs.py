@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.declared_types import batches_of, converter_of
@@ -15,6 +16,9 @@ from penstock.runtime.element_copies import IMMUTABLE_TYPES, Copy, all_copied, a
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.partitioning import Dealt, build_dealer
 from penstock.runtime.rows import Row
+
+if TYPE_CHECKING:
+    from penstock.runtime.columns import Columns, DeclaredColumns
 
 
 class Target(Protocol):
@@ -54,6 +58,8 @@ class EdgeTarget:
     """The channels to the subtasks of another vertex. Full chunks are appended to `ready`."""
 
     only_reads = True
+    takes_columns = True
+    """False if elements must be pushed as they are."""
 
     def __init__(
         self,
@@ -85,6 +91,20 @@ class EdgeTarget:
             writer.add_batch(*_columns(batch))
             if writer.is_full:
                 self._send(target)
+
+    def push_columns(self, values: list[Any], columns: Columns, timestamps: Timestamps | None) -> bool:
+        """`push_batch` for values that have columns; False, and nothing is done, if they must be pushed as they are."""
+        timed = columns if timestamps is None else columns.with_timestamps(timestamps)
+        dealt = None if timed is None else self.dealer.deal_columns(values, timed)
+        if dealt is None:
+            return False
+        self.records_out += len(values)
+        for target, part in dealt:
+            writer = self._writers[target]
+            writer.add_columns(part)
+            if writer.is_full:
+                self._send(target)
+        return True
 
     def push_watermark(self, watermark: int) -> None:
         for writer in self._writers:
@@ -128,7 +148,13 @@ def _columns(batch: Batch) -> tuple[list[Any], Timestamps | None, list[Any] | No
 class DeclaredForm:
     """Gives elements the form of a declared type, many at a time."""
 
-    def __init__(self, convert: Callable[[Any], Any], convert_all: Callable[[list[Any]], list[Any]]) -> None:
+    def __init__(
+        self,
+        type_info: TypeInformation,
+        convert: Callable[[Any], Any],
+        convert_all: Callable[[list[Any]], list[Any]],
+    ) -> None:
+        self._type_info = type_info
         self._convert = convert
         self._convert_all = convert_all
 
@@ -139,11 +165,60 @@ class DeclaredForm:
             # One by one: that does what the loop cannot, or fails where the record is seen.
             return call_each(self._convert, values)
 
+    def is_form_of(self, columns: Columns) -> bool:
+        """True if the elements that these columns are of need not be converted."""
+        return self._declared_columns is not None and columns.fit(self._declared_columns)
+
+    @cached_property
+    def _declared_columns(self) -> DeclaredColumns | None:
+        from penstock.runtime.columns import declared_columns
+
+        return declared_columns(self._type_info)
+
+
+class ColumnMaker:
+    """Makes columns of batches, where it pays: of batches that are not small, once there have been many records.
+
+    Where elements have no columns, that is tried again less and less often.
+    """
+
+    def __init__(self) -> None:
+        self._records = 0
+        self._failures = 0
+        self._pause = 0
+        """How many batches are left out before the next attempt."""
+
+    def of(self, values: list[Any]) -> Columns | None:
+        self._records += len(values)
+        if self._pause or len(values) < _LEAST_RECORDS or self._records < _MANY_RECORDS:
+            self._pause = max(self._pause - 1, 0)
+            return None
+        from penstock.runtime.columns import columns_of
+
+        columns = columns_of(values)
+        if columns is None:
+            self.failed()
+        else:
+            self._failures = 0
+        return columns
+
+    def failed(self) -> None:
+        self._failures += 1
+        self._pause = min(1 << self._failures, _LONGEST_PAUSE)
+
+
+_LEAST_RECORDS = 64
+_MANY_RECORDS = 1 << 13
+"""From as many records on it pays to load NumPy."""
+_LONGEST_PAUSE = 1 << 10
+
 
 def declared_form(type_info: TypeInformation | None) -> DeclaredForm | None:
     """None for a type that asks for nothing."""
     convert, convert_all = converter_of(type_info), batches_of(type_info)
-    return None if convert is None or convert_all is None else DeclaredForm(convert, convert_all)
+    if type_info is None or convert is None or convert_all is None:
+        return None
+    return DeclaredForm(type_info, convert, convert_all)
 
 
 def _with_copies(targets: Sequence[Target], is_reusing: bool) -> list[tuple[Target, bool]]:
@@ -169,8 +244,12 @@ class OperatorOutput:
         as_declared: DeclaredForm | None = None,
         copied: Copy = copied,
         copied_result: Copy = copied,
+        makes_columns: bool = False,
     ) -> None:
         is_reusing = copied is as_it_is
+        only = main[0] if len(main) == 1 else None
+        self._column_target = only if isinstance(only, EdgeTarget) and only.takes_columns else None
+        self._column_maker = ColumnMaker() if makes_columns and self._column_target is not None else None
         self._main = _with_copies(main, is_reusing)
         self._copied = copied
         self._copied_result = copied_result
@@ -194,9 +273,24 @@ class OperatorOutput:
             self._push_main(values, timestamps)
 
     def _push_main(self, values: list[Any], timestamps: Timestamps | None) -> None:
+        if self._column_maker is not None and self._pushed_as_columns(values, timestamps):
+            return
         if self._as_declared is not None:
             values = self._as_declared(values)
         self._push(self._main, values, timestamps)
+
+    def _pushed_as_columns(self, values: list[Any], timestamps: Timestamps | None) -> bool:
+        """Columns know the types of all elements: whether these are the declared ones costs nothing more."""
+        maker, target = cast(ColumnMaker, self._column_maker), cast(EdgeTarget, self._column_target)
+        columns = maker.of(values)
+        if columns is None:
+            return False
+        is_pushed = (self._as_declared is None or self._as_declared.is_form_of(columns)) and target.push_columns(
+            values, columns, timestamps
+        )
+        if not is_pushed:
+            maker.failed()
+        return is_pushed
 
     def _push(self, targets: Sequence[tuple[Target, bool]], values: list[Any], timestamps: Timestamps | None) -> None:
         # All copies first: a receiver may change what is its own at once.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.exceptions import InvalidProgramError
 from penstock.graph import partitioners as p
@@ -13,6 +16,9 @@ from penstock.runtime.generated_loop import EachLoop
 from penstock.runtime.hashable_keys import hashable_keys
 from penstock.runtime.key_groups import KeyOwners, check_kind
 from penstock.runtime.nan_keys import may_hold_nan, with_one_nan
+
+if TYPE_CHECKING:
+    from penstock.runtime.columns import Columns
 
 Dealt = list[tuple[int, Batch]]
 """Target number (among the connected ones) and its part of the batch, order kept."""
@@ -23,6 +29,10 @@ class Dealer:
 
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
         raise NotImplementedError
+
+    def deal_columns(self, values: list[Any], columns: Columns) -> list[tuple[int, Columns]] | None:
+        """The same for elements that have columns; None if these must be dealt one by one."""
+        return None
 
     def memory(self) -> Any:
         """Where to go on in the next epoch."""
@@ -38,6 +48,9 @@ class ToOne(Dealer):
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
         return [(0, Batch(values, timestamps))]
 
+    def deal_columns(self, values: list[Any], columns: Columns) -> list[tuple[int, Columns]] | None:
+        return [(0, columns)]
+
 
 class ToAll(Dealer):
     def __init__(self, targets: int) -> None:
@@ -45,6 +58,9 @@ class ToAll(Dealer):
 
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
         return [(target, Batch(values, timestamps)) for target in range(self._targets)]
+
+    def deal_columns(self, values: list[Any], columns: Columns) -> list[tuple[int, Columns]] | None:
+        return [(target, columns) for target in range(self._targets)]
 
 
 class RoundRobin(Dealer):
@@ -55,13 +71,20 @@ class RoundRobin(Dealer):
         self._next = 0
 
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
-        dealt = []
-        for offset in range(min(self._targets, len(values))):
-            part = slice(offset, None, self._targets)
-            target = (self._next + offset) % self._targets
-            dealt.append((target, Batch(values[part], None if timestamps is None else timestamps[part])))
-        self._next = (self._next + len(values)) % self._targets
-        return dealt
+        return [
+            (target, Batch(values[part], None if timestamps is None else timestamps[part]))
+            for target, part in self._parts(len(values))
+        ]
+
+    def deal_columns(self, values: list[Any], columns: Columns) -> list[tuple[int, Columns]] | None:
+        return [(target, columns.taken(part)) for target, part in self._parts(len(columns))]
+
+    def _parts(self, records: int) -> list[tuple[int, slice]]:
+        first, self._next = self._next, (self._next + records) % self._targets
+        return [
+            ((first + offset) % self._targets, slice(offset, None, self._targets))
+            for offset in range(min(self._targets, records))
+        ]
 
     def memory(self) -> Any:
         return self._next
@@ -87,6 +110,7 @@ class ByKeyGroup(Dealer):
     def __init__(self, targets: int, max_parallelism: int, key_selector: Callable[[Any], Any]) -> None:
         self._targets = targets
         self._keys_of = EachLoop(key_selector, "key selection")
+        self._item = _item_of(key_selector, self._keys_of)
         self._owners = KeyOwners(max_parallelism, targets)
 
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
@@ -110,6 +134,39 @@ class ByKeyGroup(Dealer):
         for kind in set(map(type, different)):
             check_kind(kind)
         return [(0, Batch(values, timestamps, with_one_nan(keys) if may_hold_nan(different) else keys))]
+
+    def deal_columns(self, values: list[Any], columns: Columns) -> list[tuple[int, Columns]] | None:
+        keyed = self._with_keys(values, columns)
+        if keyed is None or self._targets == 1:
+            return None if keyed is None else [(0, keyed)]
+        import numpy as np
+
+        keys = keyed.arrays[keyed.key] if isinstance(keyed.key, int) else keyed.key
+        owners = self._owners.of_column(keys)
+        places = ((target, np.flatnonzero(owners == target)) for target in range(self._targets))
+        return [(target, keyed.taken(places)) for target, places in places if len(places)]
+
+    def _with_keys(self, values: list[Any], columns: Columns) -> Columns | None:
+        """None if the keys are neither integers nor texts."""
+        from penstock.runtime.columns import INTS, TEXTS, columns_of
+
+        at = self._item
+        if at is not None and columns.are_tuples and -len(columns.kinds) <= at < len(columns.kinds):
+            at %= len(columns.kinds)
+            return replace(columns, key=at) if columns.kinds[at] in (INTS, TEXTS) else None
+        keys = columns_of(self._keys_of(values))
+        if keys is None or keys.kinds not in (INTS, TEXTS) or keys.are_tuples:
+            return None
+        return replace(columns, key=keys.arrays[0])
+
+
+def _item_of(key_selector: Callable[[Any], Any], keys_of: EachLoop) -> int | None:
+    """The number of the item that a key selector takes from a tuple, if it does that and nothing else."""
+    taken: tuple[Any, ...] = cast(Any, key_selector).__reduce__()[1] if isinstance(key_selector, itemgetter) else ()
+    if len(taken) == 1 and type(taken[0]) is int:
+        return taken[0]
+    match = re.fullmatch(r"\(?value\[(-?\d+)\]\)?", keys_of.expression)
+    return None if match is None else int(match[1])
 
 
 def _deal_by(

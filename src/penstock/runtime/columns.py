@@ -1,0 +1,216 @@
+"""Elements as columns: numbers and texts, or tuples of them, in buffers that cost little to deal out and to send.
+
+An element comes out as it went in, with the same types: a column holds one type alone, exactly `int` (of 64 bits),
+`float`, `bool` or `str`. Anything else (None, larger integers, subclasses, tuples of different lengths) has no
+columns, and is pickled element by element.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from operator import itemgetter
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.common.typeinfo import BasicType, BasicTypeInfo, TupleTypeInfo, TypeInformation
+from penstock.datastream.declared_types import converter_of
+from penstock.runtime.batch import Batch, Timestamps
+
+Array = NDArray[Any]
+Places = NDArray[np.intp] | slice
+"""Which elements of a batch."""
+
+INTS, FLOATS, BOOLS, TEXTS, ANY = "q", "d", "?", "U", "*"
+_KINDS = {int: INTS, float: FLOATS, bool: BOOLS, str: TEXTS}
+_MOST_COLUMNS = 256
+_SEPARATOR = "\0"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Elements of one shape; a key and a timestamp for each are further columns."""
+
+    kinds: str
+    """A letter for each column of the elements."""
+    are_tuples: bool
+    """False if an element is the only column itself."""
+    arrays: list[Array]
+    key: Array | int | None = None
+    """The keys, or the number of the column that has them; None if the elements have none."""
+    timestamps: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.arrays[0])
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The same for those that can be put into one."""
+        key = self.key if self.key is None or isinstance(self.key, int) else self.key.dtype
+        return self.kinds, self.are_tuples, key, self.timestamps is None
+
+    def taken(self, places: Places) -> Columns:
+        key = self.key if self.key is None or isinstance(self.key, int) else self.key[places]
+        timestamps = None if self.timestamps is None else self.timestamps[places]
+        return replace(self, arrays=[each[places] for each in self.arrays], key=key, timestamps=timestamps)
+
+    def with_timestamps(self, timestamps: Timestamps) -> Columns | None:
+        """None if some elements have none."""
+        try:
+            packed = timestamps if isinstance(timestamps, array) else array(INTS, cast("Sequence[int]", timestamps))
+        except (TypeError, OverflowError):
+            return None
+        return replace(self, timestamps=np.frombuffer(packed, dtype=INTS))
+
+    def fit(self, declared: DeclaredColumns) -> bool:
+        """True if the elements have the form of their declared type already."""
+        if self.are_tuples is not declared.are_tuples or len(self.kinds) != len(declared.kinds):
+            return False
+        return all(
+            wanted in (ANY, kind) and (bits == 64 or -(1 << bits - 1) <= each.min() <= each.max() < 1 << bits - 1)
+            for kind, wanted, bits, each in zip(self.kinds, declared.kinds, declared.bits, self.arrays, strict=True)
+        )
+
+    def size(self) -> int:
+        """About how many bytes they take; one text stands for all of its column."""
+        widths = (len(each[-1]) if kind == TEXTS else 8 for kind, each in zip(self.kinds, self.arrays, strict=True))
+        return len(self) * sum(widths)
+
+    def packed(self) -> tuple[Any, ...]:
+        """What is sent, made of what any pickle holds cheaply."""
+        key = self.key if self.key is None or isinstance(self.key, int) else _packed(self.key)
+        timestamps = None if self.timestamps is None else _packed(self.timestamps)
+        return self.are_tuples, [_packed(each) for each in self.arrays], key, timestamps
+
+
+def joined(parts: list[Columns]) -> Columns:
+    """Batches of one `shape` after each other."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    arrays = [np.concatenate(each) for each in zip(*(part.arrays for part in parts), strict=True)]
+    key = first.key
+    if key is not None and not isinstance(key, int):
+        key = np.concatenate([cast(Array, part.key) for part in parts])
+    timestamps = first.timestamps
+    if timestamps is not None:
+        timestamps = np.concatenate([cast(Array, part.timestamps) for part in parts])
+    return replace(first, arrays=arrays, key=key, timestamps=timestamps)
+
+
+def columns_of(values: list[Any]) -> Columns | None:
+    """The columns of one element or more; None if they have none."""
+    kinds = set(map(type, values))
+    if kinds != {tuple}:
+        alone = _array(values, kinds)
+        return None if alone is None else Columns(alone[0], False, [alone[1]])
+    width = len(values[0])
+    if not 0 < width <= _MOST_COLUMNS or len(set(map(len, values))) > 1:
+        return None
+    letters, arrays = "", []
+    for at in range(width):
+        items = list(map(itemgetter(at), values))
+        made = _array(items, set(map(type, items)))
+        if made is None:
+            return None
+        letters += made[0]
+        arrays.append(made[1])
+    return Columns(letters, True, arrays)
+
+
+def _array(items: list[Any], kinds: set[type]) -> tuple[str, Array] | None:
+    """A column and its letter."""
+    letter = _KINDS.get(kinds.pop()) if len(kinds) == 1 else None
+    if letter is None:
+        return None
+    if letter == TEXTS:
+        texts = np.empty(len(items), dtype=object)
+        texts[:] = items
+        return letter, texts
+    try:
+        # Twice as quick as NumPy's own way.
+        return letter, np.frombuffer(struct.pack(f"{len(items)}{letter}", *items), dtype=letter)
+    except struct.error:  # An integer of more than 64 bits
+        return None
+
+
+# --- sending ---------------------------------------------------------------------------------------------------------
+
+
+def _packed(column: Array) -> Any:
+    if column.dtype == object:
+        return _packed_texts(column.tolist())
+    if column.dtype == np.bool_:
+        return column.tobytes()
+    return array(column.dtype.char if column.dtype.char in "qd" else "q", column.tobytes())
+
+
+def _packed_texts(texts: list[str]) -> str | list[str]:
+    """One text, if it can be split again; a list if a few texts come again and again, which a pickle knows to use."""
+    some = list(islice(texts, 64))
+    if len(set(map(id, some))) <= len(some) // 2:
+        return texts
+    text = _SEPARATOR.join(texts)
+    return text if text.count(_SEPARATOR) == len(texts) - 1 else texts
+
+
+def unpacked(packed: tuple[Any, ...]) -> Batch:
+    """The batch that `Columns.packed` was made of."""
+    are_tuples, columns, key, timestamps = packed
+    lists = [_items(column) for column in columns]
+    values = list(zip(*lists, strict=True)) if are_tuples else lists[0]
+    keys = key if key is None else lists[key] if isinstance(key, int) else _items(key)
+    return Batch(values, timestamps, keys)
+
+
+def _items(column: Any) -> list[Any]:
+    if isinstance(column, array):
+        return column.tolist()
+    if isinstance(column, bytes):
+        return [item != 0 for item in column]
+    return column.split(_SEPARATOR) if isinstance(column, str) else column
+
+
+# --- declared types --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DeclaredColumns:
+    """The columns of elements that have the form of a declared type."""
+
+    kinds: str
+    are_tuples: bool
+    bits: tuple[int, ...]
+    """How large the integers of a column may be."""
+
+
+_BASIC_KINDS = {
+    BasicType.LONG: INTS,
+    BasicType.INT: INTS,
+    BasicType.SHORT: INTS,
+    BasicType.BYTE: INTS,
+    BasicType.DOUBLE: FLOATS,
+    BasicType.BOOLEAN: BOOLS,
+    BasicType.STRING: TEXTS,
+}
+_BITS = {BasicType.INT: 32, BasicType.SHORT: 16, BasicType.BYTE: 8}
+
+
+def declared_columns(type_info: TypeInformation | None) -> DeclaredColumns | None:
+    """None for a type whose elements have no columns that say whether they fit."""
+    are_tuples = isinstance(type_info, TupleTypeInfo)
+    fields = type_info.get_field_types() if isinstance(type_info, TupleTypeInfo) else [type_info]
+    kinds, bits = "", []
+    for each in fields:
+        basic = each._basic_type if isinstance(each, BasicTypeInfo) else None
+        kind = _BASIC_KINDS.get(basic) if basic is not None else None
+        if kind is None and converter_of(each) is not None:
+            return None
+        kinds += kind or ANY
+        bits.append(64 if basic is None else _BITS.get(basic, 64))
+    return DeclaredColumns(kinds, are_tuples, tuple(bits))
