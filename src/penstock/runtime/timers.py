@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Final
 
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.runtime.state.keyed import KeyedStateBackend
-from penstock.runtime.state.table import StateTable
+from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
 
 OnTimer = Callable[[int, Any, Hashable], None]
 """Called with timestamp, key and namespace; the backend's current key is set."""
@@ -59,24 +59,30 @@ class TimerQueue:
         Returns how many fired.
         """
         fired = 0
-        entries, changed = self._table.entries, self._table.changed
         while self._heap and self._heap[0][0] <= time:
-            timestamp, _, namespace = heapq.heappop(self._heap)
-            bucket = (timestamp, namespace)
-            for key in list(entries.get(bucket, ())):
-                # Asked anew each time: a timer that fires may delete or set others of this bucket.
-                waiting = entries.get(bucket)
-                if waiting is None or waiting.pop(key, None) is None:
-                    continue
-                if not waiting:
-                    del entries[bucket]
-                changed.removed(bucket, key)
-                backend.current_key = key
-                on_timer(timestamp, key, namespace)
-                fired += 1
-            if bucket in entries:
-                # A key of this bucket set the same timer again while it fired.
-                self._push(bucket)
+            fired += self._fire_next(backend, on_timer)
+        return fired
+
+    def _fire_next(self, backend: KeyedStateBackend, on_timer: OnTimer) -> int:
+        """Fire the bucket at the top of the heap."""
+        fired = 0
+        entries, changed = self._table.entries, self._table.changed
+        timestamp, _, namespace = heapq.heappop(self._heap)
+        bucket = (timestamp, namespace)
+        for key in list(entries.get(bucket, ())):
+            # Asked anew each time: a timer that fires may delete or set others of this bucket.
+            waiting = entries.get(bucket)
+            if waiting is None or waiting.pop(key, None) is None:
+                continue
+            if not waiting:
+                del entries[bucket]
+            changed.removed(bucket, key)
+            backend.current_key = key
+            on_timer(timestamp, key, namespace)
+            fired += 1
+        if bucket in entries:
+            # A key of this bucket set the same timer again while it fired.
+            self._push(bucket)
         return fired
 
     def take_until(self, time: int) -> tuple[list[int], list[Any]]:
@@ -113,6 +119,117 @@ class TimerQueue:
         heapq.heappush(self._heap, (bucket[0], self._sequence, bucket[1]))
 
 
+class _Several(dict[Any, bool]):
+    """The keys of several new timers of one time."""
+
+
+_NOBODY: Final = object()
+
+
+class KeyTimerQueue(TimerQueue):
+    """Timers that belong to a key alone, with no namespace.
+
+    Most are gone before a snapshot is taken. So the table gets them only when somebody reads it: until then a timer is
+    an entry of one dictionary, and its time one of a heap. Both those of the table and the new ones fire in order.
+    """
+
+    def __init__(self, table: StateTable) -> None:
+        super().__init__(table)
+        self._new: dict[int, Any] = {}
+        """By timestamp: the key, or `_Several`. A timer that is in the table is not among them."""
+        self._times: list[int] = []
+        """A heap of their timestamps, and of some whose timers were deleted."""
+        table.settle = self._settle
+
+    def add(self, timestamp: int, key: Any, namespace: Hashable) -> None:
+        new = self._new
+        held = new.get(timestamp, _NOBODY)
+        if held is _NOBODY:
+            if self._heap and super().contains(timestamp, key, namespace):
+                return
+            new[timestamp] = key
+            if len(self._times) > 64 + 2 * len(new):
+                self._times = sorted(new)
+            else:
+                heapq.heappush(self._times, timestamp)
+        elif type(held) is _Several:
+            if key not in held and not (self._heap and super().contains(timestamp, key, namespace)):
+                held[key] = True
+        elif held != key and not (self._heap and super().contains(timestamp, key, namespace)):
+            new[timestamp] = _Several({held: True, key: True})
+
+    def remove(self, timestamp: int, key: Any, namespace: Hashable) -> None:
+        if not self._took_new(timestamp, key):
+            super().remove(timestamp, key, namespace)
+
+    def _took_new(self, timestamp: int, key: Any) -> bool:
+        """Remove a new timer; False if there is none."""
+        held = self._new.get(timestamp, _NOBODY)
+        if type(held) is _Several:
+            if held.pop(key, None) is None:
+                return False
+            if not held:
+                del self._new[timestamp]
+            return True
+        if held is _NOBODY or held != key:
+            return False
+        del self._new[timestamp]
+        return True
+
+    def contains(self, timestamp: int, key: Any, namespace: Hashable) -> bool:
+        held = self._new.get(timestamp, _NOBODY)
+        is_new = key in held if type(held) is _Several else held is not _NOBODY and held == key
+        return is_new or super().contains(timestamp, key, namespace)
+
+    def next_timestamp(self) -> int | None:
+        times = [time for time in (self._next_new(), super().next_timestamp()) if time is not None]
+        return min(times, default=None)
+
+    def _next_new(self) -> int | None:
+        times = self._times
+        while times and times[0] not in self._new:
+            heapq.heappop(times)
+        return times[0] if times else None
+
+    def fire_until(self, time: int, backend: KeyedStateBackend, on_timer: OnTimer) -> int:
+        fired = 0
+        while (timestamp := self.next_timestamp()) is not None and timestamp <= time:
+            if self._heap and self._heap[0][0] == timestamp:
+                fired += self._fire_next(backend, on_timer)
+                continue
+            held = self._new[timestamp]
+            for key in list(held) if type(held) is _Several else [held]:
+                if self._took_new(timestamp, key):
+                    backend.current_key = key
+                    on_timer(timestamp, key, VOID_NAMESPACE)
+                    fired += 1
+        return fired
+
+    def take_until(self, time: int) -> tuple[list[int], list[Any]]:
+        timestamps, keys = super().take_until(time) if self._heap else ([], [])
+        has_old = bool(keys)
+        new, times, pop = self._new, self._times, heapq.heappop
+        while times and times[0] <= time:
+            timestamp = pop(times)
+            held = new.pop(timestamp, _NOBODY)
+            if type(held) is _Several:
+                timestamps += [timestamp] * len(held)
+                keys += held
+            elif held is not _NOBODY:
+                timestamps.append(timestamp)
+                keys.append(held)
+        if has_old:
+            order = sorted(range(len(keys)), key=timestamps.__getitem__)
+            return [timestamps[at] for at in order], [keys[at] for at in order]
+        return timestamps, keys
+
+    def _settle(self) -> None:
+        new, self._new, self._times = self._new, {}, []
+        for timestamp, held in new.items():
+            for key in held if type(held) is _Several else [held]:
+                super().add(timestamp, key, VOID_NAMESPACE)
+
+
 class InternalTimerService:
     """Registers, deletes and fires the timers of one operator for its current key."""
 
@@ -123,13 +240,14 @@ class InternalTimerService:
         on_event_time: OnTimer,
         on_processing_time: OnTimer,
         clock: Callable[[], int],
+        make_queue: Callable[[StateTable], TimerQueue] = TimerQueue,
     ) -> None:
         self._backend = backend
         self._on_event_time = on_event_time
         self._on_processing_time = on_processing_time
         self._clock = clock
-        self.event_time = TimerQueue(backend.table(f"{TIMER_TABLE_PREFIX}{name}/event-time"))
-        self.processing_time = TimerQueue(backend.table(f"{TIMER_TABLE_PREFIX}{name}/processing-time"))
+        self.event_time = make_queue(backend.table(f"{TIMER_TABLE_PREFIX}{name}/event-time"))
+        self.processing_time = make_queue(backend.table(f"{TIMER_TABLE_PREFIX}{name}/processing-time"))
         self.current_watermark = MIN_LONG_VALUE
 
     def current_processing_time(self) -> int:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from penstock.common.exceptions import StateAccessError
 from penstock.runtime.state.keyed import KeyedStateBackend
-from penstock.runtime.state.table import Extent, StateTable
-from penstock.runtime.timers import InternalTimerService, TimerQueue
+from penstock.runtime.state.table import VOID_NAMESPACE, Extent, StateTable
+from penstock.runtime.timers import InternalTimerService, KeyTimerQueue, TimerQueue
 
 keys = st.sampled_from("abc")
 namespaces = st.sampled_from(["x", "y"])
@@ -71,6 +71,71 @@ def test_queue_does_what_a_set_of_timers_does(steps):
         assert queue.queue.next_timestamp() == min((timer[0] for timer in model), default=None)
         for timer in model:
             assert queue.queue.contains(*timer)
+
+
+quiet = st.one_of(
+    st.tuples(st.just("add"), times, keys),
+    st.tuples(st.just("remove"), times, keys),
+    st.tuples(st.sampled_from(["fire", "take"]), times),
+    st.tuples(st.just("snapshot")),
+    st.tuples(st.just("len")),
+)
+
+
+class Recorded:
+    """Timers without a namespace in one kind of queue, and all that can be seen of them."""
+
+    def __init__(self, kind) -> None:
+        self.backend = KeyedStateBackend("op")
+        self.queue = kind(self.backend.table("timers"))
+
+    def do(self, name, *arguments):
+        queue = self.queue
+        if name in ("add", "remove"):
+            getattr(queue, name)(*arguments, VOID_NAMESPACE)
+            return queue.contains(*arguments, VOID_NAMESPACE), queue.next_timestamp()
+        if name == "take":
+            return queue.take_until(*arguments), queue.next_timestamp()
+        if name == "len":
+            return len(self.backend), sorted(self.backend.tables["timers"].all_entries(), key=repr)
+        if name == "snapshot":
+            has_changes = self.backend.has_changes()
+            saved = [copy.deepcopy(contents) for _, contents in self.backend.snapshot(Extent.CHANGES)]
+            self.backend.snapshot_written(Extent.CHANGES)
+            return has_changes, saved
+        return self.fired(*arguments)
+
+    def fired(self, time):
+        """Each timer that fires deletes one, and sets another of the same time once."""
+        seen: list = []
+
+        def on_timer(timestamp, key, namespace) -> None:
+            assert self.backend.current_key == key and namespace is VOID_NAMESPACE
+            seen.append((timestamp, key))
+            if key == "b":
+                self.queue.remove(timestamp, "c", namespace)
+                self.queue.add(timestamp + 3, "b", namespace)
+            elif key == "a" and (timestamp, "new") not in seen:
+                self.queue.add(timestamp, "new", namespace)
+
+        count = self.queue.fire_until(time, self.backend, on_timer)
+        return seen, count, self.queue.next_timestamp()
+
+
+@given(st.lists(quiet, max_size=60))
+def test_new_timers_that_are_kept_apart_are_not_told_from_others(steps):
+    plain, apart = Recorded(TimerQueue), Recorded(KeyTimerQueue)
+    for each in steps:
+        assert apart.do(*each) == plain.do(*each)
+
+
+@given(st.lists(st.integers(0, 5), max_size=300))
+def test_deleted_new_timers_leave_nothing(delays):
+    queue = KeyTimerQueue(StateTable("timers"))
+    for at, delay in enumerate(delays):
+        queue.add(at + delay, "a", VOID_NAMESPACE)
+        queue.remove(at + delay, "a", VOID_NAMESPACE)
+    assert len(queue._times) <= 66 and not queue._new
 
 
 def test_timer_set_twice_fires_once():

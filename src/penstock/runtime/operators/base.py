@@ -14,7 +14,7 @@ from penstock.runtime.state.backends import MakeTable
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator import OperatorStateBackend
 from penstock.runtime.state.table import StateTable
-from penstock.runtime.timers import InternalTimerService, OnTimer
+from penstock.runtime.timers import InternalTimerService, OnTimer, TimerQueue
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,16 @@ class OperatorContext:
         self.timer_services: dict[str, InternalTimerService] = {}
         self.participants: list[CheckpointParticipant] = []
 
-    def timer_service(self, name: str, on_event_time: OnTimer, on_processing_time: OnTimer) -> InternalTimerService:
-        service = InternalTimerService(name, self.keyed_state, on_event_time, on_processing_time, self.clock)
+    def timer_service(
+        self,
+        name: str,
+        on_event_time: OnTimer,
+        on_processing_time: OnTimer,
+        make_queue: Callable[[StateTable], TimerQueue] = TimerQueue,
+    ) -> InternalTimerService:
+        service = InternalTimerService(
+            name, self.keyed_state, on_event_time, on_processing_time, self.clock, make_queue
+        )
         self.timer_services[name] = service
         return service
 

@@ -24,7 +24,7 @@ from penstock.runtime.operators.contexts import (
     emit_results,
 )
 from penstock.runtime.operators.user_function import UserFunctionOperator
-from penstock.runtime.timers import TimerQueue
+from penstock.runtime.timers import KeyTimerQueue, TimerQueue
 
 TIMER_SERVICE = "user-timers"
 _TIMERS = -1
@@ -47,7 +47,7 @@ class ProcessOperator(UserFunctionOperator):
     def _open_timers(self) -> TimerService:
         if not self.is_keyed:
             return TimeWithoutTimers(self)
-        service = self.context.timer_service(TIMER_SERVICE, self.on_event_time, self.on_processing_time)
+        service = self.context.timer_service(TIMER_SERVICE, self.on_event_time, self.on_processing_time, KeyTimerQueue)
         self._event_timers = service.event_time
         return KeyedTimerService(service)
 

@@ -116,6 +116,7 @@ class KeyedStateBackend:
         finally:
             self.clear_current_key()
             for table in self.tables.values():
+                table.settle()
                 for namespace in list(table.entries):
                     table.remove(namespace, NOBODY)
 
@@ -124,6 +125,8 @@ class KeyedStateBackend:
         return sum(map(len, self.tables.values()))
 
     def has_changes(self) -> bool:
+        for table in self.tables.values():
+            table.settle()
         return any(table.changed for table in self.tables.values())
 
     def snapshot(self, extent: Extent) -> Iterator[tuple[str, Contents]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from penstock.runtime.state.changes import Changes, Untracked
@@ -69,6 +69,8 @@ class StateTable:
         self.has_maps = False
         """True if the values are maps, for sure."""
         self.tracks_changes = tracks_changes
+        self.settle: Callable[[], None] = _nothing_to_settle
+        """Puts entries into the table that somebody keeps apart from it; called before the table is read as a whole."""
         self._since_base = Changes()
         self._round: Iterator[tuple[Hashable, Any, Any]] = iter(())
         self._map_round: Iterator[tuple[Hashable, Any, Any, Any]] = iter(())
@@ -115,14 +117,17 @@ class StateTable:
 
     def clear(self) -> None:
         """Drop everything, and that it ever changed."""
+        self.settle()
         self.entries.clear()
         self.forget_changes()
 
     def __len__(self) -> int:
+        self.settle()
         return sum(map(len, self.entries.values()))
 
     def all_entries(self) -> Iterator[tuple[Hashable, Any, Any]]:
         """(namespace, key, value) of every entry. The table may change meanwhile."""
+        self.settle()
         for namespace in list(self.entries):
             for key in self.keys(namespace):
                 value = self.get(namespace, key, REMOVED)
@@ -162,6 +167,7 @@ class StateTable:
 
     def blocks(self, extent: Extent) -> Iterator[Contents]:
         """The entries of a snapshot in one part or several; valid until the table changes."""
+        self.settle()
         contents = self.entries if extent is Extent.ALL else self._changes(extent)
         if sum(map(len, contents.values())) <= _BLOCK_ENTRIES:
             if contents:
@@ -216,6 +222,10 @@ class StateTable:
 
     def dispose(self) -> None:
         """The table is not needed any more, nor what it keeps outside of memory."""
+
+
+def _nothing_to_settle() -> None:
+    """The table is complete."""
 
 
 def _add_parts(held: dict[Any, Any], parts: Mapping[Any, Any]) -> None:
