@@ -12,14 +12,15 @@ PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; 
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \
 	&& echo $$p && break; done)
 
-.PHONY: help demo test lint types unit web web-check bench chaos venv java servers packages clean
+.PHONY: help demo test lint types unit docs web web-check bench chaos venv java servers packages clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    a word count over an endless text, about 15 seconds"
-	@echo "make test    lint, types and all tests"
+	@echo "make test    lint, types, the documentation site and all tests"
 	@echo "make lint    ruff: rules and format"
 	@echo "make types   mypy --strict"
+	@echo "make docs    build the documentation site in build/docs/html"
 	@echo "make web     build the dashboard from web/ into the package (needs Node 20 or newer)"
 	@echo "make bench   throughput measurements"
 	@echo "make chaos   kill processes of a job at random, and check its results (CHAOS_ARGS=\"--rounds 50 --seed 7\")"
@@ -30,9 +31,9 @@ help:
 demo: venv java
 	@$(BIN)/python -m penstock.demo
 
-test: lint types unit
+test: lint types docs unit
 
-PYTHON_CODE := src tests $(wildcard examples benchmarks chaos)
+PYTHON_CODE := src tests $(wildcard examples benchmarks chaos docs/site)
 
 lint: $(DEV)
 	$(BIN)/ruff check $(PYTHON_CODE)
@@ -43,6 +44,10 @@ types: $(DEV)
 
 unit: $(DEV) java
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# The site needs no network, neither to build nor to read. A warning, such as a link that leads nowhere, is an error.
+docs: $(DEV)
+	$(BIN)/python docs/site/build.py build/docs
 
 # The dashboard: what is built is committed, so that nobody needs Node to install Penstock.
 STATIC := src/penstock/rest/static

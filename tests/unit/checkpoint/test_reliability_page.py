@@ -1,4 +1,4 @@
-"""The program on the page about reliability runs as it stands there."""
+"""The files that the page about reliability names exist."""
 
 from __future__ import annotations
 
@@ -6,13 +6,6 @@ import re
 from pathlib import Path
 
 PAGE = Path(__file__).parents[3] / "docs" / "reliability.md"
-
-
-def test_program_of_the_page_runs():
-    [program] = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    variables: dict[str, object] = {}
-    exec(compile(program, str(PAGE), "exec"), variables)
-    assert len(variables["plan"].operations()) == 0, "the notes are gone with their folder"  # type: ignore[attr-defined]
 
 
 def test_files_that_the_page_names_are_there():
