@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import gc
 import importlib
 import time
 from collections import defaultdict
@@ -112,6 +113,7 @@ def main() -> None:
     setting = setting_of(parsed)
     setting = replace(setting, config={**setting.config, **INLINE})
     build = importlib.import_module(f"benchmarks.{parsed.name}").build
+    gc.set_threshold(100_000, 50, 100)  # As in a worker.
     results_of(build, setting)
     stopwatch = Stopwatch()
     watch(stopwatch)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple, NoReturn, Protocol, cast
 
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.common.exceptions import InvalidProgramError
@@ -12,8 +13,11 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import MapState, MapStateDescriptor
 from penstock.graph.descriptions import IntervalJoinDescription
 from penstock.runtime.batch import Batch
+from penstock.runtime.bulk_timers import BulkTimerQueue
 from penstock.runtime.operators.contexts import EmitSide, EmittingContext, emit_results
 from penstock.runtime.operators.user_function import UserFunctionOperator
+from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
 
 TIMER_SERVICE = "interval-join-timers"
 LATE_RECORDS_DROPPED = "numLateRecordsDropped"
@@ -64,6 +68,97 @@ class _Side(NamedTuple):
 _CLEANUPS_AN_INTERVAL = 16
 
 
+class _Buffer(Protocol):
+    """The elements of one side, by key and timestamp."""
+
+    def add_all(self, keys: list[Any], timestamps: Sequence[int], values: list[Any]) -> None: ...
+
+    def of(self, key: Any) -> Iterable[tuple[int, list[Any]]]:
+        """Those of a key, by timestamp."""
+
+    def drop_until(self, keys: list[Any], timestamp: int) -> None:
+        """Forget those of some keys that are not later than `timestamp`."""
+
+
+class _HeapBuffer:
+    """A buffer that works on the dictionaries of a table."""
+
+    def __init__(self, table: StateTable) -> None:
+        self._table = table
+
+    def add_all(self, keys: list[Any], timestamps: Sequence[int], values: list[Any]) -> None:
+        entries = self._table.entries.setdefault(VOID_NAMESPACE, {})
+        opened = []
+        for key, timestamp, value in zip(keys, timestamps, values, strict=True):
+            held = entries.get(key)
+            if held is None:
+                entries[key] = {timestamp: [value]}
+                opened.append(key)
+            elif timestamp in held:
+                held[timestamp].append(value)
+            else:
+                held[timestamp] = [value]
+        self._table.changed.written_all(VOID_NAMESPACE, keys, opened)
+
+    def of(self, key: Any) -> Iterable[tuple[int, list[Any]]]:
+        held = self._table.get(VOID_NAMESPACE, key)
+        return () if held is None else held.items()
+
+    def drop_until(self, keys: list[Any], timestamp: int) -> None:
+        entries = self._table.entries.get(VOID_NAMESPACE, {})
+        emptied, kept = [], []
+        for key in keys:
+            held = entries.get(key)
+            if held is None:
+                continue
+            if max(held) <= timestamp:
+                del entries[key]
+                emptied.append(key)
+                continue
+            for each in [each for each in held if each <= timestamp]:
+                del held[each]
+                kept.append(key)
+        if not entries:
+            self._table.entries.pop(VOID_NAMESPACE, None)
+        self._table.changed.removed_all(VOID_NAMESPACE, emptied)
+        if kept:
+            self._table.changed.written_all(VOID_NAMESPACE, kept, ())
+
+
+class _MapBuffer:
+    """A buffer in map state, wherever that is kept."""
+
+    def __init__(self, backend: KeyedStateBackend, state: MapState[int, list[Any]]) -> None:
+        self._backend = backend
+        self._state = state
+
+    def add_all(self, keys: list[Any], timestamps: Sequence[int], values: list[Any]) -> None:
+        for key, timestamp, value in zip(keys, timestamps, values, strict=True):
+            self._backend.current_key = key
+            self._state.put(timestamp, [*(self._state.get(timestamp) or ()), value])
+
+    def of(self, key: Any) -> Iterable[tuple[int, list[Any]]]:
+        self._backend.current_key = key
+        return self._state.items()
+
+    def drop_until(self, keys: list[Any], timestamp: int) -> None:
+        for key in keys:
+            self._backend.current_key = key
+            for each in self._state.keys():  # noqa: SIM118 (the state changes in the loop)
+                if each <= timestamp:
+                    self._state.remove(each)
+
+
+def _buffer_of(backend: KeyedStateBackend, name: str) -> _Buffer:
+    state = backend.state(MapStateDescriptor(name))
+    table = backend.table(name)
+    return _HeapBuffer(table) if type(table) is StateTable else _MapBuffer(backend, state)
+
+
+def _never(timestamp: int, key: Any, namespace: Hashable) -> None:
+    raise AssertionError("timers fire many at a time")
+
+
 class IntervalJoinOperator(UserFunctionOperator):
     """Keeps the elements of both sides, by key and timestamp, until no partner can come any more.
 
@@ -80,64 +175,96 @@ class IntervalJoinOperator(UserFunctionOperator):
         )
 
     def open(self) -> None:
-        backend = self.context.keyed_state
-        self._buffers: list[MapState[int, list[Any]]] = [
-            backend.state(MapStateDescriptor(f"_interval_join/{side.name}")) for side in self._sides
-        ]
-        self._kept: dict[Hashable, tuple[MapState[int, list[Any]], int]] = {
+        self._buffers = [_buffer_of(self.context.keyed_state, f"_interval_join/{side.name}") for side in self._sides]
+        self._kept: dict[Hashable, tuple[_Buffer, int]] = {
             side.name: (buffer, side.kept_ms) for side, buffer in zip(self._sides, self._buffers, strict=True)
         }
-        self._timers = self.context.timer_service(TIMER_SERVICE, self._clean_up, self._clean_up)
+        self._timers = self.context.timer_service(TIMER_SERVICE, _never, _never, self._timer_queue)
         self._pair = PairContext(self.output.collect_side)
         super().open()
 
+    def _timer_queue(self, table: StateTable) -> BulkTimerQueue:
+        return BulkTimerQueue(table, self._clean_up)
+
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
         """Keep every element, and call the function for each partner of it that is there already."""
-        side, mine, others = self._sides[input_index], self._buffers[input_index], self._buffers[1 - input_index]
-        kept_ms, step_ms = side.kept_ms, side.cleanup_step_ms
-        watermark, add_timer = self._timers.current_watermark, self._timers.event_time.add
-        # An element at the watermark is not late, but partners whose time ends there are gone, as in Flink.
-        gone_until = watermark - self._sides[1 - input_index].kept_ms
-        backend = self.context.keyed_state
-        timestamps = batch.timestamps or [None] * len(batch.values)
-        for key, value, timestamp in zip(self.keys(batch, input_index), batch.values, timestamps, strict=False):
-            backend.current_key = key
-            if timestamp is None or timestamp == MIN_LONG_VALUE:
-                self._refuse(value)
-            if timestamp < watermark:
-                self._skip_late(value, timestamp, side)
-                continue
-            bucket = mine.get(timestamp)
-            if bucket is None:
-                mine.put(timestamp, [value])
+        keys = cast("list[Any]", self.keys(batch, input_index))
+        timestamps, earliest = self._checked_times(batch)
+        watermark = self._timers.current_watermark
+        if earliest >= watermark:
+            self._join(keys, batch.values, timestamps, input_index)
+            return
+        start = 0
+        for is_late, run in groupby(timestamps, lambda timestamp: timestamp < watermark):
+            part = slice(start, start := start + sum(1 for _ in run))
+            if is_late:
+                self._skip_late(batch.values[part], timestamps[part], self._sides[input_index])
             else:
-                bucket.append(value)
-                mine.put(timestamp, bucket)
-            add_timer(min(-(-(timestamp + kept_ms) // step_ms) * step_ms, MAX_LONG_VALUE), key, side.name)
-            for other_timestamp, partners in others.items():
-                if other_timestamp > gone_until and side.lower <= other_timestamp - timestamp <= side.upper:
-                    for partner in partners:
-                        if input_index == 0:
-                            self._emit(value, timestamp, partner, other_timestamp)
-                        else:
-                            self._emit(partner, other_timestamp, value, timestamp)
+                self._join(keys[part], batch.values[part], timestamps[part], input_index)
 
-    def _emit(self, left: Any, left_timestamp: int, right: Any, right_timestamp: int) -> None:
-        """Call the function with copies: both stay here for other partners."""
-        timestamp, copied = self._pair.at(left_timestamp, right_timestamp), self.context.copied
-        emit_results(self.output, self.calls[0](copied(left), copied(right), self._pair), timestamp)
+    def _checked_times(self, batch: Batch) -> tuple[Sequence[int], int]:
+        """The timestamps of the elements, and the earliest of them."""
+        timestamps: Sequence[int | None] = batch.timestamps or [None] * len(batch.values)
+        try:
+            earliest: int | None = min(cast("Sequence[int]", timestamps), default=MAX_LONG_VALUE)
+        except TypeError:
+            earliest = None
+        if earliest is None or earliest == MIN_LONG_VALUE:
+            self._refuse(batch.values[timestamps.index(earliest)])
+        return cast("Sequence[int]", timestamps), earliest
 
-    def _clean_up(self, time: int, key: Any, namespace: Hashable) -> None:
+    def _join(self, keys: list[Any], values: list[Any], timestamps: Sequence[int], input_index: int) -> None:
+        side, others = self._sides[input_index], self._buffers[1 - input_index]
+        self._buffers[input_index].add_all(keys, timestamps, values)
+        self._set_timers(keys, timestamps, side)
+        # An element at the watermark is not late, but partners whose time ends there are gone, as in Flink.
+        gone_until = self._timers.current_watermark - self._sides[1 - input_index].kept_ms
+        lower, upper, partners_of = side.lower, side.upper, others.of
+        found: list[tuple[Any, Any, int, Any, int]] = []
+        for key, value, timestamp in zip(keys, values, timestamps, strict=True):
+            for other_timestamp, partners in partners_of(key):
+                if other_timestamp > gone_until and lower <= other_timestamp - timestamp <= upper:
+                    found += [(key, value, timestamp, partner, other_timestamp) for partner in partners]
+        self._call_for(found, input_index)
+
+    def _set_timers(self, keys: list[Any], timestamps: Sequence[int], side: _Side) -> None:
+        """One for all elements of a key that are dropped at the same time."""
+        kept_ms, step_ms = side.kept_ms, side.cleanup_step_ms
+        cleanups: dict[int, list[Any]] = {}
+        for key, timestamp in zip(keys, timestamps, strict=True):
+            steps = -(-(timestamp + kept_ms) // step_ms)
+            if steps in cleanups:
+                cleanups[steps].append(key)
+            else:
+                cleanups[steps] = [key]
+        timers = cast(BulkTimerQueue, self._timers.event_time)
+        for steps, some in cleanups.items():
+            timers.add_all(min(steps * step_ms, MAX_LONG_VALUE), some, side.name)
+
+    def _call_for(self, found: list[tuple[Any, Any, int, Any, int]], input_index: int) -> None:
+        """Call the function for pairs, with copies: both stay here for other partners."""
+        call, pair, copied, output = self.calls[0], self._pair, self.context.copied, self.output
+        backend, is_left = self.context.keyed_state, input_index == 0
+        for key, value, timestamp, partner, other_timestamp in found:
+            backend.current_key = key
+            if is_left:
+                latest = pair.at(timestamp, other_timestamp)
+                results = call(copied(value), copied(partner), pair)
+            else:
+                latest = pair.at(other_timestamp, timestamp)
+                results = call(copied(partner), copied(value), pair)
+            emit_results(output, results, latest)
+
+    def _clean_up(self, time: int, namespace: Hashable, keys: list[Any]) -> None:
         buffer, kept_ms = self._kept[namespace]
-        for timestamp in buffer.keys():  # noqa: SIM118 (the state changes in the loop)
-            if timestamp + kept_ms <= time:
-                buffer.remove(timestamp)
+        buffer.drop_until(keys, time - kept_ms)
 
-    def _skip_late(self, value: Any, timestamp: int, side: _Side) -> None:
-        if side.late_tag is not None:
+    def _skip_late(self, values: list[Any], timestamps: Sequence[int], side: _Side) -> None:
+        if side.late_tag is None:
+            self.context.increment(LATE_RECORDS_DROPPED, len(values))
+            return
+        for value, timestamp in zip(values, timestamps, strict=True):
             self.output.collect_side(side.late_tag.tag_id, value, timestamp)
-        else:
-            self.context.increment(LATE_RECORDS_DROPPED)
 
     def _refuse(self, value: Any) -> NoReturn:
         raise InvalidProgramError(

@@ -21,8 +21,8 @@ from penstock.datastream.window import (
 )
 from penstock.graph.descriptions import WindowDescription
 from penstock.runtime.batch import Batch
+from penstock.runtime.bulk_timers import BulkTimerQueue
 from penstock.runtime.timers import TIMER_TABLE_PREFIX, InternalTimerService
-from penstock.runtime.windowing.bulk_timers import BulkTimerQueue
 from penstock.runtime.windowing.operator import TIMER_SERVICE, WindowOperator
 
 ALIGNED = (
@@ -81,7 +81,7 @@ class QuickWindowOperator(WindowOperator):
         """Process a batch whose elements have all the timestamps they need."""
 
     @abstractmethod
-    def on_window_timers(self, time: int, window: Window, keys: list[Any]) -> None:
+    def on_window_timers(self, time: int, window: Any, keys: list[Any]) -> None:
         """The timers of `keys` for `window` fire: at the end of the window, at its cleanup time, or both in one."""
 
     def timer_times(self, window: Window) -> tuple[int, ...]:

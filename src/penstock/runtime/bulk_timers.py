@@ -1,0 +1,50 @@
+"""Timers set and fired for many keys of one window, or another namespace, at a time.
+
+They are the same timers, in the same table, as those that are set one by one: either can go on from the state of the
+other.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.table import StateTable
+from penstock.runtime.timers import OnTimer, TimerQueue
+
+OnTimers = Callable[[int, Hashable, list[Any]], None]
+"""Called with the time, the namespace, and the keys whose timers fire."""
+
+
+class BulkTimerQueue(TimerQueue):
+    """A timer queue that hands out all keys of one time and namespace at once."""
+
+    def __init__(self, table: StateTable, on_timers: OnTimers) -> None:
+        super().__init__(table)
+        self._on_timers = on_timers
+
+    def add_all(self, time: int, keys: list[Any], namespace: Hashable) -> None:
+        bucket = (time, namespace)
+        waiting = self._table.entries.get(bucket)
+        new = keys if waiting is None else [key for key in keys if key not in waiting]
+        if waiting is None:
+            self._push(bucket)
+            self._table.entries[bucket] = dict.fromkeys(keys, True)
+        else:
+            waiting.update(dict.fromkeys(new, True))
+        self._table.changed.written_all(bucket, (), new)
+
+    def fire_until(self, time: int, backend: KeyedStateBackend, on_timer: OnTimer) -> int:
+        fired = 0
+        while self._heap and self._heap[0][0] <= time:
+            due, _, namespace = heapq.heappop(self._heap)
+            waiting = self._table.entries.get((due, namespace))
+            if waiting is not None:
+                keys = list(waiting)
+                del self._table.entries[(due, namespace)]
+                self._table.changed.removed_all((due, namespace), keys)
+                self._on_timers(due, namespace, keys)
+                fired += len(keys)
+        return fired
