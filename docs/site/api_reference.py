@@ -88,7 +88,7 @@ PAGES = (
     ApiPage("metrics", "Metrics", "Counters, gauges, meters and histograms of user functions.",
             {"penstock.metrics": ()}),
     ApiPage("testing", "Testing", "One operator without Spark, with a clock that the test sets.",
-            {"penstock.testing": ()}),
+            {"penstock.testing": ("OperatorHarness", "JobInEpochs", "Fault", "FaultPlan")}),
     ApiPage("state-processor", "State processor", "Reading and writing savepoints as DataFrames.",
             {"penstock.state_processor": ()}),
     ApiPage("notebook", "Notebooks", "Jobs in the background of a notebook.",

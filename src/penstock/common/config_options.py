@@ -29,6 +29,7 @@ class ConfigOption(Generic[T]):
         return replace(self, old_keys=self.old_keys + keys)
 
     def with_description(self, description: str) -> ConfigOption[T]:
+        """The same option with a text about it."""
         return replace(self, description=description)
 
     def parse(self, value: object) -> Any:
@@ -45,6 +46,7 @@ class ConfigOptions:
 
     @staticmethod
     def key(key: str) -> ConfigOptions.OptionBuilder:
+        """Begin the definition of an option with its key."""
         return ConfigOptions.OptionBuilder(key)
 
     @dataclass(frozen=True)

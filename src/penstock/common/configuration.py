@@ -29,6 +29,11 @@ class Configuration:
 
     @classmethod
     def from_dict(cls, map: Mapping[str, Any]) -> Configuration:
+        """A configuration of these keys and values.
+
+        >>> Configuration.from_dict({"parallelism.default": "4"}).get_integer("parallelism.default", 1)
+        4
+        """
         configuration = cls()
         configuration._values.update(map)
         return configuration
@@ -42,39 +47,50 @@ class Configuration:
         return cast("T | None", self._read(option, None))
 
     def set(self, option: ConfigOption[T], value: T | str) -> Configuration:
+        """Set an option; ConfigurationError if the value does not fit its type."""
         for old_key in option.old_keys:
             self._values.pop(old_key, None)
         self._values[option.key] = _parse(option.key, option.value_type, value)
         return self
 
     def get_string(self, key: str, default_value: str) -> str:
+        """The value of a key as text; `default_value` if it is not set."""
         return str(self._typed(key, "string", default_value))
 
     def set_string(self, key: str, value: str) -> Configuration:
+        """Set a key to a text."""
         return self._set(key, "string", value)
 
     def get_integer(self, key: str, default_value: int) -> int:
+        """The value of a key as a whole number; `default_value` if it is not set."""
         return int(self._typed(key, "long", default_value))
 
     def set_integer(self, key: str, value: int) -> Configuration:
+        """Set a key to a whole number."""
         return self._set(key, "long", value)
 
     def get_boolean(self, key: str, default_value: bool) -> bool:
+        """The value of a key as a boolean; `default_value` if it is not set."""
         return bool(self._typed(key, "boolean", default_value))
 
     def set_boolean(self, key: str, value: bool) -> Configuration:
+        """Set a key to a boolean."""
         return self._set(key, "boolean", value)
 
     def get_float(self, key: str, default_value: float) -> float:
+        """The value of a key as a float; `default_value` if it is not set."""
         return float(self._typed(key, "double", default_value))
 
     def set_float(self, key: str, value: float) -> Configuration:
+        """Set a key to a float."""
         return self._set(key, "double", value)
 
     def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
+        """The value of a key as bytes; `default_value` if it is not set."""
         return bytearray(self._typed(key, "bytes", default_value))
 
     def set_bytearray(self, key: str, value: bytearray) -> Configuration:
+        """Set a key to bytes."""
         return self._set(key, "bytes", value)
 
     @staticmethod
@@ -83,9 +99,11 @@ class Configuration:
         return list(parse_as("list", value)) if value else []
 
     def key_set(self) -> builtins.set[str]:
+        """All keys that are set."""
         return builtins.set(self._values)
 
     def contains_key(self, key: str) -> bool:
+        """True if the key is set."""
         return key in self._values
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:

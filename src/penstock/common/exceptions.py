@@ -1,4 +1,6 @@
-"""Every exception Penstock raises on purpose.
+"""The exceptions of Penstock's own.
+
+A wrong argument of a call also raises Python's TypeError or ValueError, and a file that cannot be reached an OSError.
 
 PenstockError
 ├── InvalidProgramError (ValueError)             a job that cannot be built
@@ -8,7 +10,7 @@ PenstockError
 ├── LocalStateError                              state on the local disk cannot be written or read
 ├── EnvironmentSetupError                        the machine lacks something (Java, a package)
 ├── ConnectorError                               a system that a source or sink uses refused, or is out of reach
-├── LeadershipLostError                          another job manager leads now, and this one may not go on
+├── LeadershipLostError                          another job manager leads now, and this one must stop
 ├── CheckpointError                              a checkpoint or savepoint cannot be written, found or used
 │   ├── CorruptStateError                        ... because a file of it is missing or damaged
 │   └── StateMismatchError (ValueError)          ... because it does not fit the job
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 
 class PenstockError(Exception):
-    """Base of all errors that Penstock raises on purpose."""
+    """Base of the exceptions of Penstock's own."""
 
 
 class InvalidProgramError(PenstockError, ValueError):
@@ -52,7 +54,7 @@ class ConnectorError(PenstockError):
 
 
 class LeadershipLostError(PenstockError):
-    """Another job manager has become the leader: what it goes on with must not be touched by this one any more."""
+    """Another job manager has become the leader: this one must not touch the jobs that it has taken over."""
 
 
 class CheckpointError(PenstockError):

@@ -24,7 +24,11 @@ _INPUT_CONSTRAINT_KEY = "execution.input-dependency-constraint"
 
 
 class ExecutionConfig:
-    """A live view of a Configuration: what is set here is seen there, and the other way round."""
+    """A live view of a Configuration: what is set here is seen there, and the other way round.
+
+    >>> env.get_config().set_auto_watermark_interval(50).get_auto_watermark_interval()
+    50
+    """
 
     #: Use the parallelism that the environment has by default.
     PARALLELISM_DEFAULT = -1
@@ -71,62 +75,78 @@ class ExecutionConfig:
         return self._configuration.get(config_keys.MAX_PARALLELISM)
 
     def set_auto_watermark_interval(self, interval: int) -> ExecutionConfig:
-        """Milliseconds between two periodic watermarks; 0 turns periodic watermarks off."""
+        """Milliseconds between two periodic watermarks; 200 unless set.
+
+        0 emits a watermark after every record, which suits tests and costs speed. (PyFlink emits none then.)
+        """
         if interval < 0:
             raise ValueError(f"the auto watermark interval cannot be negative, got {interval} ms")
         return self._set(config_keys.AUTO_WATERMARK_INTERVAL, interval)
 
     def get_auto_watermark_interval(self) -> int:
+        """Milliseconds between two periodic watermarks."""
         return self._configuration.get(config_keys.AUTO_WATERMARK_INTERVAL)
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
-        """Milliseconds between two latency markers; 0 or less turns them off."""
+        """Accepted without effect: there are no latency markers."""
         return self._set(config_keys.LATENCY_INTERVAL, max(interval, 0))
 
     def get_latency_tracking_interval(self) -> int:
+        """The setting of `set_latency_tracking_interval`."""
         return self._configuration.get(config_keys.LATENCY_INTERVAL)
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
-        """Milliseconds between two attempts to cancel a running task."""
+        """Accepted without effect: a task is asked to end once."""
         return self._set(config_keys.TASK_CANCELLATION_INTERVAL, interval)
 
     def get_task_cancellation_interval(self) -> int:
+        """The setting of `set_task_cancellation_interval`."""
         return self._configuration.get(config_keys.TASK_CANCELLATION_INTERVAL)
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
-        """Milliseconds after which a cancellation that does not end counts as an error; 0 waits for ever."""
+        """Milliseconds that a source function may take to end when its job ends; 10 seconds unless set."""
         if timeout < 0:
             raise ValueError(f"the task cancellation timeout cannot be negative, got {timeout} ms")
         return self._set(config_keys.TASK_CANCELLATION_TIMEOUT, timeout)
 
     def get_task_cancellation_timeout(self) -> int:
+        """The setting of `set_task_cancellation_timeout`."""
         return self._configuration.get(config_keys.TASK_CANCELLATION_TIMEOUT)
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
+        """Accepted without effect, as `disable_auto_generated_uids`."""
         return self._set(config_keys.AUTO_GENERATE_UIDS, True)
 
     def disable_auto_generated_uids(self) -> ExecutionConfig:
-        """Make `uid(...)` a must for every operator, so that state always finds its operator after a change."""
+        """Accepted without effect: operators without `uid(...)` still get an id from their place in the program."""
         return self._set(config_keys.AUTO_GENERATE_UIDS, False)
 
     def has_auto_generated_uids_enabled(self) -> bool:
+        """The setting of the two methods above."""
         return self._configuration.get(config_keys.AUTO_GENERATE_UIDS)
 
     def enable_object_reuse(self) -> ExecutionConfig:
-        """Hand records from function to function without copying them."""
+        """Hand elements from function to function without copying them.
+
+        Faster where elements are lists, dicts, rows or objects. Only for programs whose functions change nothing that
+        they have emitted or been given: otherwise results may differ.
+        """
         return self._set(config_keys.OBJECT_REUSE, True)
 
     def disable_object_reuse(self) -> ExecutionConfig:
+        """Copy elements between functions where they could be changed; the default."""
         return self._set(config_keys.OBJECT_REUSE, False)
 
     def is_object_reuse_enabled(self) -> bool:
+        """True if elements are not copied between functions."""
         return self._configuration.get(config_keys.OBJECT_REUSE)
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
-        """Compress keyed state in checkpoints and savepoints."""
+        """Accepted without effect: state files are not compressed."""
         return self._set(config_keys.SNAPSHOT_COMPRESSION, use_snapshot_compression)
 
     def is_use_snapshot_compression(self) -> bool:
+        """The setting of `set_use_snapshot_compression`."""
         return self._configuration.get(config_keys.SNAPSHOT_COMPRESSION)
 
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, Any]) -> ExecutionConfig:
@@ -135,45 +155,58 @@ class ExecutionConfig:
         return self._set(config_keys.GLOBAL_JOB_PARAMETERS, parameters)
 
     def get_global_job_parameters(self) -> dict[str, str]:
+        """The parameters that were set, as text."""
         return self._configuration.get_optional(config_keys.GLOBAL_JOB_PARAMETERS) or {}
 
     # What follows steers Java's serializers. Python values are pickled whatever is set; the settings are kept so that
     # jobs which touch them run and read back what they wrote.
 
     def enable_closure_cleaner(self) -> ExecutionConfig:
+        """Accepted without effect: there are no Java closures."""
         return self._set(config_keys.CLOSURE_CLEANER_LEVEL, "RECURSIVE")
 
     def disable_closure_cleaner(self) -> ExecutionConfig:
+        """Accepted without effect: there are no Java closures."""
         return self._set(config_keys.CLOSURE_CLEANER_LEVEL, "NONE")
 
     def is_closure_cleaner_enabled(self) -> bool:
+        """The setting of the two methods above."""
         return self._configuration.get(config_keys.CLOSURE_CLEANER_LEVEL).upper() != "NONE"
 
     def enable_force_kryo(self) -> ExecutionConfig:
+        """Accepted without effect: elements are pickled."""
         return self._set(config_keys.FORCE_KRYO, True)
 
     def disable_force_kryo(self) -> ExecutionConfig:
+        """Accepted without effect: elements are pickled."""
         return self._set(config_keys.FORCE_KRYO, False)
 
     def is_force_kryo_enabled(self) -> bool:
+        """The setting of the two methods above."""
         return self._configuration.get(config_keys.FORCE_KRYO)
 
     def enable_force_avro(self) -> ExecutionConfig:
+        """Accepted without effect: elements are pickled."""
         return self._set(config_keys.FORCE_AVRO, True)
 
     def disable_force_avro(self) -> ExecutionConfig:
+        """Accepted without effect: elements are pickled."""
         return self._set(config_keys.FORCE_AVRO, False)
 
     def is_force_avro_enabled(self) -> bool:
+        """The setting of the two methods above."""
         return self._configuration.get(config_keys.FORCE_AVRO)
 
     def enable_generic_types(self) -> ExecutionConfig:
+        """Accepted without effect: elements are pickled."""
         return self._set(config_keys.GENERIC_TYPES, True)
 
     def disable_generic_types(self) -> ExecutionConfig:
+        """Accepted without effect: elements are pickled."""
         return self._set(config_keys.GENERIC_TYPES, False)
 
     def has_generic_types_disabled(self) -> bool:
+        """The setting of the two methods above."""
         return not self._configuration.get(config_keys.GENERIC_TYPES)
 
     def get_default_kryo_serializer_classes(self) -> dict[str, str]:
@@ -196,6 +229,7 @@ class ExecutionConfig:
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        """The restart strategy that was set, or the one that says that none was."""
         return RestartStrategies.from_configuration(self._configuration)
 
     def set_execution_mode(self, execution_mode: ExecutionMode) -> ExecutionConfig:
@@ -204,6 +238,7 @@ class ExecutionConfig:
         return self
 
     def get_execution_mode(self) -> ExecutionMode:
+        """The setting of `set_execution_mode`."""
         return ExecutionMode[self._configuration.get_string(_EXECUTION_MODE_KEY, ExecutionMode.PIPELINED.name)]
 
     def set_default_input_dependency_constraint(
@@ -214,10 +249,12 @@ class ExecutionConfig:
         return self
 
     def get_default_input_dependency_constraint(self) -> InputDependencyConstraint:
+        """The setting of `set_default_input_dependency_constraint`."""
         name = self._configuration.get_string(_INPUT_CONSTRAINT_KEY, InputDependencyConstraint.ANY.name)
         return InputDependencyConstraint[name]
 
     def disable_auto_type_registration(self) -> ExecutionConfig:
+        """Accepted without effect: elements are pickled."""
         return self
 
     def is_auto_type_registration_disabled(self) -> bool:
@@ -225,15 +262,19 @@ class ExecutionConfig:
         return True
 
     def add_default_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> ExecutionConfig:
+        """Accepted without effect: elements are pickled."""
         return self
 
     def register_type_with_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> ExecutionConfig:
+        """Accepted without effect: elements are pickled."""
         return self
 
     def register_kryo_type(self, type_class_name: str) -> ExecutionConfig:
+        """Accepted without effect: elements are pickled."""
         return self
 
     def register_pojo_type(self, type_class_name: str) -> ExecutionConfig:
+        """Accepted without effect: elements are pickled."""
         return self
 
     def get_registered_types_with_kryo_serializer_classes(self) -> dict[str, str]:

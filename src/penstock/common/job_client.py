@@ -14,13 +14,21 @@ __all__ = ["JobClient"]
 
 
 class JobClient(ABC):
-    """Asks and steers one job: what `execute_async` returns."""
+    """Asks and steers one job: what `execute_async` returns. Answers are futures; `result()` waits for them.
+
+    >>> _ = env.from_collection([1, 2]).filter(lambda number: number > 2).print()
+    >>> client = env.execute_async("in the background")
+    >>> client.get_job_execution_result().result().get_job_id() == client.get_job_id()
+    True
+    """
 
     @abstractmethod
-    def get_job_id(self) -> JobID: ...
+    def get_job_id(self) -> JobID:
+        """The id of the job, which commands and checkpoints know it by."""
 
     @abstractmethod
-    def get_job_status(self) -> CompletableFuture[JobStatus]: ...
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        """What the job does now: CREATED, RUNNING, FINISHED and so on."""
 
     @abstractmethod
     def cancel(self) -> CompletableFuture[None]:
@@ -40,7 +48,8 @@ class JobClient(ABC):
         """Keep the state of the job, which goes on; the answer is the savepoint's path."""
 
     @abstractmethod
-    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]: ...
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        """The accumulators of the job, by name."""
 
     @abstractmethod
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:

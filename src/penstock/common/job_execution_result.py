@@ -19,6 +19,7 @@ class JobExecutionResult:
     accumulators: dict[str, Any] = field(default_factory=dict)
 
     def get_job_id(self) -> JobID:
+        """The id of the job."""
         return self.job_id
 
     def get_net_runtime(self) -> int:
@@ -30,6 +31,7 @@ class JobExecutionResult:
         return self.accumulators.get(accumulator_name)
 
     def get_all_accumulator_results(self) -> dict[str, Any]:
+        """All accumulators of the job, by name."""
         return dict(self.accumulators)
 
     def __str__(self) -> str:

@@ -160,22 +160,30 @@ class RestartStrategies:
 
     @staticmethod
     def no_restart() -> NoRestartStrategyConfiguration:
+        """The first failure fails the job."""
         return RestartStrategies.NoRestartStrategyConfiguration()
 
     @staticmethod
     def fall_back_restart() -> FallbackRestartStrategyConfiguration:
+        """What the configuration says; the same as setting no strategy."""
         return RestartStrategies.FallbackRestartStrategyConfiguration()
 
     @staticmethod
     def fixed_delay_restart(
         restart_attempts: int, delay_between_attempts: Delay
     ) -> FixedDelayRestartStrategyConfiguration:
+        """Restart up to `restart_attempts` times, always after the same delay.
+
+        >>> RestartStrategies.fixed_delay_restart(3, 1000).to_configuration()["restart-strategy.type"]
+        'fixed-delay'
+        """
         return RestartStrategies.FixedDelayRestartStrategyConfiguration(restart_attempts, delay_between_attempts)
 
     @staticmethod
     def failure_rate_restart(
         failure_rate: int, failure_interval: Delay, delay_interval: Delay
     ) -> FailureRateRestartStrategyConfiguration:
+        """Restart unless there are more than `failure_rate` failures within `failure_interval`."""
         return RestartStrategies.FailureRateRestartStrategyConfiguration(failure_rate, failure_interval, delay_interval)
 
     @staticmethod
@@ -186,6 +194,7 @@ class RestartStrategies:
         reset_backoff_threshold: Delay,
         jitter_factor: float,
     ) -> ExponentialDelayRestartStrategyConfiguration:
+        """Restart for ever, after delays that grow to `max_backoff` and fall back after a quiet time."""
         return RestartStrategies.ExponentialDelayRestartStrategyConfiguration(
             initial_backoff, max_backoff, backoff_multiplier, reset_backoff_threshold, jitter_factor
         )

@@ -15,32 +15,42 @@ _MILLIS_PER_DAY = 86_400_000
 
 @dataclass(frozen=True, order=True)
 class Duration:
-    """An amount of time, exact to the nanosecond. Made by the `of_*` factories."""
+    """An amount of time, exact to the nanosecond.
+
+    >>> Duration.of_seconds(2).to_millis()
+    2000
+    """
 
     _nanos: int
 
     @staticmethod
     def of_days(days: int) -> Duration:
+        """So many days."""
         return Duration._of(days, _MILLIS_PER_DAY * _NANOS_PER_MILLI, "days")
 
     @staticmethod
     def of_hours(hours: int) -> Duration:
+        """So many hours."""
         return Duration._of(hours, 3600 * _NANOS_PER_SECOND, "hours")
 
     @staticmethod
     def of_minutes(minutes: int) -> Duration:
+        """So many minutes."""
         return Duration._of(minutes, 60 * _NANOS_PER_SECOND, "minutes")
 
     @staticmethod
     def of_seconds(seconds: int) -> Duration:
+        """So many seconds."""
         return Duration._of(seconds, _NANOS_PER_SECOND, "seconds")
 
     @staticmethod
     def of_millis(millis: int) -> Duration:
+        """So many milliseconds."""
         return Duration._of(millis, _NANOS_PER_MILLI, "millis")
 
     @staticmethod
     def of_nanos(nanos: int) -> Duration:
+        """So many nanoseconds."""
         return Duration._of(nanos, 1, "nanos")
 
     @staticmethod
@@ -52,6 +62,7 @@ class Duration:
         return self._nanos // _NANOS_PER_MILLI
 
     def to_nanos(self) -> int:
+        """Nanoseconds."""
         return self._nanos
 
     def __repr__(self) -> str:
@@ -73,6 +84,7 @@ class Instant:
 
     @staticmethod
     def of_epoch_milli(epoch_milli: int) -> Instant:
+        """The point so many milliseconds after 1970."""
         seconds, millis = divmod(epoch_milli, 1000)
         return Instant(seconds, millis * _NANOS_PER_MILLI)
 
@@ -81,7 +93,11 @@ class Instant:
 
 
 class Time:
-    """A length of time in milliseconds, as window assigners take it."""
+    """A length of time in milliseconds, as window assigners take it.
+
+    >>> Time.minutes(5).to_milliseconds()
+    300000
+    """
 
     __slots__ = ("_milliseconds",)
 
@@ -89,26 +105,32 @@ class Time:
         self._milliseconds = _whole_number(milliseconds, "Time")
 
     def to_milliseconds(self) -> int:
+        """Milliseconds."""
         return self._milliseconds
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:
+        """So many milliseconds."""
         return Time(milliseconds)
 
     @staticmethod
     def seconds(seconds: int) -> Time:
+        """So many seconds."""
         return Time(_whole_number(seconds, "Time.seconds") * 1000)
 
     @staticmethod
     def minutes(minutes: int) -> Time:
+        """So many minutes."""
         return Time(_whole_number(minutes, "Time.minutes") * 60_000)
 
     @staticmethod
     def hours(hours: int) -> Time:
+        """So many hours."""
         return Time(_whole_number(hours, "Time.hours") * 3_600_000)
 
     @staticmethod
     def days(days: int) -> Time:
+        """So many days."""
         return Time(_whole_number(days, "Time.days") * _MILLIS_PER_DAY)
 
     def __eq__(self, other: object) -> bool:

@@ -39,6 +39,7 @@ class TypeInformation:
         return obj
 
     def get_java_type_info(self) -> Any:
+        """Refused with UnsupportedFeatureError: types have no Java side."""
         raise UnsupportedFeatureError(f"{self!r}.get_java_type_info(): there is no Java behind this API")
 
     def _parts(self) -> tuple[object, ...]:
@@ -449,26 +450,32 @@ class Types:
 
     @staticmethod
     def STRING() -> TypeInformation:
+        """Text."""
         return BasicTypeInfo.STRING_TYPE_INFO()
 
     @staticmethod
     def BYTE() -> TypeInformation:
+        """A whole number of 8 bits."""
         return BasicTypeInfo.BYTE_TYPE_INFO()
 
     @staticmethod
     def BOOLEAN() -> TypeInformation:
+        """True or false."""
         return BasicTypeInfo.BOOLEAN_TYPE_INFO()
 
     @staticmethod
     def SHORT() -> TypeInformation:
+        """A whole number of 16 bits."""
         return BasicTypeInfo.SHORT_TYPE_INFO()
 
     @staticmethod
     def INT() -> TypeInformation:
+        """A whole number of 32 bits."""
         return BasicTypeInfo.INT_TYPE_INFO()
 
     @staticmethod
     def LONG() -> TypeInformation:
+        """A whole number of 64 bits."""
         return BasicTypeInfo.LONG_TYPE_INFO()
 
     @staticmethod
@@ -478,34 +485,42 @@ class Types:
 
     @staticmethod
     def DOUBLE() -> TypeInformation:
+        """A float, as Python has it."""
         return BasicTypeInfo.DOUBLE_TYPE_INFO()
 
     @staticmethod
     def CHAR() -> TypeInformation:
+        """One character."""
         return BasicTypeInfo.CHAR_TYPE_INFO()
 
     @staticmethod
     def BIG_INT() -> TypeInformation:
+        """A whole number of any size."""
         return BasicTypeInfo.BIG_INT_TYPE_INFO()
 
     @staticmethod
     def BIG_DEC() -> TypeInformation:
+        """A `decimal.Decimal`."""
         return BasicTypeInfo.BIG_DEC_TYPE_INFO()
 
     @staticmethod
     def INSTANT() -> TypeInformation:
+        """An `Instant`."""
         return BasicTypeInfo.INSTANT_TYPE_INFO()
 
     @staticmethod
     def SQL_DATE() -> TypeInformation:
+        """A `datetime.date`."""
         return SqlTimeTypeInfo.DATE()
 
     @staticmethod
     def SQL_TIME() -> TypeInformation:
+        """A `datetime.time`."""
         return SqlTimeTypeInfo.TIME()
 
     @staticmethod
     def SQL_TIMESTAMP() -> TypeInformation:
+        """A `datetime.datetime`."""
         return SqlTimeTypeInfo.TIMESTAMP()
 
     @staticmethod
@@ -515,32 +530,44 @@ class Types:
 
     @staticmethod
     def ROW(field_types: list[TypeInformation]) -> RowTypeInfo:
+        """A `Row` with fields of these types, called f0, f1 and so on."""
         return RowTypeInfo(field_types)
 
     @staticmethod
     def ROW_NAMED(field_names: list[str], field_types: list[TypeInformation]) -> RowTypeInfo:
+        """A `Row` with these fields.
+
+        >>> Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()]).get_field_names()
+        ['name', 'age']
+        """
         return RowTypeInfo(field_types, field_names)
 
     @staticmethod
     def TUPLE(field_types: list[TypeInformation]) -> TupleTypeInfo:
+        """A tuple with fields of these types."""
         return TupleTypeInfo(field_types)
 
     @staticmethod
     def PRIMITIVE_ARRAY(element_type: TypeInformation) -> TypeInformation:
+        """A list of numbers or booleans, none of them None."""
         return PrimitiveArrayTypeInfo(element_type)
 
     @staticmethod
     def BASIC_ARRAY(element_type: TypeInformation) -> TypeInformation:
+        """A list of numbers, booleans or texts, any of which may be None."""
         return BasicArrayTypeInfo(element_type)
 
     @staticmethod
     def OBJECT_ARRAY(element_type: TypeInformation) -> TypeInformation:
+        """A list of elements of any type."""
         return ObjectArrayTypeInfo(element_type)
 
     @staticmethod
     def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> TypeInformation:
+        """A dict."""
         return MapTypeInfo(key_type_info, value_type_info)
 
     @staticmethod
     def LIST(element_type_info: TypeInformation) -> TypeInformation:
+        """A list."""
         return ListTypeInfo(element_type_info)

@@ -52,6 +52,7 @@ class Row:
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
+        """A row with a kind of change other than INSERT."""
         row = Row(*args, **kwargs)
         row._row_kind = row_kind
         return row
@@ -64,12 +65,15 @@ class Row:
         return dict(zip(self._fields, values, strict=False))
 
     def get_row_kind(self) -> RowKind:
+        """What the row does to a changing table."""
         return self._row_kind
 
     def set_row_kind(self, row_kind: RowKind) -> None:
+        """Change what the row does to a changing table."""
         self._row_kind = row_kind
 
     def set_field_names(self, field_names: list[str]) -> None:
+        """Give the values names, in order."""
         self._fields = field_names
 
     def get_fields_by_names(self, names: list[str]) -> list[Any]:

@@ -27,6 +27,7 @@ class Watermark:
     timestamp: int
 
     def get_timestamp(self) -> int:
+        """The time that the watermark has reached, in milliseconds."""
         return self.timestamp
 
     @staticmethod
@@ -84,6 +85,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
         output.emit_watermark(self.current_watermark())
 
     def current_watermark(self) -> int:
+        """The watermark that would be emitted now."""
         return self.max_timestamp - self.max_out_of_orderness_ms - 1
 
 

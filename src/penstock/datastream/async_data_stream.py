@@ -38,6 +38,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
+        """Like `unordered_wait`; a call whose outcome the strategy wants to try again is repeated."""
         return _add(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, is_ordered=False)
 
     @staticmethod
@@ -60,6 +61,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
+        """Like `ordered_wait`; a call whose outcome the strategy wants to try again is repeated."""
         return _add(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, is_ordered=True)
 
 

@@ -26,8 +26,14 @@ _UNLIMITED_FAILURES = 2147483647
 
 
 class CheckpointConfig:
-    """How often and how checkpoints are taken. It writes through to the configuration it was made from, so settings
-    made here and there are the same. Times are in milliseconds."""
+    """How often and how checkpoints are taken. Times are in milliseconds.
+
+    It writes through to the configuration that it was made from, so settings made here and there are the same.
+
+    >>> config = env.get_checkpoint_config().set_checkpoint_interval(60_000).set_min_pause_between_checkpoints(5_000)
+    >>> env.get_configuration().to_dict()["execution.checkpointing.interval"]
+    '60000'
+    """
 
     DEFAULT_MODE = CheckpointingMode.EXACTLY_ONCE
     DEFAULT_TIMEOUT = 10 * 60 * 1000
@@ -48,6 +54,7 @@ class CheckpointConfig:
         return CheckpointingMode[self._configuration.get(config_keys.CHECKPOINT_MODE).upper()]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
+        """EXACTLY_ONCE, which is the default, or AT_LEAST_ONCE, which is not cheaper here."""
         return self._set(config_keys.CHECKPOINT_MODE, checkpointing_mode.name)
 
     def get_checkpoint_interval(self) -> int:
@@ -70,6 +77,7 @@ class CheckpointConfig:
         return self._configuration.get(config_keys.CHECKPOINT_TIMEOUT)
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
+        """Give a checkpoint up that takes longer than this (at least 10)."""
         _at_least(_SHORTEST_MS, "checkpoint_timeout", checkpoint_timeout)
         return self._set(config_keys.CHECKPOINT_TIMEOUT, checkpoint_timeout)
 
@@ -78,6 +86,7 @@ class CheckpointConfig:
         return self._configuration.get(config_keys.CHECKPOINT_MIN_PAUSE)
 
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
+        """Let so much time pass between the end of a checkpoint and the start of the next."""
         _at_least(0, "min_pause_between_checkpoints", min_pause_between_checkpoints)
         return self._set(config_keys.CHECKPOINT_MIN_PAUSE, min_pause_between_checkpoints)
 
@@ -103,36 +112,41 @@ class CheckpointConfig:
         return self._configuration.get(config_keys.TOLERABLE_FAILED_CHECKPOINTS)
 
     def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
+        """How many checkpoints in a row may fail before the job does; 0 unless set."""
         _at_least(0, "tolerable_checkpoint_failure_number", tolerable_checkpoint_failure_number)
         return self._set(config_keys.TOLERABLE_FAILED_CHECKPOINTS, tolerable_checkpoint_failure_number)
 
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """Choose whether the last checkpoints are kept when the job is cancelled."""
+        """Which checkpoints stay when the job ends: none, those of a failed job, or also those of a cancelled one."""
         return self._set(config_keys.CHECKPOINT_RETENTION, retention_mode.name)
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
+        """Which checkpoints stay when the job ends."""
         name = self._configuration.get(config_keys.CHECKPOINT_RETENTION)
         return ExternalizedCheckpointRetention[name.upper()]
 
     # The same under the names of Flink 1.x.
 
     def set_externalized_checkpoint_cleanup(self, cleanup_mode: ExternalizedCheckpointCleanup) -> CheckpointConfig:
+        """The older name of `set_externalized_checkpoint_retention`."""
         return self.set_externalized_checkpoint_retention(cleanup_mode)
 
     def enable_externalized_checkpoints(self, cleanup_mode: ExternalizedCheckpointCleanup) -> CheckpointConfig:
+        """The older name of `set_externalized_checkpoint_retention`."""
         return self.set_externalized_checkpoint_retention(cleanup_mode)
 
     def get_externalized_checkpoint_cleanup(self) -> ExternalizedCheckpointCleanup:
+        """The older name of `get_externalized_checkpoint_retention`."""
         return self.get_externalized_checkpoint_retention()
 
     def is_prefer_checkpoint_for_recovery(self) -> bool:
-        """Always false: a job goes on from what is newest."""
+        """Always false: a job continues from what is newest."""
         return False
 
     def set_prefer_checkpoint_for_recovery(self, prefer_checkpoint_for_recovery: bool) -> CheckpointConfig:
-        """Accepted without effect: a job goes on from what is newest."""
+        """Accepted without effect: a job continues from what is newest."""
         return self
 
     def is_externalized_checkpoints_enabled(self) -> bool:
@@ -163,15 +177,19 @@ class CheckpointConfig:
         )
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
+        """Accepted without effect: epochs have nothing to align."""
         return self._set(config_keys.UNALIGNED_CHECKPOINTS, enabled)
 
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
+        """Accepted without effect: epochs have nothing to align."""
         return self.enable_unaligned_checkpoints(False)
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
+        """The setting of `set_aligned_checkpoint_timeout`."""
         return Duration.of_millis(self._configuration.get(config_keys.ALIGNED_CHECKPOINT_TIMEOUT))
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
+        """Accepted without effect: epochs have nothing to align."""
         return self._set(config_keys.ALIGNED_CHECKPOINT_TIMEOUT, alignment_timeout.to_millis())
 
     def get_alignment_timeout(self) -> Duration:
@@ -183,9 +201,11 @@ class CheckpointConfig:
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
     def is_force_unaligned_checkpoints(self) -> bool:
+        """The setting of `set_force_unaligned_checkpoints`."""
         return self._configuration.get(config_keys.FORCE_UNALIGNED)
 
     def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
+        """Accepted without effect: epochs have nothing to align."""
         return self._set(config_keys.FORCE_UNALIGNED, force_unaligned_checkpoints)
 
     def _set(self, option: ConfigOption[Any], value: Any) -> CheckpointConfig:

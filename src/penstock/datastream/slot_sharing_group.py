@@ -147,22 +147,34 @@ class SlotSharingGroup:
 
     @staticmethod
     def builder(name: str) -> SlotSharingGroupBuilder:
+        """Start a group with resources.
+
+        >>> group = SlotSharingGroup.builder("heavy").set_cpu_cores(2).set_task_heap_memory_mb(512).build()
+        >>> group.get_cpu_cores(), str(group.get_task_heap_memory())
+        (2.0, '512 mb')
+        """
         return SlotSharingGroupBuilder(name)
 
     def get_name(self) -> str:
+        """The name of the group."""
         return self.name
 
     def get_cpu_cores(self) -> float | None:
+        """CPU cores of a slot; None if no resources were given."""
         return self.cpu_cores
 
     def get_task_heap_memory(self) -> MemorySize | None:
+        """Memory for functions; None if no resources were given."""
         return self.task_heap_memory
 
     def get_task_off_heap_memory(self) -> MemorySize | None:
+        """Memory for functions outside of Java's heap; None if no resources were given."""
         return self.task_off_heap_memory
 
     def get_managed_memory(self) -> MemorySize | None:
+        """Memory for state and sorting; None if no resources were given."""
         return self.managed_memory
 
     def get_external_resources(self) -> dict[str, float]:
+        """Other resources by name, such as GPUs; empty unless given."""
         return dict(self.external_resources)

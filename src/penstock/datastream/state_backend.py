@@ -80,20 +80,25 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._db_storage_paths = tuple(_local_path(path) for path in paths)
 
     def get_db_storage_paths(self) -> list[str]:
+        """The folders for state on disk; empty if the default is used."""
         return list(self._db_storage_paths)
 
     def is_incremental_checkpoints_enabled(self) -> bool:
+        """The setting, which has no effect: every checkpoint writes only what changed."""
         return bool(self._incremental)
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
+        """Accepted without effect: there is no RocksDB to tune."""
         if not isinstance(options, PredefinedOptions):
             raise TypeError(f"set_predefined_options: expected a PredefinedOptions, got {options!r}")
         self._predefined_options = options
 
     def get_predefined_options(self) -> PredefinedOptions:
+        """The setting of `set_predefined_options`."""
         return self._predefined_options
 
     def set_options(self, options_factory_class_name: str) -> None:
+        """Refused: an options factory is a Java class."""
         raise UnsupportedFeatureError(
             f"set_options({options_factory_class_name!r}): a Java options factory cannot run here; "
             "use set_predefined_options(...) or state.backend.rocksdb.* configuration keys"
@@ -104,6 +109,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return None
 
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
+        """Accepted without effect: each subtask writes its own file."""
         if number_of_transfering_threads <= 0:
             raise ValueError(
                 f"set_number_of_transfer_threads: the number must be positive, got {number_of_transfering_threads}"
@@ -111,6 +117,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._transfer_threads = number_of_transfering_threads
 
     def get_number_of_transfer_threads(self) -> int:
+        """The setting of `set_number_of_transfer_threads`."""
         return self._transfer_threads or self.DEFAULT_TRANSFER_THREADS
 
     def configuration(self) -> dict[str, str]:

@@ -30,10 +30,11 @@ class StateDescriptor(ABC):
         self._ttl_config: StateTtlConfig | None = None
 
     def get_name(self) -> str:
+        """The name of the state."""
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Let values expire; see `StateTtlConfig.new_builder`."""
+        """Let values expire; see `StateTtlConfig.new_builder`. It must be called before the state is asked for."""
         if not isinstance(ttl_config, StateTtlConfig):
             raise TypeError(
                 f"{type(self).__name__} {self.name!r}: enable_time_to_live needs a StateTtlConfig, got "
@@ -58,9 +59,13 @@ class StateDescriptor(ABC):
 
 
 class ValueStateDescriptor(StateDescriptor):
-    """Describes a single value per key.
+    """Describes a single value for each key.
 
     :param default_value: What `value()` gives while nothing was written; each read gets a copy of its own.
+
+    >>> from penstock.common import Types
+    >>> ValueStateDescriptor("count", Types.LONG(), default_value=0).get_default_value()
+    0
     """
 
     def __init__(self, name: str, value_type_info: TypeInformation | None = None, default_value: Any = None) -> None:
@@ -68,18 +73,29 @@ class ValueStateDescriptor(StateDescriptor):
         self._default_value = default_value
 
     def get_default_value(self) -> Any:
+        """A copy of the default value; None unless one was given."""
         return copy.deepcopy(self._default_value)
 
 
 class ListStateDescriptor(StateDescriptor):
-    """Describes a list per key, or operator list state."""
+    """Describes a list for each key, or operator list state.
+
+    >>> from penstock.common import Types
+    >>> ListStateDescriptor("pending", Types.STRING()).get_name()
+    'pending'
+    """
 
     def __init__(self, name: str, elem_type_info: TypeInformation | None = None) -> None:
         super().__init__(name, Types.LIST(_type_or_any(type(self).__name__, elem_type_info)))
 
 
 class MapStateDescriptor(StateDescriptor):
-    """Describes a map per key, or broadcast state."""
+    """Describes a map for each key, or broadcast state.
+
+    >>> from penstock.common import Types
+    >>> MapStateDescriptor("pages", Types.STRING(), Types.LONG()).get_name()
+    'pages'
+    """
 
     def __init__(
         self,
@@ -92,7 +108,11 @@ class MapStateDescriptor(StateDescriptor):
 
 
 class ReducingStateDescriptor(StateDescriptor):
-    """Describes one value per key that added values are reduced into."""
+    """Describes one value for each key that added values are reduced into.
+
+    >>> ReducingStateDescriptor("largest", max).get_reduce_function().reduce(2, 5)
+    5
+    """
 
     def __init__(
         self,
@@ -104,11 +124,12 @@ class ReducingStateDescriptor(StateDescriptor):
         self._reduce_function = _as_reduce_function(name, reduce_function)
 
     def get_reduce_function(self) -> ReduceFunction:
+        """The function that reduces two values to one."""
         return self._reduce_function
 
 
 class AggregatingStateDescriptor(StateDescriptor):
-    """Describes one accumulator per key that added values are aggregated into."""
+    """Describes one accumulator for each key that added values are aggregated into by an AggregateFunction."""
 
     def __init__(
         self, name: str, agg_function: AggregateFunction, state_type_info: TypeInformation | None = None
@@ -122,6 +143,7 @@ class AggregatingStateDescriptor(StateDescriptor):
         self._agg_function = agg_function
 
     def get_agg_function(self) -> AggregateFunction:
+        """The function that adds to the accumulator."""
         return self._agg_function
 
 

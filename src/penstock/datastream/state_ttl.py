@@ -220,7 +220,13 @@ class StateTtlConfigBuilder:
 
 @dataclass(frozen=True)
 class StateTtlConfig:
-    """Lets state expire; made by `StateTtlConfig.new_builder(Time.hours(1))...build()`."""
+    """Lets state expire, by processing time.
+
+    >>> from penstock.common import Time
+    >>> config = StateTtlConfig.new_builder(Time.hours(1)).update_ttl_on_read_and_write().build()
+    >>> config.ttl_ms
+    3600000
+    """
 
     UpdateType = TtlUpdateType
     StateVisibility = TtlStateVisibility
@@ -251,15 +257,19 @@ class StateTtlConfig:
         return to_milliseconds(self.ttl)
 
     def get_update_type(self) -> TtlUpdateType:
+        """What renews the time to live."""
         return self.update_type
 
     def get_state_visibility(self) -> TtlStateVisibility:
+        """Whether an expired value can still be seen."""
         return self.state_visibility
 
     def get_ttl(self) -> Time | Duration:
+        """The time to live."""
         return self.ttl
 
     def get_ttl_time_characteristic(self) -> TtlClock:
+        """Which time counts; always processing time."""
         return self.ttl_time_characteristic
 
     def is_enabled(self) -> bool:
@@ -267,4 +277,5 @@ class StateTtlConfig:
         return self.update_type is not TtlUpdateType.Disabled
 
     def get_cleanup_strategies(self) -> TtlCleanup:
+        """How expired values are removed."""
         return self.cleanup_strategies

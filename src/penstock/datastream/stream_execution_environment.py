@@ -41,7 +41,13 @@ DEFAULT_JOB_NAME = "Penstock Streaming Job"
 
 
 class StreamExecutionEnvironment:
-    """Sources come from here, and `execute` runs what was built from them."""
+    """Where a program begins: sources come from here, and `execute` runs what was built from them.
+
+    >>> env = StreamExecutionEnvironment.get_execution_environment()
+    >>> numbers = env.from_collection([1, 2, 3]).map(lambda number: number * 10)
+    >>> list(numbers.execute_and_collect())
+    [10, 20, 30]
+    """
 
     _default_local_parallelism = local_cores() or 1
 
@@ -58,14 +64,27 @@ class StreamExecutionEnvironment:
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
-        """An environment with the settings that the program was started with, and `configuration` on top."""
+        """An environment with the settings that the program was started with, and `configuration` on top.
+
+        Those settings are the flags of `penstock run`, or, for a program started by plain Python, the `config.yaml` in
+        the folder that `PENSTOCK_CONF_DIR` names.
+
+        >>> from penstock.common import Configuration
+        >>> settings = Configuration.from_dict({"parallelism.default": "4"})
+        >>> StreamExecutionEnvironment.get_execution_environment(settings).get_parallelism()
+        4
+        """
         return StreamExecutionEnvironment(configuration)
 
     @staticmethod
     def create_local_environment(
         parallelism: int | None = None, configuration: Configuration | None = None
     ) -> StreamExecutionEnvironment:
-        """An environment on this machine, with a parallelism of its own."""
+        """An environment whose default parallelism is `parallelism`, or the number of cores of this machine.
+
+        >>> StreamExecutionEnvironment.create_local_environment(2).get_parallelism()
+        2
+        """
         environment = StreamExecutionEnvironment(configuration)
         environment.set_parallelism(parallelism or StreamExecutionEnvironment._default_local_parallelism)
         return environment
@@ -73,43 +92,77 @@ class StreamExecutionEnvironment:
     # --- settings ----------------------------------------------------------------------------------------------------
 
     def get_configuration(self) -> Configuration:
-        """The live configuration: what is changed in it holds for this environment."""
+        """The live configuration: a change to it takes effect in this environment."""
         return self._configuration
 
     def get_config(self) -> ExecutionConfig:
+        """The settings of the job as methods; a live view of the configuration."""
         return ExecutionConfig(self._configuration)
 
     def configure(self, configuration: Configuration) -> None:
+        """Add these settings to the configuration; they replace those with the same keys.
+
+        >>> from penstock.common import Configuration
+        >>> env.configure(Configuration().set_string("pipeline.max-parallelism", "720"))
+        >>> env.get_max_parallelism()
+        720
+        """
         self._configuration.add_all(configuration)
         keys.check_keys(self._configuration)
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
+        """How many subtasks each operator has, unless it sets its own; 1 unless set.
+
+        >>> env.set_parallelism(2).from_collection(["a"]).map(str.upper).transformation.parallelism
+        2
+        """
         self._configuration.set(keys.PARALLELISM, check_parallelism(parallelism, "set_parallelism"))
         return self
 
     def get_parallelism(self) -> int:
+        """The default parallelism of operators."""
         return check_parallelism(self._configuration.get(keys.PARALLELISM), keys.PARALLELISM.key)
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
+        """The number of key groups, and so the largest parallelism that the job's state can ever be spread over.
+
+        It cannot change any more once a savepoint has been taken. Unless set, it follows from the parallelism: at least
+        128.
+        """
         self.get_config().set_max_parallelism(max_parallelism)
         return self
 
     def get_max_parallelism(self) -> int:
+        """The max parallelism that was set; -1 if it follows from the parallelism."""
         return self.get_config().get_max_parallelism()
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
+        """The parallelism of environments that `create_local_environment` makes from now on."""
         StreamExecutionEnvironment._default_local_parallelism = check_parallelism(
             parallelism, "set_default_local_parallelism"
         )
 
     def get_default_local_parallelism(self) -> int:
+        """The number of cores of this machine, unless another number was set."""
         return StreamExecutionEnvironment._default_local_parallelism
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        """STREAMING, which is the default; BATCH, for bounded sources only; or AUTOMATIC, which is BATCH if all of them
+        are.
+
+        In BATCH mode keyed operators get their input key by key and emit final results only.
+
+        >>> from penstock.datastream import RuntimeExecutionMode
+        >>> batch = StreamExecutionEnvironment.get_execution_environment().set_runtime_mode(RuntimeExecutionMode.BATCH)
+        >>> pairs = batch.from_collection([("a", 1), ("a", 2)])
+        >>> list(pairs.key_by(lambda pair: pair[0]).sum(1).execute_and_collect())
+        [('a', 3)]
+        """
         self._configuration.set(keys.RUNTIME_MODE, execution_mode.name)
         return self
 
     def runtime_mode(self) -> RuntimeExecutionMode:
+        """The runtime mode that was set; STREAMING unless one was."""
         name = self._configuration.get(keys.RUNTIME_MODE).upper()
         try:
             return RuntimeExecutionMode[name]
@@ -118,11 +171,12 @@ class StreamExecutionEnvironment:
             raise InvalidProgramError(f"{keys.RUNTIME_MODE.key}: {name!r} is not one of {known}") from None
 
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> StreamExecutionEnvironment:
-        """Which time `time_window` means; everything else says it by its own name."""
+        """Whether `time_window` makes windows of event or processing time; nothing else asks for it."""
         self._configuration.set(keys.TIME_CHARACTERISTIC, characteristic.value)
         return self
 
     def get_stream_time_characteristic(self) -> TimeCharacteristic:
+        """The time characteristic that was set; event time unless one was, as in Flink."""
         return TimeCharacteristic(self._configuration.get(keys.TIME_CHARACTERISTIC))
 
     def uses_event_time_windows(self) -> bool:
@@ -131,10 +185,11 @@ class StreamExecutionEnvironment:
         return asked is not None and TimeCharacteristic(asked) is not TimeCharacteristic.PROCESSING_TIME
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
-        """The longest time that a record waits before it moves on, in milliseconds: then its epoch begins.
+        """The least time between the starts of two epochs, in milliseconds; so the longest that a record waits for its
+        own.
 
-        0 lets an epoch begin as soon as the last one is done, -1 gathers for 100 ms. Unless it is set, 5 ms. A longer
-        one costs less CPU time where few records come.
+        0 starts an epoch as soon as the last one is done; -1 waits for 100 ms; 5 ms unless set. A longer timeout costs
+        less CPU time where few records come.
         """
         if timeout_millis < -1:
             raise ValueError(f"the buffer timeout must be -1 or more, got {timeout_millis}")
@@ -142,20 +197,25 @@ class StreamExecutionEnvironment:
         return self
 
     def get_buffer_timeout(self) -> int:
+        """The buffer timeout in milliseconds; -1 if it was turned off, 100 if it was not set."""
         is_off = self._configuration.get_string(keys.BUFFER_TIMEOUT.key, "").strip() == "-1"
         return -1 if is_off else self._configuration.get(keys.BUFFER_TIMEOUT)
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
+        """Run every operator by itself. For measurements; it makes jobs slower."""
         self._configuration.set(keys.OPERATOR_CHAINING, False)
         return self
 
     def is_chaining_enabled(self) -> bool:
+        """True unless `disable_operator_chaining` was called, or configured."""
         return self._configuration.get(keys.OPERATOR_CHAINING)
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """The setting of that name, which has no effect: operators are chained by Flink's other rules alone."""
         return self._configuration.get(keys.CHAIN_DIFFERENT_MAX_PARALLELISM)
 
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
+        """Make a group with resources known, for operators that name it by `slot_sharing_group(name)`."""
         self._slot_sharing_groups[slot_sharing_group.get_name()] = slot_sharing_group
         return self
 
@@ -164,10 +224,14 @@ class StreamExecutionEnvironment:
     def enable_checkpointing(
         self, interval: int | None = None, mode: CheckpointingMode | None = None
     ) -> StreamExecutionEnvironment:
-        """Ask for checkpoints every `interval` milliseconds.
+        """Take a checkpoint every `interval` milliseconds.
 
-        A job without end then also restarts after a failure (exponential delay), as in Flink, unless it fails over and
-        over at the same record; see docs/reliability.md.
+        A job without end then also restarts after a failure, with a growing delay as in Flink, and gives up when it
+        fails again and again at the same record; docs/reliability.md has the rules. Where checkpoints go is set by
+        `execution.checkpointing.dir`; without it they are gone when the job ends.
+
+        >>> env.enable_checkpointing(10_000).get_checkpoint_interval()
+        10000
         """
         if interval is not None:
             self._configuration.set(keys.CHECKPOINT_INTERVAL, to_milliseconds(interval))
@@ -176,46 +240,61 @@ class StreamExecutionEnvironment:
         return self
 
     def get_checkpoint_config(self) -> CheckpointConfig:
+        """The checkpoint settings as methods; a live view of the configuration."""
         return CheckpointConfig(self._configuration)
 
     def get_checkpoint_interval(self) -> int:
-        """Milliseconds; -1 if checkpointing is off."""
+        """Milliseconds between the starts of two checkpoints; -1 if checkpoints are off."""
         interval_ms = self._configuration.get_optional(keys.CHECKPOINT_INTERVAL)
         return -1 if interval_ms is None else interval_ms
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
+        """EXACTLY_ONCE or AT_LEAST_ONCE; see `CheckpointConfig.get_checkpointing_mode`."""
         return self.get_checkpoint_config().get_checkpointing_mode()
 
     def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """The newer name of `get_checkpointing_mode`."""
         return self.get_checkpoint_config().get_checkpointing_mode()
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        """Where savepoints go when the command that asks for one names no folder."""
         self._configuration.set(keys.SAVEPOINT_DIR, directory)
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
+        """Where savepoints go by default; None if no folder was set."""
         return self._configuration.get_optional(keys.SAVEPOINT_DIR)
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
+        """True if unaligned checkpoints were asked for; epochs have nothing to align, so nothing changes."""
         return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
 
     def is_force_unaligned_checkpoints(self) -> bool:
+        """True if unaligned checkpoints were forced; that has no effect."""
         return self.get_checkpoint_config().is_force_unaligned_checkpoints()
 
     def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
-        """Accepted for compatibility: every epoch writes only what changed, which is what the changelog is for."""
+        """Accepted without effect: every checkpoint writes only what changed anyway."""
         self._configuration.set_boolean(_CHANGELOG_KEY, enabled)
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
+        """The setting of `enable_changelog_state_backend`; None if it was not called."""
         return self._configuration.get_boolean(_CHANGELOG_KEY, False) if _CHANGELOG_KEY in self._configuration else None
 
     def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
+        """Where keyed state is kept while the job runs: in memory, which is the default, or on local disk.
+
+        >>> from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend
+        >>> _ = env.set_state_backend(EmbeddedRocksDBStateBackend())
+        >>> type(env.get_state_backend()).__name__
+        'EmbeddedRocksDBStateBackend'
+        """
         self._configuration.add_all(Configuration.from_dict(state_backend.configuration()))
         return self
 
     def get_state_backend(self) -> StateBackend | None:
-        """The state backend that was set; None if the configuration says nothing."""
+        """The state backend that was set; None if none was."""
         match self._configuration.get_optional(keys.STATE_BACKEND):
             case None:
                 return None
@@ -226,10 +305,16 @@ class StreamExecutionEnvironment:
     def set_restart_strategy(
         self, restart_strategy_configuration: RestartStrategyConfiguration
     ) -> StreamExecutionEnvironment:
+        """What the job does after a failure.
+
+        >>> from penstock.common import RestartStrategies
+        >>> _ = env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 1000))  # three times, a second apart
+        """
         self._configuration.add_all(Configuration.from_dict(restart_strategy_configuration.to_configuration()))
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        """The restart strategy that was set, or the one that says that none was."""
         return self.get_config().get_restart_strategy()
 
     # Flink 1.x: there is no Kryo here that wants to know about types.
@@ -250,18 +335,31 @@ class StreamExecutionEnvironment:
         self._dependencies.add_python_file(file_path)
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
+        """Packages that functions need: a file as `pip install -r` reads it, installed on the machines where functions
+        run.
+
+        :param requirements_cache_dir: A folder with the packages, for machines that cannot download them.
+        """
         self._dependencies.set_python_requirements(requirements_file_path, requirements_cache_dir)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """An archive (zip, tar) that is unpacked where functions run, in a folder called `target_dir` or like the
+        archive.
+        """
         self._dependencies.add_python_archive(archive_path, target_dir)
 
     def set_python_executable(self, python_exec: str) -> None:
+        """The Python that runs functions, before the first job of a program; an absolute path, or a name on the
+        PATH.
+        """
         self._configuration.set(keys.PYTHON_EXECUTABLE, python_exec)
 
     def add_jars(self, *jars_path: str) -> None:
+        """Jars for Spark, before the first job of a program. Connectors need none."""
         self._dependencies.add_jars(*jars_path)
 
     def add_classpaths(self, *classpaths: str) -> None:
+        """The same as `add_jars`."""
         self._dependencies.add_jars(*classpaths)
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
@@ -269,7 +367,7 @@ class StreamExecutionEnvironment:
         self._dependencies.register_cached_file(file_path, name, executable)
 
     def use_spark_session(self, spark: Any) -> StreamExecutionEnvironment:
-        """Run on this SparkSession instead of one made on demand."""
+        """Run on this SparkSession instead of one made on demand. It keeps its settings."""
         self._spark = spark
         return self
 
@@ -280,22 +378,36 @@ class StreamExecutionEnvironment:
     # --- sources -----------------------------------------------------------------------------------------------------
 
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:
-        """The elements of a collection, in one subtask and in order."""
+        """The elements of a collection, in one subtask and in order; then the stream ends.
+
+        >>> list(env.from_collection(["a", "b"]).execute_and_collect())
+        ['a', 'b']
+        """
         if isinstance(collection, (str, bytes)):
             raise TypeError(f"from_collection needs a collection of elements, got {collection!r}; put it into a list")
         values = [collected_as(value, type_info) for value in collection]
         return self._add_source("Collection Source", d.CollectionSourceDescription(values), type_info)
 
     def from_elements(self, *elements: Any) -> DataStream:
+        """These elements, in order; then the stream ends.
+
+        >>> list(env.from_elements(1, 2).execute_and_collect())
+        [1, 2]
+        """
         return self.from_collection(elements)
 
     def from_sequence(self, start: int, end: int) -> DataStream:
-        """The numbers from `start` to `end`, both included, split among the subtasks."""
+        """The numbers from `start` to `end`, both included, split among the subtasks; then the stream ends.
+
+        >>> sorted(env.from_sequence(1, 4).execute_and_collect())
+        [1, 2, 3, 4]
+        """
         if start > end:
             raise InvalidProgramError(f"from_sequence: the start {start} must not be larger than the end {end}")
         return self._add_source("Sequence Source", d.SequenceSourceDescription(start, end), None)
 
     def generate_sequence(self, start: int, end: int) -> DataStream:
+        """The older name of `from_sequence`."""
         return self.from_sequence(start, end)
 
     def socket_text_stream(
@@ -404,10 +516,13 @@ class StreamExecutionEnvironment:
     # --- execution ---------------------------------------------------------------------------------------------------
 
     def get_execution_plan(self) -> str:
-        """The plan as JSON, as Flink's plan visualizer reads it."""
+        """The plan as JSON, as Flink's plan visualizer reads it. The program stays as it is and can still be
+        executed.
+        """
         return self.get_stream_graph(clear_transformations=False).get_streaming_plan_as_json()
 
     def get_stream_graph(self, clear_transformations: bool = False, job_name: str | None = None) -> StreamGraph:
+        """The job as a graph of operators; with `clear_transformations` the environment begins anew."""
         max_parallelism = self.get_max_parallelism()
         generator = StreamGraphGenerator(
             job_name or self._configuration.get_optional(keys.JOB_NAME) or DEFAULT_JOB_NAME,
@@ -428,18 +543,22 @@ class StreamExecutionEnvironment:
         return graph
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Run the job to its end. Ctrl-C cancels it."""
+        """Run the job and wait for its end. Ctrl-C cancels it. What was built is used up: the environment begins anew.
+
+        Raises `JobExecutionError` if the job fails; if a function of yours raised, `UserFunctionError`, which names the
+        operator, the subtask and the record.
+        """
         __tracebackhide__ = True
         with ShowingUsersFrames():
             return self._submit(job_name).wait()
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
-        """Start the job and return at once."""
+        """Start the job and return at once, with a client that cancels it, takes savepoints and waits for its end."""
         client: JobClient = self._submit(job_name).client
         return client
 
     def submit_and_collect(self, job_name: str | None, collect_id: str) -> tuple[Iterator[Any], Callable[[], None]]:
-        """Start the job; the values of one collect sink, and a function that ends the job."""
+        """Start the job; the values of one collect sink, and a function that ends the job. For the streams."""
         __tracebackhide__ = True
         with ShowingUsersFrames():
             return self._submit(job_name).collect(collect_id)
@@ -455,6 +574,7 @@ class StreamExecutionEnvironment:
     # --- building ----------------------------------------------------------------------------------------------------
 
     def next_id(self) -> int:
+        """The next number for an operator or exchange. For the streams."""
         self._last_id += 1
         return self._last_id
 
@@ -466,7 +586,7 @@ class StreamExecutionEnvironment:
         output_type: TypeInformation | None,
         **settings: Any,
     ) -> DataStream:
-        """Add an operator behind `inputs`; used by the streams."""
+        """Add an operator behind `inputs`. For the streams."""
         transformation = PhysicalTransformation(
             self.next_id(),
             name,

@@ -6,6 +6,8 @@ from enum import Enum
 
 
 class TimeCharacteristic(Enum):
+    """What `time_window` and `time_window_all` mean by time: the clock, or the elements' timestamps."""
+
     PROCESSING_TIME = "PROCESSING_TIME"
     INGESTION_TIME = "INGESTION_TIME"
     EVENT_TIME = "EVENT_TIME"

@@ -24,12 +24,15 @@ class Counter(Metric):
         self._count = 0
 
     def inc(self, n: int = 1) -> None:
+        """Count up."""
         self._count += n
 
     def dec(self, n: int = 1) -> None:
+        """Count down."""
         self._count -= n
 
     def get_count(self) -> int:
+        """The count."""
         return self._count
 
     def get_value(self) -> int:
@@ -62,6 +65,7 @@ class Meter(Metric):
         self._per_second: deque[tuple[int, int]] = deque()
 
     def mark_event(self, value: int = 1) -> None:
+        """Count so many events now."""
         self._count += value
         second = int(self._clock())
         if self._per_second and self._per_second[-1][0] == second:
@@ -70,6 +74,7 @@ class Meter(Metric):
         self._forget(second)
 
     def get_count(self) -> int:
+        """All events so far."""
         return self._count
 
     def get_rate(self) -> float:
@@ -95,6 +100,7 @@ class Distribution(Metric):
         self.max: int | None = None
 
     def update(self, value: int) -> None:
+        """Add a value."""
         self.sum += value
         self.count += 1
         self.min = value if self.min is None or value < self.min else self.min
@@ -126,6 +132,7 @@ class MetricGroup:
         return self._groups[path]
 
     def counter(self, name: str) -> Counter:
+        """A counter of this name; the same one each time."""
         return self._register(name, Counter, Counter)
 
     def gauge(self, name: str, obj: Callable[[], Any]) -> None:
@@ -135,9 +142,11 @@ class MetricGroup:
         self._register(name, Gauge, lambda: Gauge(obj))
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
+        """A meter of this name over the last `time_span_in_seconds`."""
         return self._register(name, Meter, lambda: Meter(time_span_in_seconds))
 
     def distribution(self, name: str) -> Distribution:
+        """A distribution of this name."""
         return self._register(name, Distribution, Distribution)
 
     def metrics(self) -> Iterator[tuple[str, Metric]]:

@@ -67,10 +67,12 @@ class SavepointReader:
 
     @property
     def path(self) -> str:
+        """Where the savepoint or checkpoint is."""
         return self._found.path
 
     @property
     def checkpoint_id(self) -> int:
+        """The number of the checkpoint."""
         return self._found.metadata.checkpoint_id
 
     def operators(self) -> list[OperatorState]:

@@ -100,6 +100,7 @@ class FaultPlan:
             raise _injected(operation, path)
 
     def write(self, out: BinaryIO, content: bytes, path: str) -> int:
+        """Write, with what is planned for this operation."""
         fault = self.fault_at("write", path)
         action = None if fault is None else fault.action
         if fault is not None and action == "slow":

@@ -122,6 +122,7 @@ class OperatorHarness:
     # --- input -----------------------------------------------------------------------------------------------------
 
     def element(self, value: Any, at: int | None = None, input: int = 0) -> OperatorHarness:
+        """Push one element, with event time `at` if given, into one of the operator's inputs."""
         self.operator.process_batch(Batch([value], None if at is None else [at]), input)
         return self
 
@@ -132,15 +133,18 @@ class OperatorHarness:
         return self
 
     def feed(self, elements: Iterable[tuple[Any, int | None]], input: int = 0) -> OperatorHarness:
+        """Push several (value, timestamp), one after the other."""
         for value, timestamp in elements:
             self.element(value, timestamp, input)
         return self
 
     def watermark(self, timestamp: int) -> OperatorHarness:
+        """Push a watermark: event time moves, windows and timers that are due fire."""
         self.operator.process_watermark(timestamp)
         return self
 
     def idle(self, is_idle: bool = True) -> OperatorHarness:
+        """Say that the input is idle, or active again."""
         self.operator.process_status(is_idle)
         return self
 
@@ -157,6 +161,7 @@ class OperatorHarness:
         return self
 
     def close(self) -> None:
+        """Close the operator and its function."""
         self.operator.close()
         self.context.keyed_state.dispose()
 
@@ -164,25 +169,31 @@ class OperatorHarness:
 
     @property
     def output(self) -> list[Any]:
+        """Everything that was emitted, in order."""
         return [value for value, _ in self.recorded.records]
 
     @property
     def output_with_timestamps(self) -> list[tuple[Any, int | None]]:
+        """Everything that was emitted, as (value, timestamp)."""
         return list(self.recorded.records)
 
     def side_output(self, tag: OutputTag) -> list[Any]:
+        """Everything that was emitted to a side output, in order."""
         return [value for value, _ in self.recorded.side.get(tag.tag_id, [])]
 
     @property
     def watermarks(self) -> list[int]:
+        """The watermarks that the operator has passed on, in order."""
         return list(self.recorded.watermarks)
 
     @property
     def metrics(self) -> dict[str, Any]:
+        """The operator's metrics, by name."""
         return self.context.metrics
 
     @property
     def current_watermark(self) -> int:
+        """The last watermark that the operator has passed on."""
         return self.recorded.watermarks[-1] if self.recorded.watermarks else MIN_LONG_VALUE
 
     @property
@@ -208,6 +219,7 @@ class OperatorHarness:
         return self.operator.prepare_commit(checkpoint_id)
 
     def snapshot(self, checkpoint_id: int = 1) -> HarnessSnapshot:
+        """The operator's state, as a checkpoint would have it; give it to another harness as `restored`."""
         operator, keyed_state = self.operator, self.context.keyed_state
         operator.snapshot_state(checkpoint_id)
         keyed = [
@@ -219,6 +231,7 @@ class OperatorHarness:
         return HarnessSnapshot(pickle.dumps((checkpoint_id, keyed, self.context.operator_state.snapshot(), memory)))
 
     def notify_checkpoint_complete(self, checkpoint_id: int = 1) -> OperatorHarness:
+        """Tell the operator that a checkpoint is complete."""
         self.operator.notify_checkpoint_complete(checkpoint_id)
         return self
 

@@ -117,6 +117,7 @@ class JobInEpochs:
         self._start_run()
 
     def close(self) -> None:
+        """End the job's tasks, as at the end of a run."""
         self._executor.end_run()
         if self._host is not None:
             self._host.close()

@@ -21,7 +21,20 @@ from penstock.graph import descriptions as d
 
 
 class ConnectedStreams:
-    """Two streams of possibly different types. If both are keyed, the function has state by their common key."""
+    """Two streams of possibly different types, for one function. If both are keyed, it has state by their common key.
+
+    >>> from penstock.datastream import KeyedCoProcessFunction
+    >>> from penstock.datastream.state import ValueStateDescriptor
+    >>> class WithPrice(KeyedCoProcessFunction):
+    ...     def open(self, runtime_context):
+    ...         self.price = runtime_context.get_state(ValueStateDescriptor("price"))
+    ...     def process_element1(self, value, ctx):  # an order: (item, count)
+    ...         yield value[0], value[1] * (self.price.value() or 0)
+    ...     def process_element2(self, value, ctx):  # a price: (item, price)
+    ...         self.price.update(value[1])
+    >>> orders, prices = env.from_collection([("lamp", 2)]), env.from_collection([("lamp", 20)])
+    >>> priced = orders.connect(prices).key_by(lambda order: order[0], lambda price: price[0]).process(WithPrice())
+    """
 
     def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
         self.stream1 = stream1
@@ -30,21 +43,29 @@ class ConnectedStreams:
     def key_by(
         self, key_selector1: Any, key_selector2: Any, key_type: TypeInformation | None = None
     ) -> ConnectedStreams:
+        """Key both streams, each by its own selector; elements with equal keys meet in one subtask and share state."""
         return ConnectedStreams(
             self.stream1.key_by(key_selector1, key_type), self.stream2.key_by(key_selector2, key_type)
         )
 
     def map(self, func: CoMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """One element for each element: `map1` for those of the first stream, `map2` for those of the second."""
         _check(func, CoMapFunction, "map on connected streams")
         return self._then("Co-Map", d.CoMapDescription(func, self._key_selectors()), output_type)
 
     def flat_map(self, func: CoFlatMapFunction, output_type: TypeInformation | None = None) -> DataStream:
+        """Any number of elements for each element, by `flat_map1` and `flat_map2`."""
         _check(func, CoFlatMapFunction, "flat_map on connected streams")
         return self._then("Co-Flat Map", d.CoFlatMapDescription(func, self._key_selectors()), output_type)
 
     def process(
         self, func: CoProcessFunction | KeyedCoProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
+        """Any number of elements for each element, by `process_element1` and `process_element2`.
+
+        A KeyedCoProcessFunction, on keyed streams, has state and timers by the common key. Which stream's elements come
+        first is open.
+        """
         selectors = self._key_selectors()
         if isinstance(func, KeyedCoProcessFunction) and selectors[0] is None:
             raise InvalidProgramError(
@@ -69,7 +90,7 @@ class ConnectedStreams:
 
 
 class BroadcastStream:
-    """A stream whose elements every subtask gets, to be kept in broadcast state."""
+    """A stream whose elements every subtask gets, to be kept in broadcast state; see `DataStream.broadcast`."""
 
     def __init__(self, input_stream: DataStream, descriptors: tuple[MapStateDescriptor, ...]) -> None:
         for descriptor in descriptors:
@@ -80,7 +101,22 @@ class BroadcastStream:
 
 
 class BroadcastConnectedStream:
-    """A stream and a broadcast stream for one function."""
+    """A stream and a broadcast stream, for one function.
+
+    >>> from penstock.datastream import BroadcastProcessFunction, RuntimeExecutionMode
+    >>> from penstock.datastream.state import MapStateDescriptor
+    >>> LIMITS = MapStateDescriptor("limits")
+    >>> class Above(BroadcastProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         if value > ctx.get_broadcast_state(LIMITS).get("limit"):
+    ...             yield value
+    ...     def process_broadcast_element(self, value, ctx):
+    ...         ctx.get_broadcast_state(LIMITS).put("limit", value)
+    >>> _ = env.set_runtime_mode(RuntimeExecutionMode.BATCH)  # reads the broadcast stream first
+    >>> limits = env.from_collection([3]).broadcast(LIMITS)
+    >>> list(env.from_collection([1, 5, 4]).connect(limits).process(Above()).execute_and_collect())
+    [5, 4]
+    """
 
     def __init__(self, non_broadcast_stream: DataStream, broadcast_stream: BroadcastStream) -> None:
         self.non_broadcast_stream = non_broadcast_stream
@@ -91,6 +127,11 @@ class BroadcastConnectedStream:
         func: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
+        """Any number of elements for each element of both streams; only the broadcast side may change the broadcast
+        state.
+
+        A keyed stream needs a KeyedBroadcastProcessFunction, one without keys a BroadcastProcessFunction.
+        """
         stream = self.non_broadcast_stream
         is_keyed = isinstance(stream, KeyedStream)
         wanted = KeyedBroadcastProcessFunction if is_keyed else BroadcastProcessFunction

@@ -95,6 +95,7 @@ class DataStreamSink(_Named):
         self.transformation = transformation
 
     def name(self, name: str) -> DataStreamSink:
+        """The name that plans, the dashboard and errors show."""
         self._operator("name()").name = name if name.startswith("Sink: ") else f"Sink: {name}"
         return self
 
@@ -104,29 +105,39 @@ class DataStreamSink(_Named):
         return self
 
     def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
+        """The id of an operator in an older job, as 32 hexadecimal digits, to take over its state."""
         self._operator("set_uid_hash()").uid_hash = uid_hash
         return self
 
     def set_parallelism(self, parallelism: int) -> DataStreamSink:
+        """How many subtasks write."""
         operator = self._operator("set_parallelism()")
         operator.parallelism = check_parallelism(parallelism, operator.name)
         return self
 
     def set_description(self, description: str) -> DataStreamSink:
+        """A longer text for plans."""
         self._operator("set_description()").description = description
         return self
 
     def disable_chaining(self) -> DataStreamSink:
+        """Run the sink by itself, not in one chain with the operator before it."""
         self._operator("disable_chaining()").chaining = ChainingStrategy.NEVER
         return self
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> DataStreamSink:
+        """The group of operators that may share a slot with this sink."""
         self._operator("slot_sharing_group()").slot_sharing_group = _group_name(slot_sharing_group)
         return self
 
 
 class CloseableIterator:
-    """The values of execute_and_collect, as they come; closing it cancels the job."""
+    """The values of `execute_and_collect`, as they come; closing it cancels the job.
+
+    >>> with env.from_collection([1, 2, 3]).execute_and_collect() as values:
+    ...     values.next()
+    1
+    """
 
     def __init__(self, values: Iterator[Any], close: Callable[[], None]) -> None:
         self._values = values
@@ -139,6 +150,7 @@ class CloseableIterator:
         return self.next()
 
     def next(self) -> Any:
+        """The next value; StopIteration when the job has ended."""
         __tracebackhide__ = True
         with ShowingUsersFrames():
             return next(self._values)
@@ -150,17 +162,21 @@ class CloseableIterator:
         self.close()
 
     def close(self) -> None:
+        """Cancel the job, if it still runs."""
         self._close()
 
 
 class DataStream(_Named):
-    """A stream of elements.
+    """A stream of elements. Each method adds an operator and returns the stream behind it; nothing runs before
+    `execute`.
 
     >>> from penstock.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()
     >>> lengths = env.from_collection(["a", "bb"]).map(len)
     >>> lengths.get_name()
     'Map'
+    >>> list(lengths.execute_and_collect())
+    [1, 2]
     """
 
     def __init__(self, environment: StreamExecutionEnvironment, transformation: Transformation) -> None:
@@ -174,36 +190,51 @@ class DataStream(_Named):
         return self.transformation.name.removeprefix("Source: ")
 
     def get_type(self) -> TypeInformation:
+        """The declared type of the elements; pickled objects if none was declared."""
         return self.transformation.output_type or Types.PICKLED_BYTE_ARRAY()
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment that this stream belongs to."""
         return self._environment
 
     def get_execution_config(self) -> ExecutionConfig:
+        """The settings of the job."""
         return self._environment.get_config()
 
     # --- settings of the operator ------------------------------------------------------------------------------------
 
     def name(self, name: str) -> DataStream:
+        """The name of the operator before, as plans, the dashboard and errors show it.
+
+        >>> env.from_collection([1]).map(str).name("to text").get_name()
+        'to text'
+        """
         operator = self._operator("name()")
         is_source = isinstance(operator.operator, d.SourceDescription) and not name.startswith("Source: ")
         operator.name = f"Source: {name}" if is_source else name
         return self
 
     def uid(self, uid: str) -> DataStream:
-        """A name for the operator's state that survives changes of the program; unique within the job."""
+        """A name for the operator's state that survives changes of the program; unique within the job.
+
+        Without one, state finds its operator by the place in the program, which changes when an operator is added
+        before it.
+        """
         self._operator("uid()").uid = uid
         return self
 
     def set_uid_hash(self, uid_hash: str) -> DataStream:
+        """The id of the operator in an older job, as 32 hexadecimal digits, to take over its state."""
         self._operator("set_uid_hash()").uid_hash = uid_hash
         return self
 
     def set_description(self, description: str) -> DataStream:
+        """A longer text for plans; the name stays."""
         self._operator("set_description()").description = description
         return self
 
     def set_parallelism(self, parallelism: int) -> DataStream:
+        """How many subtasks the operator before has; the environment's default unless set."""
         operator = self._operator("set_parallelism()")
         check_parallelism(parallelism, operator.name)
         if operator.is_parallelism_fixed and parallelism != operator.parallelism:
@@ -215,7 +246,7 @@ class DataStream(_Named):
         return self
 
     def set_max_parallelism(self, max_parallelism: int) -> DataStream:
-        """The number of key groups: the largest parallelism that the operator's state can ever be spread over."""
+        """The number of key groups of the operator before: the most subtasks that its state can ever be spread over."""
         operator = self._operator("set_max_parallelism()")
         if not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
             raise InvalidProgramError(
@@ -226,25 +257,29 @@ class DataStream(_Named):
         return self
 
     def force_non_parallel(self) -> DataStream:
+        """One subtask for the operator before, whatever is set later."""
         operator = self._operator("force_non_parallel()")
         operator.parallelism = operator.max_parallelism = 1
         operator.is_parallelism_fixed = True
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
-        """Like that of the environment; a job goes by the shortest of all."""
+        """Like that of the environment; a job uses the shortest that is set anywhere in it."""
         self._operator("set_buffer_timeout()").buffer_timeout_ms = timeout_millis
         return self
 
     def start_new_chain(self) -> DataStream:
+        """Begin a new chain with the operator before: it no longer runs together with what comes before it."""
         self._operator("start_new_chain()").chaining = ChainingStrategy.HEAD
         return self
 
     def disable_chaining(self) -> DataStream:
+        """Run the operator before by itself, in no chain."""
         self._operator("disable_chaining()").chaining = ChainingStrategy.NEVER
         return self
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> DataStream:
+        """The group of operators that may share a slot with the one before; operators behind it inherit the group."""
         if isinstance(slot_sharing_group, SlotSharingGroup):
             self._environment.register_slot_sharing_group(slot_sharing_group)
         self._operator("slot_sharing_group()").slot_sharing_group = _group_name(slot_sharing_group)
@@ -253,25 +288,46 @@ class DataStream(_Named):
     # --- element by element ------------------------------------------------------------------------------------------
 
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """One element for each element."""
+        """One element for each element.
+
+        >>> list(env.from_collection([1, 2]).map(lambda number: number * 10).execute_and_collect())
+        [10, 20]
+        """
         function = check_function(func, MapFunction, "map")
         return self._then("Map", d.MapDescription(function, self._key_selector_for(function)), output_type)
 
     def flat_map(
         self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Any number of elements for each element: `func` returns an iterable, yields, or returns None for nothing."""
+        """Any number of elements for each element: `func` returns an iterable, yields, or returns None for nothing.
+
+        >>> list(env.from_collection(["to be", "or not"]).flat_map(str.split).execute_and_collect())
+        ['to', 'be', 'or', 'not']
+        """
         function = check_function(func, FlatMapFunction, "flat_map")
         return self._then("Flat Map", d.FlatMapDescription(function, self._key_selector_for(function)), output_type)
 
     def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
-        """The elements for which `func` is true."""
+        """The elements for which `func` is true.
+
+        >>> list(env.from_collection([1, 2, 3, 4]).filter(lambda number: number % 2 == 0).execute_and_collect())
+        [2, 4]
+        """
         function = check_function(func, FilterFunction, "filter")
         description = d.FilterDescription(function, self._key_selector_for(function))
         return self._then("Filter", description, self.transformation.output_type)
 
     def process(self, func: ProcessFunction, output_type: TypeInformation | None = None) -> DataStream:
-        """Any number of elements for each element, with access to its timestamp, to side outputs and the clock."""
+        """Any number of elements for each element, with access to its timestamp, to side outputs and the clock.
+
+        >>> from penstock.datastream import ProcessFunction
+        >>> class Twice(ProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         yield value
+        ...         yield value
+        >>> list(env.from_collection(["a", "b"]).process(Twice()).execute_and_collect())
+        ['a', 'a', 'b', 'b']
+        """
         if not isinstance(func, ProcessFunction):
             raise TypeError(
                 f"process needs a ProcessFunction on a stream without keys, got {type(func).__name__}; a "
@@ -280,13 +336,25 @@ class DataStream(_Named):
         return self._then("PROCESS", d.ProcessDescription(func), output_type)
 
     def project(self, *field_indexes: int) -> DataStream:
-        """The chosen fields of each element, as a tuple."""
+        """The chosen fields of each element, by position, as a tuple.
+
+        >>> list(env.from_collection([(1, "a", True)]).project(2, 0).execute_and_collect())
+        [(True, 1)]
+        """
         if not field_indexes or any(not isinstance(each, int) for each in field_indexes):
             raise TypeError(f"project needs the positions of fields, got {field_indexes!r}")
         return self._then("Projection", d.MapDescription(_Projection(field_indexes)), None)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
-        """Event time for the elements, and watermarks as the strategy makes them."""
+        """Give the elements timestamps, and emit watermarks as the strategy says. Timestamps of the source are
+        replaced.
+
+        >>> from penstock.common import WatermarkStrategy
+        >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
+        >>> readings = env.from_collection([("a", 1000)]).assign_timestamps_and_watermarks(strategy)
+        >>> list(readings.execute_and_collect())
+        [('a', 1000)]
+        """
         if not isinstance(watermark_strategy, WatermarkStrategy):
             raise TypeError(
                 f"assign_timestamps_and_watermarks needs a WatermarkStrategy, got {type(watermark_strategy).__name__}"
@@ -301,9 +369,15 @@ class DataStream(_Named):
     def key_by(
         self, key_selector: Any, key_type: TypeInformation | Field | None = None, *more_fields: Field
     ) -> KeyedStream:
-        """Elements with the same key go to the same subtask.
+        """Elements with the same key go to the same subtask, and functions there have state and timers for each key.
 
-        `key_selector` is a function, a KeySelector, or a field by position or name; further fields may follow.
+        `key_selector` is a function, a KeySelector, or a field by position or name; further fields may follow. A key
+        must be the same in every process: texts, numbers, tuples and frozen dataclasses are; objects that compare by
+        identity are refused.
+
+        >>> pairs = env.from_collection([("a", 1), ("b", 2), ("a", 3)])
+        >>> list(pairs.key_by(lambda pair: pair[0]).sum(1).execute_and_collect())
+        [('a', 1), ('b', 2), ('a', 4)]
         """
         from penstock.datastream.streams.keyed_stream import KeyedStream
 
@@ -315,7 +389,11 @@ class DataStream(_Named):
         )
 
     def partition_custom(self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Any) -> DataStream:
-        """`partitioner(key, number of subtasks)` says which subtask an element goes to."""
+        """`partitioner(key, number of subtasks)` says which subtask an element goes to, counted from 0.
+
+        >>> numbers = env.from_collection([1, 2, 3])
+        >>> spread = numbers.partition_custom(lambda key, subtasks: key % subtasks, lambda number: number)
+        """
         function = check_function(partitioner, Partitioner, "partition_custom")
         choose = function.partition if isinstance(function, Partitioner) else function
         return self._partitioned("partition_custom", p.CustomPartitioner(choose, as_key_selector(key_selector)))
@@ -345,7 +423,12 @@ class DataStream(_Named):
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
     ) -> Any:
-        """Every element goes to every subtask; with state descriptors, a BroadcastStream to connect with."""
+        """Every element goes to every subtask; with state descriptors, a BroadcastStream to connect with.
+
+        >>> from penstock.datastream.state import MapStateDescriptor
+        >>> type(env.from_collection([("limit", 5)]).broadcast(MapStateDescriptor("rules"))).__name__
+        'BroadcastStream'
+        """
         from penstock.datastream.streams.connected_streams import BroadcastStream
 
         stream = self._partitioned("broadcast", p.BroadcastPartitioner())
@@ -356,7 +439,12 @@ class DataStream(_Named):
     # --- several streams ---------------------------------------------------------------------------------------------
 
     def union(self, *streams: DataStream) -> DataStream:
-        """The elements of all these streams."""
+        """The elements of all these streams, which should have the same type. Their order among each other is open.
+
+        >>> evens, odds = env.from_collection([2, 4]), env.from_collection([1, 3])
+        >>> sorted(evens.union(odds).execute_and_collect())
+        [1, 2, 3, 4]
+        """
         for stream in streams:
             self._check_same_environment(stream, "union")
         transformation = UnionTransformation(
@@ -369,7 +457,18 @@ class DataStream(_Named):
         return DataStream(self._environment, transformation)
 
     def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
-        """Two streams of different types, to be handled by one function."""
+        """Two streams of different types, to be handled by one function; or a stream and a broadcast one.
+
+        >>> from penstock.datastream import CoMapFunction
+        >>> class ToText(CoMapFunction):
+        ...     def map1(self, value):
+        ...         return f"number {value}"
+        ...     def map2(self, value):
+        ...         return f"word {value}"
+        >>> both = env.from_collection([1]).connect(env.from_collection(["a"])).map(ToText())
+        >>> sorted(both.execute_and_collect())
+        ['number 1', 'word a']
+        """
         from penstock.datastream.streams.connected_streams import (
             BroadcastConnectedStream,
             BroadcastStream,
@@ -383,21 +482,37 @@ class DataStream(_Named):
         return ConnectedStreams(self, ds)
 
     def join(self, other: DataStream) -> JoinedStreams:
-        """Pairs of elements with the same key in the same window: join(b).where(...).equal_to(...).window(...)."""
+        """Pairs of elements with the same key in the same window; an element without a partner gives nothing.
+
+        Written as `a.join(b).where(key of a).equal_to(key of b).window(...).apply(function)`.
+        """
         from penstock.datastream.streams.joined_streams import JoinedStreams
 
         self._check_same_environment(other, "join")
         return JoinedStreams(self, other)
 
     def co_group(self, other: DataStream) -> CoGroupedStreams:
-        """The elements of both streams with the same key in the same window, as two lists."""
+        """The elements of both streams with the same key in the same window, as two lists, of which one may be empty.
+
+        Written as `a.co_group(b).where(key of a).equal_to(key of b).window(...).apply(function)`.
+        """
         from penstock.datastream.streams.joined_streams import CoGroupedStreams
 
         self._check_same_environment(other, "co_group")
         return CoGroupedStreams(self, other)
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
-        """What the operator before emitted to `output_tag`."""
+        """What the operator before emitted to `output_tag`.
+
+        >>> from penstock.datastream import OutputTag, ProcessFunction
+        >>> ODD = OutputTag("odd")
+        >>> class Sort(ProcessFunction):
+        ...     def process_element(self, value, ctx):
+        ...         yield (ODD, value) if value % 2 else value
+        >>> evens = env.from_collection([1, 2, 3]).process(Sort())
+        >>> list(evens.get_side_output(ODD).execute_and_collect())
+        [1, 3]
+        """
         operator = self._operator("get_side_output()")
         transformation = SideOutputTransformation(
             self._environment.next_id(),
@@ -410,7 +525,7 @@ class DataStream(_Named):
         return DataStream(self._environment, transformation)
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
-        """Windows over all elements, in one subtask."""
+        """Windows over all elements, whatever their key. They are handled in one subtask."""
         from penstock.datastream.streams.windowed_stream import AllWindowedStream
 
         return AllWindowedStream(self, window_assigner)
@@ -422,7 +537,11 @@ class DataStream(_Named):
         return AllWindowedStream(self, time_windows(self._environment, size, slide))
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
-        """Windows of `size` elements, a new one every `slide` elements."""
+        """Windows of `size` elements, a new one every `slide` elements; an incomplete one gives nothing.
+
+        >>> list(env.from_collection([1, 2, 3, 4, 5]).count_window_all(2).sum().execute_and_collect())
+        [3, 7]
+        """
         from penstock.datastream.streams.windowed_stream import AllWindowedStream, count_windows
 
         return AllWindowedStream(self, count_windows(size, slide))
@@ -430,11 +549,14 @@ class DataStream(_Named):
     # --- sinks -------------------------------------------------------------------------------------------------------
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Print every element, as `identifier:subtask> element`."""
+        """Print every element to standard output, as `identifier:subtask> element`; lines may repeat after a failure.
+
+        The subtask is left out when there is only one, and the identifier when none is given.
+        """
         return self._print("stdout", sink_identifier)
 
     def print_to_err(self, sink_identifier: str | None = None) -> DataStreamSink:
-        """Print every element to standard error."""
+        """Print every element to standard error; like `print`."""
         return self._print("stderr", sink_identifier)
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
@@ -474,7 +596,11 @@ class DataStream(_Named):
         return self.sink_to(SocketSink(host_name, port, schema)).set_parallelism(1)
 
     def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
-        """Run the job now and get the elements of this stream: an iterator, or a list of at most `limit` elements."""
+        """Run the job now and get the elements of this stream: an iterator, or a list of at most `limit` elements.
+
+        >>> env.from_collection(["a", "b", "c"]).execute_and_collect(limit=2)
+        ['a', 'b']
+        """
         if limit is not None and limit <= 0:
             raise ValueError(f"limit must be positive, got {limit}")
         collect_id = f"collect-{self._environment.next_id()}"
@@ -536,6 +662,7 @@ class DataStream(_Named):
         return self.sink_to(spark_sink(self, target, type_info, staging_dir))
 
     def cache(self) -> CachedDataStream:
+        """Refused with UnsupportedFeatureError: it keeps a batch result on Flink's TaskManagers."""
         raise UnsupportedFeatureError(
             "cache() keeps a batch result on Flink's TaskManagers and has no counterpart here; use "
             "execute_and_collect() and from_collection(), or write to a file"

@@ -51,10 +51,12 @@ class IntervalJoined:
         self._late_right_tag: OutputTag | None = None
 
     def upper_bound_exclusive(self) -> IntervalJoined:
+        """Leave out pairs that are exactly the upper bound apart."""
         self._is_upper_inclusive = False
         return self
 
     def lower_bound_exclusive(self) -> IntervalJoined:
+        """Leave out pairs that are exactly the lower bound apart."""
         self._is_lower_inclusive = False
         return self
 

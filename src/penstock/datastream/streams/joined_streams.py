@@ -129,7 +129,15 @@ class _TwoStreams:
 
 
 class JoinedStreams(_TwoStreams):
-    """Pairs of elements with the same key in the same window. An element without a partner gives nothing."""
+    """Pairs of elements with the same key in the same window. An element without a partner gives nothing.
+
+    >>> from penstock.datastream.window import CountTumblingWindowAssigner
+    >>> orders, payments = env.from_collection([("o1", 20)]), env.from_collection([("o1", "card")])
+    >>> joined = orders.join(payments).where(lambda order: order[0]).equal_to(lambda payment: payment[0])
+    >>> paid = joined.window(CountTumblingWindowAssigner.of(2)).apply(lambda order, payment: order + payment[1:])
+    >>> list(paid.execute_and_collect())
+    [('o1', 20, 'card')]
+    """
 
     _window_function = JoinWindow
     _function_kinds = (JoinFunction, FlatJoinFunction)
@@ -161,6 +169,7 @@ class Where:
         return EqualTo(self._streams, selector, key_type or self._key_type)
 
     def window(self, *_: Any) -> Any:
+        """An error that says what is missing: `equal_to` comes first."""
         raise InvalidProgramError("window: call equal_to(...) after where(...), to give the second stream's key")
 
 
@@ -173,6 +182,7 @@ class EqualTo:
         self._key_type = key_type
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WithWindow:
+        """The windows in which elements meet."""
         return WithWindow(self._streams, self._key_selector, self._key_type, window_assigner)
 
 
@@ -194,14 +204,17 @@ class WithWindow:
         self._windows = first.union(second).key_by(key_selector, key_type).window(window_assigner)
 
     def trigger(self, trigger: Trigger[Any, Any]) -> WithWindow:
+        """Decides when a window fires, instead of the assigner's default; it sees `TaggedElement`s."""
         self._windows.trigger(trigger)
         return self
 
     def evictor(self, evictor: Evictor[Any, Any]) -> WithWindow:
+        """Removes elements from a window before or after its function is called; it sees `TaggedElement`s."""
         self._windows.evictor(evictor)
         return self
 
     def allowed_lateness(self, time_ms: Any) -> WithWindow:
+        """How long after its end a window still takes late elements."""
         self._windows.allowed_lateness(time_ms)
         return self
 

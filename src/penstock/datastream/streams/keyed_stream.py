@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 
 class KeyedStream(DataStream):
-    """What `key_by` gives. Map, filter and the like keep working; functions in them may use keyed state."""
+    """What `key_by` gives. Map, filter and the like keep working; functions in them may use keyed state.
+
+    >>> orders = env.from_collection([("lamp", 2), ("desk", 1), ("lamp", 3)])
+    >>> list(orders.key_by(lambda order: order[0]).max_by(1).execute_and_collect())
+    [('lamp', 2), ('desk', 1), ('lamp', 3)]
+    """
 
     def __init__(
         self,
@@ -35,18 +40,38 @@ class KeyedStream(DataStream):
         self.key_type = key_type
 
     def get_key_type(self) -> TypeInformation | None:
+        """The declared type of the key; None if none was declared."""
         return self.key_type
 
     def process(  # type: ignore[override]
         self, func: KeyedProcessFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Any number of elements for each element, with keyed state and timers."""
+        """Any number of elements for each element, with state and timers of its key.
+
+        >>> from penstock.datastream import KeyedProcessFunction
+        >>> from penstock.datastream.state import ValueStateDescriptor
+        >>> class Count(KeyedProcessFunction):
+        ...     def open(self, runtime_context):
+        ...         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+        ...     def process_element(self, value, ctx):
+        ...         self.count.update((self.count.value() or 0) + 1)
+        ...         yield ctx.get_current_key(), self.count.value()
+        >>> words = env.from_collection(["a", "b", "a"])
+        >>> list(words.key_by(lambda word: word).process(Count()).execute_and_collect())
+        [('a', 1), ('b', 1), ('a', 2)]
+        """
         if not isinstance(func, (KeyedProcessFunction, ProcessFunction)):
             raise TypeError(f"process needs a KeyedProcessFunction on a keyed stream, got {type(func).__name__}")
         return self._then("KEYED PROCESS", d.KeyedProcessDescription(self.key_selector, func), output_type)
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
-        """A rolling reduce: each element gives the new value of its key; in BATCH mode only the last one is emitted."""
+        """A rolling reduce: each element gives the new value of its key; in BATCH mode only the last one is emitted.
+
+        >>> pairs = env.from_collection([("a", 1), ("a", 2), ("b", 5)])
+        >>> keyed = pairs.key_by(lambda pair: pair[0])
+        >>> list(keyed.reduce(lambda total, pair: (total[0], total[1] + pair[1])).execute_and_collect())
+        [('a', 1), ('a', 3), ('b', 5)]
+        """
         return self._reduced("Keyed Reduce", check_function(func, ReduceFunction, "reduce"))
 
     def sum(self, position_to_sum: Field = 0) -> DataStream:
@@ -70,6 +95,14 @@ class KeyedStream(DataStream):
         return self._aggregated("max_by", position_to_max_by)
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """Group the elements of each key by the windows of the assigner.
+
+        >>> from penstock.datastream.window import CountTumblingWindowAssigner
+        >>> pairs = env.from_collection([("a", 1), ("b", 5), ("a", 2)])
+        >>> windows = pairs.key_by(lambda pair: pair[0]).window(CountTumblingWindowAssigner.of(2))
+        >>> list(windows.sum(1).execute_and_collect())
+        [('a', 3)]
+        """
         from penstock.datastream.streams.windowed_stream import WindowedStream
 
         return WindowedStream(self, window_assigner)
@@ -81,7 +114,12 @@ class KeyedStream(DataStream):
         return WindowedStream(self, time_windows(self._environment, size, slide))
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream:
-        """Windows of `size` elements of a key, a new one every `slide` elements."""
+        """Windows of `size` elements of a key, a new one every `slide` elements; an incomplete one gives nothing.
+
+        >>> pairs = env.from_collection([("a", 1), ("a", 2), ("a", 3)])
+        >>> list(pairs.key_by(lambda pair: pair[0]).count_window(2).sum(1).execute_and_collect())
+        [('a', 3)]
+        """
         from penstock.datastream.streams.windowed_stream import WindowedStream, count_windows
 
         return WindowedStream(self, count_windows(size, slide))
@@ -102,6 +140,7 @@ class KeyedStream(DataStream):
     # --- a keyed stream is partitioned already -----------------------------------------------------------------------
 
     def key_by(self, key_selector: Any, key_type: Any = None, *more_fields: Field) -> KeyedStream:
+        """Key the elements anew; the key before is forgotten."""
         return self._values().key_by(key_selector, key_type, *more_fields)
 
     def _values(self) -> DataStream:
@@ -119,19 +158,25 @@ class KeyedStream(DataStream):
         )
 
     def shuffle(self) -> DataStream:
+        """Refused: a keyed stream is partitioned by its key."""
         return cast(DataStream, self._refused("shuffle"))
 
     def rebalance(self) -> DataStream:
+        """Refused: a keyed stream is partitioned by its key."""
         return cast(DataStream, self._refused("rebalance"))
 
     def rescale(self) -> DataStream:
+        """Refused: a keyed stream is partitioned by its key."""
         return cast(DataStream, self._refused("rescale"))
 
     def forward(self) -> DataStream:
+        """Refused: a keyed stream is partitioned by its key."""
         return cast(DataStream, self._refused("forward"))
 
     def broadcast(self, *args: Any) -> Any:
+        """Refused: a keyed stream is partitioned by its key."""
         return self._refused("broadcast")
 
     def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
+        """Refused: a keyed stream is partitioned by its key."""
         return cast(DataStream, self._refused("partition_custom"))

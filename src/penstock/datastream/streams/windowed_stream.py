@@ -69,27 +69,33 @@ class _Windowed:
         self._late_tag: OutputTag | None = None
 
     def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment that this stream belongs to."""
         return self._stream.get_execution_environment()
 
     def get_input_type(self) -> TypeInformation:
+        """The declared type of the elements."""
         return self._stream.get_type()
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Any:
-        """Decides when a window's function is called, instead of the assigner's default."""
+        """Decides when a window's function is called, instead of the assigner's default trigger."""
         if not isinstance(trigger, Trigger):
             raise TypeError(f"trigger needs a Trigger, got {type(trigger).__name__}")
         self._trigger = trigger
         return self
 
     def evictor(self, evictor: Evictor[Any, Any]) -> Any:
-        """Removes elements from a window before or after its function; all elements are kept until then."""
+        """Removes elements from a window before or after its function is called. All elements are kept until then."""
         if not isinstance(evictor, Evictor):
             raise TypeError(f"evictor needs an Evictor, got {type(evictor).__name__}")
         self._evictor = evictor
         return self
 
     def allowed_lateness(self, time_ms: Any) -> Any:
-        """How long after its end a window still takes late elements; event time only."""
+        """How long after its end a window still takes late elements, in event time; it fires again for each of them.
+
+        Its contents are kept so much longer. Elements that are later still are dropped, or go to
+        `side_output_late_data`.
+        """
         lateness_ms = to_milliseconds(time_ms)
         if lateness_ms < 0:
             raise InvalidProgramError(f"allowed_lateness cannot be negative, got {lateness_ms} ms")
@@ -97,14 +103,21 @@ class _Windowed:
         return self
 
     def side_output_late_data(self, output_tag: OutputTag) -> Any:
-        """Where elements go that come too late for all their windows."""
+        """Where elements go that are too late for all their windows; without it they are dropped."""
         self._late_tag = output_tag
         return self
 
     def reduce(
         self, reduce_function: Any, window_function: Any = None, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """One value per window, built as elements come; with a window function, that function gets it."""
+        """One value for each window, built as elements come; with a window function, that function gets it when the
+        window fires.
+
+        >>> pairs = env.from_collection([("a", 1), ("a", 2), ("a", 3), ("a", 4)])
+        >>> windows = pairs.key_by(lambda pair: pair[0]).count_window(2)
+        >>> list(windows.reduce(lambda a, b: (a[0], a[1] * b[1])).execute_and_collect())
+        [('a', 2), ('a', 12)]
+        """
         function = check_function(reduce_function, ReduceFunction, "reduce")
         type_info = output_type or (self._stream.transformation.output_type if window_function is None else None)
         return self._windowed(window_function, type_info, reduce_function=function)
@@ -116,34 +129,64 @@ class _Windowed:
         accumulator_type: TypeInformation | None = None,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """One result per window, from an accumulator that is updated as elements come."""
+        """One result for each window, from an accumulator that is updated as elements come.
+
+        >>> from penstock.datastream import AggregateFunction
+        >>> class Average(AggregateFunction):
+        ...     def create_accumulator(self):
+        ...         return 0, 0
+        ...     def add(self, value, accumulator):
+        ...         return accumulator[0] + value, accumulator[1] + 1
+        ...     def get_result(self, accumulator):
+        ...         return accumulator[0] / accumulator[1]
+        ...     def merge(self, a, b):
+        ...         return a[0] + b[0], a[1] + b[1]
+        >>> numbers = env.from_collection([1, 2, 3, 6])
+        >>> list(numbers.key_by(lambda _: "all").count_window(2).aggregate(Average()).execute_and_collect())
+        [1.5, 4.5]
+        """
         if not isinstance(aggregate_function, AggregateFunction):
             raise TypeError(f"aggregate needs an AggregateFunction, got {type(aggregate_function).__name__}")
         return self._windowed(window_function, output_type, aggregate_function=aggregate_function)
 
     def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """Calls the function with all elements of the window."""
+        """Calls the function with the key, the window and all its elements when the window fires."""
         self._check_window_function(window_function, "apply")
         return self._windowed(window_function, output_type)
 
     def process(self, process_window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """Calls the function with all elements of the window and a context."""
+        """Calls the function with all elements of the window and a context, which has the window, the time and its
+        state.
+
+        >>> from penstock.datastream import ProcessWindowFunction
+        >>> class Sorted(ProcessWindowFunction):
+        ...     def process(self, key, context, elements):
+        ...         yield key, sorted(element[1] for element in elements)
+        >>> pairs = env.from_collection([("a", 3), ("b", 1), ("a", 2), ("b", 5)])
+        >>> list(pairs.key_by(lambda pair: pair[0]).count_window(2).process(Sorted()).execute_and_collect())
+        [('a', [2, 3]), ('b', [1, 5])]
+        """
         self._check_window_function(process_window_function, "process")
         return self._windowed(process_window_function, output_type)
 
     def sum(self, position_to_sum: Field = 0) -> DataStream:
+        """The sum of a field for each window; the other fields are those of the first element."""
         return self._aggregated("sum", position_to_sum)
 
     def min(self, position_to_min: Field = 0) -> DataStream:
+        """The minimum of a field for each window; the other fields are those of the first element."""
         return self._aggregated("min", position_to_min)
 
     def max(self, position_to_max: Field = 0) -> DataStream:
+        """The maximum of a field for each window; the other fields are those of the first element."""
         return self._aggregated("max", position_to_max)
 
     def min_by(self, position_to_min_by: Field = 0) -> DataStream:
+        """The element of each window with the smallest field; the first of equals."""
         return self._aggregated("min_by", position_to_min_by)
 
     def max_by(self, position_to_max_by: Field = 0) -> DataStream:
+        """The element of each window with the largest field; the first of equals."""
         return self._aggregated("max_by", position_to_max_by)
 
     def _aggregated(self, kind: AggregationKind, field: Field) -> DataStream:
@@ -223,7 +266,13 @@ def _name_of(function: Any) -> str:
 
 
 class WindowedStream(_Windowed):
-    """Windows of a keyed stream: each key has its own."""
+    """Windows of a keyed stream: each key has its own. Settings change this object and return it; a function ends it.
+
+    >>> from penstock.common import Time
+    >>> from penstock.datastream.window import EventTimeSessionWindows
+    >>> keyed = env.from_collection([("ann", 1)]).key_by(lambda click: click[0])
+    >>> sessions = keyed.window(EventTimeSessionWindows.with_gap(Time.minutes(5))).allowed_lateness(Time.minutes(1))
+    """
 
     _is_all = False
 
@@ -239,7 +288,11 @@ class WindowedStream(_Windowed):
 
 
 class AllWindowedStream(_Windowed):
-    """Windows over all elements, in one subtask."""
+    """Windows over all elements, in one subtask.
+
+    >>> list(env.from_collection([4, 1, 3, 9]).count_window_all(2).max().execute_and_collect())
+    [4, 9]
+    """
 
     _is_all = True
 

@@ -46,7 +46,8 @@ class WindowAssigner(ABC, Generic[T, W]):
         """The trigger of a windowed stream that sets none itself."""
 
     @abstractmethod
-    def get_window_serializer(self) -> TypeSerializer[W]: ...
+    def get_window_serializer(self) -> TypeSerializer[W]:
+        """How windows are written where they leave the process."""
 
     @abstractmethod
     def is_event_time(self) -> bool:

@@ -25,12 +25,15 @@ class TimestampedValue(NamedTuple):
     timestamp: int | None = None
 
     def get_value(self) -> Any:
+        """The element."""
         return self.value
 
     def get_timestamp(self) -> int | None:
+        """Its event time; None if it has none."""
         return self.timestamp
 
     def has_timestamp(self) -> bool:
+        """True if it has an event time."""
         return self.timestamp is not None
 
 
@@ -85,7 +88,8 @@ class _OneSidedEvictor(Evictor[Any, Window]):
             self.evict(elements)
 
     @abstractmethod
-    def evict(self, elements: list[TimestampedValue]) -> None: ...
+    def evict(self, elements: list[TimestampedValue]) -> None:
+        """Remove elements from the list in place."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,7 @@ class CountEvictor(_OneSidedEvictor):
 
     @staticmethod
     def of(max_count: int, do_evict_after: bool = False) -> CountEvictor:
+        """Keep the last `max_count` elements."""
         return CountEvictor(max_count, do_evict_after)
 
     def evict(self, elements: list[TimestampedValue]) -> None:
@@ -121,6 +126,7 @@ class TimeEvictor(_OneSidedEvictor):
 
     @staticmethod
     def of(window_size: Span, do_evict_after: bool = False) -> TimeEvictor:
+        """Keep elements that are less than `window_size` older than the newest."""
         return TimeEvictor(span_ms("TimeEvictor", "window_size", window_size), do_evict_after)
 
     def evict(self, elements: list[TimestampedValue]) -> None:
@@ -145,6 +151,7 @@ class DeltaEvictor(_OneSidedEvictor):
     def of(
         threshold: float, delta_function: DeltaFunction | Callable[[Any, Any], float], do_evict_after: bool = False
     ) -> DeltaEvictor:
+        """Keep elements whose delta to the last one is below `threshold`."""
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 
     def evict(self, elements: list[TimestampedValue]) -> None:

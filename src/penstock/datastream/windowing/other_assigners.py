@@ -47,6 +47,7 @@ class CountTumblingWindowAssigner(_CountWindows):
 
     @staticmethod
     def of(window_size: int) -> CountTumblingWindowAssigner:
+        """Windows of `window_size` elements."""
         return CountTumblingWindowAssigner(window_size)
 
     def assign_windows(
@@ -71,6 +72,7 @@ class CountSlidingWindowAssigner(_CountWindows):
 
     @staticmethod
     def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner:
+        """Windows of `window_size` elements, one beginning every `window_slide` elements."""
         return CountSlidingWindowAssigner(window_size, window_slide)
 
     def assign_windows(
@@ -93,6 +95,7 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
 
     @staticmethod
     def create() -> GlobalWindows:
+        """Global windows; give them a trigger, or they never fire."""
         return GlobalWindows()
 
     @staticmethod

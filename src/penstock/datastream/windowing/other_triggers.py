@@ -39,6 +39,7 @@ class CountTrigger(_ElementTrigger):
 
     @staticmethod
     def of(window_size: int) -> CountTrigger:
+        """Fire at every `window_size` elements of a pane."""
         return CountTrigger(window_size)
 
     def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -66,7 +67,8 @@ class DeltaFunction(ABC):
     """Says how far two elements are apart. A plain function of two elements does as well."""
 
     @abstractmethod
-    def get_delta(self, old_data_point: Any, new_data_point: Any) -> float: ...
+    def get_delta(self, old_data_point: Any, new_data_point: Any) -> float:
+        """How far two elements are apart."""
 
 
 def delta_of(function: DeltaFunction | Callable[[Any, Any], float]) -> Callable[[Any, Any], float]:
@@ -88,6 +90,7 @@ class DeltaTrigger(_ElementTrigger):
         delta_function: DeltaFunction | Callable[[Any, Any], float],
         state_type: TypeInformation | None = None,
     ) -> DeltaTrigger:
+        """Fire when an element is further than `threshold` from the one at the last firing."""
         return DeltaTrigger(threshold, delta_function, state_type)
 
     def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -118,6 +121,7 @@ class PurgingTrigger(Trigger[Any, Window]):
 
     @staticmethod
     def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger:
+        """Clear a pane whenever `nested_trigger` fires."""
         return PurgingTrigger(nested_trigger)
 
     def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -165,6 +169,7 @@ class ProcessingTimeoutTrigger(Trigger[Any, Window]):
         reset_timer_on_new_record: bool = False,
         should_clear_on_timeout: bool = True,
     ) -> ProcessingTimeoutTrigger:
+        """Fire when `nested_trigger` does, or after `timeout` of clock time."""
         timeout_ms = span_ms("ProcessingTimeoutTrigger", "timeout", timeout)
         return ProcessingTimeoutTrigger(nested_trigger, timeout_ms, reset_timer_on_new_record, should_clear_on_timeout)
 

@@ -21,7 +21,8 @@ class SessionWindowTimeGapExtractor(ABC):
     """Reads the gap of a session from an element, in milliseconds. A plain function does as well."""
 
     @abstractmethod
-    def extract(self, element: Any) -> int: ...
+    def extract(self, element: Any) -> int:
+        """The gap after this element, in milliseconds; it must be positive."""
 
 
 class _Sessions(MergingWindowAssigner[Any, TimeWindow]):
@@ -66,6 +67,12 @@ class EventTimeSessionWindows(_EventTimeSessions):
 
     @staticmethod
     def with_gap(size: Span) -> EventTimeSessionWindows:
+        """Sessions with a fixed gap.
+
+        >>> from penstock.common import Time
+        >>> str(EventTimeSessionWindows.with_gap(Time.seconds(30)))
+        'EventTimeSessionWindows(30000)'
+        """
         return EventTimeSessionWindows(span_ms("EventTimeSessionWindows", "gap", size))
 
     @staticmethod
@@ -94,6 +101,7 @@ class ProcessingTimeSessionWindows(_ProcessingTimeSessions):
 
     @staticmethod
     def with_gap(size: Span) -> ProcessingTimeSessionWindows:
+        """Sessions with a fixed gap."""
         return ProcessingTimeSessionWindows(span_ms("ProcessingTimeSessionWindows", "gap", size))
 
     @staticmethod
@@ -119,6 +127,7 @@ class DynamicEventTimeSessionWindows(_EventTimeSessions):
 
     @staticmethod
     def with_dynamic_gap(extractor: SessionWindowTimeGapExtractor) -> DynamicEventTimeSessionWindows:
+        """Sessions whose gap `extractor` reads from each element."""
         return DynamicEventTimeSessionWindows(extractor)
 
     def assign_windows(
@@ -139,6 +148,7 @@ class DynamicProcessingTimeSessionWindows(_ProcessingTimeSessions):
 
     @staticmethod
     def with_dynamic_gap(extractor: SessionWindowTimeGapExtractor) -> DynamicProcessingTimeSessionWindows:
+        """Sessions whose gap `extractor` reads from each element."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
     def assign_windows(

@@ -71,6 +71,13 @@ class TumblingEventTimeWindows(_Tumbling):
         offset: Span | None = None,
         window_stagger: WindowStagger = WindowStagger.ALIGNED,
     ) -> TumblingEventTimeWindows:
+        """Windows of `size`, moved by `offset` from full multiples; times as `Time`, `Duration`, `timedelta` or
+        milliseconds.
+
+        >>> from penstock.common import Time
+        >>> str(TumblingEventTimeWindows.of(Time.minutes(1)))
+        'TumblingEventTimeWindows(60000)'
+        """
         owner = "TumblingEventTimeWindows"
         return TumblingEventTimeWindows(span_ms(owner, "size", size), offset_ms(owner, offset), window_stagger)
 
@@ -98,6 +105,9 @@ class TumblingProcessingTimeWindows(_Tumbling):
         offset: Span | None = None,
         window_stagger: WindowStagger = WindowStagger.ALIGNED,
     ) -> TumblingProcessingTimeWindows:
+        """Windows of `size`, moved by `offset` from full multiples; times as `Time`, `Duration`, `timedelta` or
+        milliseconds.
+        """
         owner = "TumblingProcessingTimeWindows"
         return TumblingProcessingTimeWindows(span_ms(owner, "size", size), offset_ms(owner, offset), window_stagger)
 
@@ -145,6 +155,12 @@ class SlidingEventTimeWindows(_Sliding):
 
     @staticmethod
     def of(size: Span, slide: Span, offset: Span | None = None) -> SlidingEventTimeWindows:
+        """Windows of `size`, one beginning every `slide`, moved by `offset` from full multiples.
+
+        >>> from penstock.common import Time
+        >>> str(SlidingEventTimeWindows.of(Time.minutes(10), Time.minutes(1)))
+        'SlidingEventTimeWindows(600000, 60000)'
+        """
         owner = "SlidingEventTimeWindows"
         sizes = span_ms(owner, "size", size), span_ms(owner, "slide", slide)
         return SlidingEventTimeWindows(*sizes, offset_ms(owner, offset))
@@ -168,6 +184,7 @@ class SlidingProcessingTimeWindows(_Sliding):
 
     @staticmethod
     def of(size: Span, slide: Span, offset: Span | None = None) -> SlidingProcessingTimeWindows:
+        """Windows of `size`, one beginning every `slide`, moved by `offset` from full multiples."""
         owner = "SlidingProcessingTimeWindows"
         sizes = span_ms(owner, "size", size), span_ms(owner, "slide", slide)
         return SlidingProcessingTimeWindows(*sizes, offset_ms(owner, offset))

@@ -22,6 +22,7 @@ class EventTimeTrigger(Trigger[Any, Window]):
 
     @staticmethod
     def create() -> EventTimeTrigger:
+        """The trigger; it has no settings."""
         return EventTimeTrigger()
 
     def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -57,6 +58,7 @@ class ProcessingTimeTrigger(Trigger[Any, Window]):
 
     @staticmethod
     def create() -> ProcessingTimeTrigger:
+        """The trigger; it has no settings."""
         return ProcessingTimeTrigger()
 
     def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -94,6 +96,7 @@ class ContinuousEventTimeTrigger(Trigger[Any, Window]):
 
     @staticmethod
     def of(interval: Span) -> ContinuousEventTimeTrigger:
+        """Fire at every multiple of `interval`."""
         return ContinuousEventTimeTrigger(span_ms("ContinuousEventTimeTrigger", "interval", interval))
 
     def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -137,6 +140,7 @@ class ContinuousEventTimeTrigger(Trigger[Any, Window]):
     def register_next_fire_timestamp(
         self, time: int, window: Window, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
+        """Register the timer of the next multiple after `time`, and remember it."""
         next_fire = min(time + self.interval, window.max_timestamp())
         if window.max_timestamp() == ctx.get_current_watermark() == MAX_LONG_VALUE:
             # The input has ended, but a global window has not: there would be no end of multiples of the interval.
@@ -159,6 +163,7 @@ class ContinuousProcessingTimeTrigger(Trigger[Any, Window]):
 
     @staticmethod
     def of(interval: Span) -> ContinuousProcessingTimeTrigger:
+        """Fire at every multiple of `interval`."""
         return ContinuousProcessingTimeTrigger(span_ms("ContinuousProcessingTimeTrigger", "interval", interval))
 
     def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -200,6 +205,7 @@ class ContinuousProcessingTimeTrigger(Trigger[Any, Window]):
     def register_next_fire_timestamp(
         self, time: int, window: Window, ctx: Trigger.TriggerContext, fire_timestamp_state: ReducingState[int]
     ) -> None:
+        """Register the timer of the next multiple after `time`, and remember it."""
         next_fire = min(time + self.interval, window.max_timestamp())
         fire_timestamp_state.add(next_fire)
         ctx.register_processing_time_timer(next_fire)

@@ -115,6 +115,7 @@ class GlobalWindow(tuple[str], Window):
 
     @staticmethod
     def get() -> GlobalWindow:
+        """The only global window."""
         return _GLOBAL_WINDOW
 
     def max_timestamp(self) -> int:
@@ -131,9 +132,11 @@ class TimeWindowSerializer(TypeSerializer[TimeWindow]):
     """Writes a `TimeWindow` as two big-endian longs, as Flink does."""
 
     def serialize(self, element: TimeWindow, stream: BytesIO) -> None:
+        """Write a window."""
         stream.write(_TWO_LONGS.pack(element[0], element[1]))
 
     def deserialize(self, stream: BytesIO) -> TimeWindow:
+        """Read a window."""
         start, end = _TWO_LONGS.unpack(stream.read(_TWO_LONGS.size))
         return TimeWindow(start, end)
 
@@ -142,9 +145,11 @@ class CountWindowSerializer(TypeSerializer[CountWindow]):
     """Writes a `CountWindow` as one big-endian long."""
 
     def serialize(self, element: CountWindow, stream: BytesIO) -> None:
+        """Write a window."""
         stream.write(_LONG.pack(element[0]))
 
     def deserialize(self, stream: BytesIO) -> CountWindow:
+        """Read a window."""
         (number,) = _LONG.unpack(stream.read(_LONG.size))
         return CountWindow(number)
 
@@ -153,8 +158,10 @@ class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
     """Writes a `GlobalWindow` as one zero byte."""
 
     def serialize(self, element: GlobalWindow, stream: BytesIO) -> None:
+        """Write a window."""
         stream.write(b"\0")
 
     def deserialize(self, stream: BytesIO) -> GlobalWindow:
+        """Read a window."""
         stream.read(1)
         return GlobalWindow.get()
