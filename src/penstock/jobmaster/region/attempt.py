@@ -1,0 +1,82 @@
+"""One attempt of a region: the tasks that belong to it, and what they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.checkpoint.coordinator import CheckpointCoordinator
+from penstock.checkpoint.folders import Folder
+from penstock.common.moment import Moment
+from penstock.jobmaster.execution.stage_executor import EpochResult, StageExecutor, run_whole_epoch
+from penstock.runtime.protocol import EpochCommand
+from penstock.runtime.rows import Row
+from penstock.runtime.stream_task import JobDeployment
+from penstock.runtime.task_host import TaskHost
+
+
+class RegionAttempt:
+    def __init__(
+        self, executor: StageExecutor, deployment: JobDeployment, folder: Folder, coordinator: CheckpointCoordinator
+    ) -> None:
+        self._executor = executor
+        self._deployment = deployment
+        self._folder = folder
+        self._coordinator = coordinator
+        self._host = TaskHost(deployment, folder)
+        """Of the tasks that live in the driver."""
+        self._origin = self._told_checkpoint = coordinator.completed_id
+        """The checkpoint that it began with; 0 for none."""
+        self.last_epoch = 0
+        """The last one that all tasks have done; 0 for none."""
+
+    def deploy(self, on_loss: Callable[[], None]) -> None:
+        self._executor.deploy(self._deployment, self._folder, on_loss=on_loss)
+
+    @property
+    def has_state_to_open(self) -> bool:
+        """True if tasks are to be restored: what they wait for, such as a timer, is not known before."""
+        return self.last_epoch == 0 and self._coordinator.completed_id > 0
+
+    @property
+    def has_news(self) -> bool:
+        """True if a checkpoint has completed or failed that the tasks have not heard of."""
+        return self._coordinator.completed_id > self._told_checkpoint or bool(self._coordinator.aborted)
+
+    def run_epoch(
+        self,
+        epoch: int,
+        now: Moment,
+        source_rows: list[Row],
+        sampled: frozenset[int],
+        *,
+        is_checkpoint: bool = False,
+        is_last: bool = False,
+        is_notice: bool = False,
+    ) -> EpochResult:
+        """`sampled`: vertices whose stacks somebody wants to see. `is_notice`: the tasks only hear of a checkpoint."""
+        aborted, self._coordinator.aborted = self._coordinator.aborted, []
+        completed = self._coordinator.completed_id
+        command = EpochCommand(
+            epoch=epoch,
+            orders=self._coordinator.orders() if is_checkpoint or is_notice or not self.last_epoch else {},
+            now_ms=now.wall_ms,
+            previous_epoch=self.last_epoch,
+            restorable_epoch=completed,
+            is_checkpoint=is_checkpoint,
+            # Tasks are not told of what they were restored from, as in Flink.
+            completed_checkpoint=completed if completed > self._origin else 0,
+            aborted_checkpoints=tuple(aborted),
+            is_last=is_last,
+            is_notice=is_notice,
+            sampled_vertices=sampled,
+        )
+        result = run_whole_epoch(self._executor, self._host, self._deployment, command, source_rows)
+        if not result.failures:
+            self._told_checkpoint, self.last_epoch = completed, epoch
+        return result
+
+    def end(self) -> None:
+        try:
+            self._executor.end_run()
+        finally:
+            self._host.close()

@@ -1,0 +1,62 @@
+"""The job as one of its regions sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from penstock.checkpoint.options import CheckpointOptions
+from penstock.checkpoint.restoring import RestoredJob
+from penstock.common.configuration import Configuration
+from penstock.common.exceptions import LeadershipLostError
+from penstock.graph.execution_graph import ExecutionGraph
+from penstock.graph.job_graph import JobGraph
+from penstock.graph.regions import Region
+from penstock.jobmaster.epoch_history import EpochReport
+from penstock.jobmaster.savepoint_requests import Request, SavepointRequest
+from penstock.jobmaster.sinks.job_output import JobOutput
+from penstock.jobmaster.sources.watermark_alignment import AlignmentGroups
+from penstock.runtime.protocol import TaskAck
+
+
+class Job(Protocol):
+    """What a region needs to know of the job it belongs to, and whom it tells what happened."""
+
+    job_graph: JobGraph
+    execution_graph: ExecutionGraph
+    options: CheckpointOptions
+    output: JobOutput
+    restored: RestoredJob | None
+    config: Configuration
+    restarts: int
+    alignment_groups: AlignmentGroups
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def id_text(self) -> str: ...
+
+    @property
+    def is_cancelled(self) -> bool: ...
+
+    def suspend(self, reason: LeadershipLostError) -> None:
+        """Another process leads: nothing of the job may go on here."""
+
+    def wait_before_restart(self, failure: Exception, region: Region) -> None:
+        """Decide about a failure: wait until the region may start again; raises if the job is to fail."""
+
+    def acknowledged(self, ack: TaskAck) -> None:
+        """A subtask's report on an epoch that is complete."""
+
+    def checkpoint_completed(self, region: Region, requests: Iterable[Request]) -> None:
+        """The region has a new checkpoint, which these requests have asked for."""
+
+    def checkpoint_proposed(self, region: Region, request: SavepointRequest) -> None:
+        """The region has done its part of a savepoint, and makes it its checkpoint when that is written."""
+
+    def epoch_completed(self, report: EpochReport) -> None:
+        """The region has done an epoch, whose acknowledgements were told before."""
+
+    def sampled_vertices(self) -> frozenset[int]:
+        """Those whose stacks somebody wants to see."""

@@ -1,0 +1,293 @@
+"""Decides what a region does next. Events go in, actions come out: no thread, no clock, no file.
+
+```
+              ┌───────────── WentBack ─────────────┐
+              ▼                                    │
+ begin ─▶ DEPLOYING ─ Deployed ─▶ RUNNING ─────▶ RESTARTING ─ RestartRefused ─▶ (leaves)
+              │                   │  ▲  │            ▲
+              │      ran for stop │  │  │            │ Failed, in any state; told to go back;
+              │                   ▼  │  │            │ a drained job without its savepoint
+              │                 STOPPING┼────────────┘
+              │ the savepoint is  │     │ the input has ended
+              │ written already   ▼     ▼
+              └────────────────▶ CLOSING ─ NoticeGiven ─▶ (leaves) ─ end ─▶ ENDED
+```
+
+Whatever happens between two decisions (requests, a cancelled job, a failure of another region) is noted and considered
+at the next one.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from penstock.jobmaster.region.epoch_plan import EpochEnding, EpochPlan, Reading, plan_epoch
+from penstock.jobmaster.region.events import (
+    AbandonCheckpoint,
+    Action,
+    AskForRestart,
+    AwaitSavepoint,
+    CancelRequested,
+    CheckpointProposed,
+    CompleteEpoch,
+    Deploy,
+    Deployed,
+    EndAttempt,
+    EpochCancelled,
+    EpochCompleted,
+    EpochPrepared,
+    EpochRan,
+    Event,
+    Failed,
+    FailRequests,
+    GiveNotice,
+    GoBack,
+    GoBackRequested,
+    LeadershipLost,
+    Leave,
+    NoticeGiven,
+    Observe,
+    Observed,
+    PrepareEpoch,
+    ProposeCheckpoint,
+    ReportEnd,
+    Requested,
+    Rest,
+    RestartAllowed,
+    RestartRefused,
+    ResumeSources,
+    RunEpoch,
+    SavepointSettled,
+    Suspend,
+    WentBack,
+    Woken,
+)
+from penstock.jobmaster.savepoint_requests import Request, SavepointRequest
+
+
+class RegionState(Enum):
+    DEPLOYING = auto()
+    """The tasks of an attempt are being made."""
+    RUNNING = auto()
+    """Epoch after epoch."""
+    STOPPING = auto()
+    """The epoch before a stop has run: the job ends with its savepoint, or goes on without one."""
+    RESTARTING = auto()
+    """An attempt is over, and another one is to follow."""
+    CLOSING = auto()
+    """The last checkpoint or savepoint is there: the tasks hear of it and end."""
+    ENDED = auto()
+
+
+class RegionStateMachine:
+    """Gets an event, answers with actions. The last action of an answer is the only one that leads to an event."""
+
+    def __init__(self, job_id: str) -> None:
+        self._job_id = job_id
+        self.state = RegionState.DEPLOYING
+        self._asked: list[Request] = []
+        self._plan: EpochPlan | None = None
+        """Of the epoch that is under way, until all that it was for is settled."""
+        self._ending: EpochEnding | None = None
+        """Of the same, while it is not complete, though it has run."""
+        self._may_drain: SavepointRequest | None = None
+        """A request to drain the job, for which there is a checkpoint that the region can come back to."""
+        self._stopped_by: tuple[Request, ...] = ()
+        """Those that were answered with the end of the job. Its savepoint is written: it ends, whatever fails now."""
+        self._at_end: tuple[Request, ...] = ()
+        """Those that the end of the input has answered. If it fails, it comes again."""
+        self._is_cancelled = False
+        self._is_told_to_go_back = False
+
+    @property
+    def has_requests(self) -> bool:
+        return bool(self._asked)
+
+    @property
+    def must_leave(self) -> bool:
+        """True if this attempt must come to its end without its savepoint."""
+        return self._is_cancelled or self._is_told_to_go_back
+
+    def begin(self) -> list[Action]:
+        return self._leave() if self._is_cancelled else self._deploy()
+
+    def end(self) -> list[Action]:
+        """The region has left, whatever made it leave: nobody who has asked for something shall wait for ever."""
+        self.state = RegionState.ENDED
+        asked, self._asked = tuple(self._asked), []
+        interrupted = self._fail_epoch("it was interrupted")
+        stopped, self._stopped_by = self._stopped_by, ()
+        return [
+            *interrupted,
+            FailRequests(asked, f"job {self._job_id} has ended before"),
+            FailRequests(stopped, f"job {self._job_id} has failed"),
+        ]
+
+    def on_event(self, event: Event) -> list[Action]:
+        match event:
+            case Requested(request):
+                self._asked.append(request)
+                return []
+            case GoBackRequested():
+                self._is_told_to_go_back = True
+                return []
+            case CancelRequested():
+                self._is_cancelled = True
+                return []
+            case Failed(failure):
+                return self._on_failure(failure)
+            case EpochCancelled(reason):
+                return [*self._fail_epoch(reason), *self._leave()]
+            case LeadershipLost(reason):
+                return [*self._fail_epoch(reason), EndAttempt(), Suspend(reason), Leave()]
+            case _:
+                return self._on_answer(event)
+
+    def _on_answer(self, event: Event) -> list[Action]:
+        match self.state, event:
+            case RegionState.DEPLOYING, Deployed():
+                return self._close() if self._stopped_by else self._run_on()
+            case RegionState.RUNNING, Woken() | NoticeGiven():
+                return self._run_on()
+            case RegionState.RUNNING, Observed(wait_ms, has_news):
+                return self._on_observed(wait_ms, has_news)
+            case RegionState.RUNNING, EpochPrepared(is_saving_first, is_due):
+                return [RunEpoch(self._next_plan(is_saving_first, is_due))]
+            case RegionState.RUNNING, EpochRan(ending):
+                return self._on_ran(ending)
+            case RegionState.RUNNING, EpochCompleted(has_checkpoint):
+                return self._on_completed(has_checkpoint)
+            case RegionState.STOPPING, CheckpointProposed(failure):
+                return self._on_proposed(failure)
+            case RegionState.STOPPING, SavepointSettled(is_written):
+                return self._on_settled(is_written)
+            case RegionState.CLOSING, NoticeGiven():
+                return self._end_well()
+            case RegionState.RESTARTING, RestartAllowed():
+                return self._leave() if self._is_cancelled else [GoBack()]
+            case RegionState.RESTARTING, RestartRefused(failure):
+                return [Leave(failure)]
+            case RegionState.RESTARTING, WentBack():
+                self._is_told_to_go_back = False
+                return self._deploy()
+        raise AssertionError(f"{event} cannot happen to a region that is {self.state.name}")
+
+    # --- running ---------------------------------------------------------------------------------------------------
+
+    def _deploy(self) -> list[Action]:
+        self.state = RegionState.DEPLOYING
+        return [Deploy()]
+
+    def _run_on(self) -> list[Action]:
+        self.state, self._plan, self._ending = RegionState.RUNNING, None, None
+        return self._go_back() if self.must_leave else [Observe()]
+
+    def _on_observed(self, wait_ms: int | None, has_news: bool) -> list[Action]:
+        if self.must_leave:
+            return self._go_back()
+        if wait_ms == 0:
+            return [PrepareEpoch()]
+        # The next epoch would tell the tasks, too, but nobody knows when it comes.
+        return [GiveNotice(is_last=False)] if has_news else [Rest(wait_ms)]
+
+    def _next_plan(self, is_saving_first: bool, is_due: bool) -> EpochPlan:
+        self._asked = [request for request in self._asked if not request.is_answered]
+        plan = plan_epoch(self._asked, may_drain=self._may_drain, is_saving_first=is_saving_first, is_due=is_due)
+        self._asked = [request for request in self._asked if request not in plan.requests]
+        self._plan = plan
+        return plan
+
+    def _on_ran(self, ending: EpochEnding) -> list[Action]:
+        assert self._plan is not None
+        self._ending = ending
+        if self._plan.reading is Reading.TO_THE_END and self._plan.stop is not None:
+            # Only with its savepoint the epoch counts: the job could not go on from a checkpoint of drained tasks, and
+            # what is committed with it cannot be taken back.
+            self.state, self._may_drain = RegionState.STOPPING, None
+            return [ProposeCheckpoint(self._plan.stop)]
+        return [CompleteEpoch(ending)]
+
+    def _on_completed(self, has_checkpoint: bool) -> list[Action]:
+        plan, ending = self._plan, self._ending
+        assert plan is not None and ending is not None
+        self._ending = None
+        if ending.is_last:
+            self._at_end = ending.requests
+            return self._close() if ending.hears_afterwards else self._end_well()
+        if plan.stop is not None:
+            self.state = RegionState.STOPPING
+            return [AwaitSavepoint(plan.stop)]
+        if plan.drains_next is None:
+            return self._run_on()
+        if has_checkpoint:
+            self._may_drain = plan.drains_next
+            return self._run_on()
+        reason = "the checkpoint before it failed; the job goes on"
+        return [FailRequests((plan.drains_next,), reason), *self._run_on()]
+
+    # --- stopping --------------------------------------------------------------------------------------------------
+
+    def _on_proposed(self, failure: str | None) -> list[Action]:
+        assert self._plan is not None and self._plan.stop is not None
+        stop = self._plan.stop
+        if failure is None:
+            return [AwaitSavepoint(stop)]
+        return [FailRequests((stop,), f"{failure}; the job goes on"), *self._go_on_undrained()]
+
+    def _on_settled(self, is_written: bool) -> list[Action]:
+        assert self._plan is not None
+        if not is_written:
+            return self._go_on_unsaved(self._plan)
+        if self._ending is not None:
+            self.state = RegionState.RUNNING
+            return [CompleteEpoch(self._ending)]
+        self._stopped_by = self._plan.requests
+        return self._close()
+
+    def _go_on_unsaved(self, plan: EpochPlan) -> list[Action]:
+        stops = tuple(each for each in plan.requests if isinstance(each, SavepointRequest) and each.stops_job)
+        answer: Action = FailRequests(stops, f"job {self._job_id} goes back to an earlier checkpoint")
+        if self._is_cancelled:
+            answer = ReportEnd(stops)  # A savepoint that is on its way can still be had.
+        if self._ending is not None:
+            return [answer, *self._go_on_undrained()]
+        return [answer, ResumeSources(), *self._run_on()]
+
+    def _go_on_undrained(self) -> list[Action]:
+        return [AbandonCheckpoint("the savepoint was not written"), *self._go_back()]
+
+    # --- the end of an attempt -------------------------------------------------------------------------------------
+
+    def _close(self) -> list[Action]:
+        self.state = RegionState.CLOSING
+        return [GiveNotice(is_last=True)]
+
+    def _end_well(self) -> list[Action]:
+        requests = self._stopped_by or self._at_end
+        self._stopped_by, self._plan = (), None
+        # One that was to drain the job is among those that wait until there is nothing left to drain.
+        self._asked = [request for request in self._asked if request not in requests]
+        return [ReportEnd(requests), *self._leave()]
+
+    def _go_back(self) -> list[Action]:
+        self._plan = self._ending = None
+        if self._is_cancelled:
+            return self._leave()
+        self.state = RegionState.RESTARTING
+        return [EndAttempt(), GoBack()]
+
+    def _leave(self) -> list[Action]:
+        return [EndAttempt(), Leave()]
+
+    def _on_failure(self, failure: Exception) -> list[Action]:
+        failed = self._fail_epoch(failure)
+        if self._is_cancelled:
+            return [*failed, *self._leave()]
+        self.state = RegionState.RESTARTING
+        return [*failed, EndAttempt(), AskForRestart(failure)]
+
+    def _fail_epoch(self, failure: Exception | str) -> list[Action]:
+        requests = () if self._plan is None else self._plan.requests
+        self._plan = self._ending = None
+        failed = tuple(request for request in requests if request not in self._stopped_by)
+        return [FailRequests(failed, f"the job failed: {failure}")] if failed else []
