@@ -22,7 +22,7 @@ class Valid(FilterFunction):
         return value.isdigit()
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 env.from_collection(LINES).rebalance().filter(Valid()).set_parallelism(2).map(int).print("valid")
 result = env.execute("accumulators")
 print("empty lines:", result.get_accumulator_result("empty lines"))

@@ -21,7 +21,7 @@ class LookUp(AsyncFunction):
         return [f"user {value} is unknown: no answer in time"]
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 ids = env.from_collection([0, 3, 1, 5, 2, 4])
 AsyncDataStream.ordered_wait(ids, LookUp(), Time.seconds(10), 3).print()  # at most 3 questions at a time
 env.execute("asynchronous I/O")

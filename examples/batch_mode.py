@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 env.set_runtime_mode(RuntimeExecutionMode.AUTOMATIC)  # BATCH if all sources end by themselves, as this one does
 (
     env.from_sequence(1, 1000)

@@ -22,7 +22,7 @@ class Check(BroadcastProcessFunction):
         ctx.get_broadcast_state(LIMITS).put(value[0], value[1])
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 env.set_runtime_mode(RuntimeExecutionMode.BATCH)
 limits = env.from_collection([("ann", 100), ("bob", 50), ("ann", 200)]).broadcast(LIMITS)
 transfers = env.from_collection([("ann", 150), ("bob", 60), ("cid", 1000), ("ann", 250)])

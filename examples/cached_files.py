@@ -22,7 +22,7 @@ class Spell(MapFunction):
 with tempfile.TemporaryDirectory() as folder:
     file = Path(folder, "countries.txt")
     file.write_text(COUNTRIES)
-    env = StreamExecutionEnvironment.get_execution_environment()
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     env.register_cached_file(str(file), "countries")
     env.from_collection(["it", "de", "xx", "fr"]).map(Spell()).print()
     env.execute("cached files")

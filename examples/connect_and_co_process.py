@@ -29,7 +29,7 @@ class Match(KeyedCoProcessFunction):
             yield f"{ctx.get_current_key()}: {self._order.value()} paid with {self._payment.value()}"
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 orders, payments = env.from_collection(ORDERS), env.from_collection(PAYMENTS)
 orders.connect(payments).key_by(lambda o: o[0], lambda p: p[0]).process(Match()).print()
 env.execute("connected streams")

@@ -20,7 +20,7 @@ class ClickTime(TimestampAssigner):
         return value[1] * 1000
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 env.get_config().set_auto_watermark_interval(0)  # a watermark after every click, so that the output is always the same
 clicks = env.from_collection(CLICKS).assign_timestamps_and_watermarks(
     WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5)).with_timestamp_assigner(ClickTime())

@@ -21,7 +21,7 @@ class Together(ProcessJoinFunction):
         yield f"{left[0]} ordered the {right[1]} {right[2] - left[2]} s after viewing the {left[1]}"
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 by_second = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Second())
 views = env.from_collection(VIEWS).assign_timestamps_and_watermarks(by_second)
 orders = env.from_collection(ORDERS).assign_timestamps_and_watermarks(by_second)

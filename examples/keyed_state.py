@@ -24,6 +24,6 @@ class Follow(KeyedProcessFunction):
         yield f"{name} on day {day}: {price} ({change:+d}), highs on days {list(self._highs.get())}"
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 env.from_collection(PRICES).key_by(lambda price: price[0]).process(Follow()).print()
 env.execute("keyed state")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.datastream import StreamExecutionEnvironment
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 lines = env.from_collection(["a penstock feeds a turbine", "a stream feeds a penstock"])
 (
     lines.flat_map(lambda line: line.split())  # any number of results for each element

@@ -30,7 +30,7 @@ class TellSilence(KeyedProcessFunction):
         yield f"second {timestamp // 1000}: the {ctx.get_current_key()} has been silent for 30 seconds"
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 env.get_config().set_auto_watermark_interval(0)  # time moves with every reading
 (
     env.from_collection(READINGS)

@@ -22,7 +22,7 @@ class Describe(ProcessWindowFunction):
         yield f"{key}, minute {window.start // MINUTE} to {window.end // MINUTE}: pages viewed: {len(list(elements))}"
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 (
     env.from_collection(VISITS)
     .assign_timestamps_and_watermarks(

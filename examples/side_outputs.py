@@ -18,7 +18,7 @@ class Sort(ProcessFunction):
             ctx.output(OTHERS, repr(value))  # the same, written as in Java
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 numbers = env.from_collection([1, "one", 2.5, 2, None, "two"]).process(Sort())
 numbers.print("number")
 numbers.get_side_output(WORDS).print("word")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.common import Time
 from penstock.datastream import StreamExecutionEnvironment
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 text = env.socket_text_stream("localhost", 1234)
 counts = (
     text.flat_map(lambda line: line.split())

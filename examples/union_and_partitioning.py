@@ -13,7 +13,7 @@ class ShowSubtask(MapFunction):
         return f"{value} in subtask {self._subtask}"
 
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 numbers = env.from_collection([1, 2, 3]).union(env.from_collection([40, 50]), env.from_collection([600]))
 (
     numbers.partition_custom(lambda key, partitions: key % partitions, lambda number: len(str(number)))

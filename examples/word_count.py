@@ -11,7 +11,7 @@ TEXT = [
     "or to take arms against a sea of troubles",
 ]
 
-env = StreamExecutionEnvironment.get_execution_environment()
+env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
 counts = (
     env.from_collection(TEXT)
     .flat_map(lambda line: line.split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ settings.register_profile(
 settings.load_profile("penstock")
 # The programs that tests start leave nothing in the cache of whoever runs them, and no process that makes it.
 os.environ.setdefault("PENSTOCK_NO_CLASS_ARCHIVE", "1")
+# They have parallelism 1 where they set none, not as many subtasks as the machine has cores.
+os.environ["PENSTOCK_CONF_DIR"] = str(Path(__file__).with_name("conf"))
 # Their jobs open no port for a dashboard that nobody looks at, and print no address of one.
 os.environ.setdefault("PENSTOCK_NO_WEB", "1")
 

@@ -36,6 +36,6 @@ def test_programs_on_the_page_print_what_they_say(page, request, tmp_path, capsy
     for program, output in programs(page):
         script = tmp_path / "program.py"
         script.write_text(program, encoding="utf-8")
-        with launching(Launch(configuration={"execution.target": "inline"})):
+        with launching(Launch(configuration={"execution.target": "inline", "parallelism.default": "3"})):
             Program(str(script)).run()
         assert capsys.readouterr().out.strip() == output

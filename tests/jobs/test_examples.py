@@ -24,7 +24,7 @@ RUNS = [(name, "inline") for name in NAMES] + [
 def test_example_prints_what_is_expected(name, target, capsys, request):
     if target == "spark":
         request.getfixturevalue("spark")
-    with launching(Launch(configuration={"execution.target": target})):
+    with launching(Launch(configuration={"execution.target": target, "parallelism.default": "3"})):
         Program(str(EXAMPLES / f"{name}.py")).run()
     expected = (EXAMPLES / "expected" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
     printed = capsys.readouterr().out.splitlines()

@@ -16,7 +16,6 @@ from penstock.cli.program import Program
 from penstock.common import config_keys as keys
 from penstock.common.config_file import load_conf_dir, load_config_file
 from penstock.common.configuration import Configuration
-from penstock.common.cores import local_cores
 from penstock.common.exceptions import PenstockError, UnsupportedFeatureError
 from penstock.rest.client import Address
 from penstock.rest.security.access import ClientAccess
@@ -184,21 +183,12 @@ def read_request(given: dict[str, Any]) -> Request:
     configuration.update(_recovery(given))
     configuration.update(_cluster(given, configuration))
     if given["pyflink"]:
-        configuration = {**_as_pyflink_does(configuration), **configuration}
+        configuration.setdefault(keys.PRINT_LOOK.key, "pyflink")
     program = _program(given)
     if program.python_files:
         files = [configuration.get("python.files"), *program.python_files]
         configuration["python.files"] = ",".join(filter(None, files))
     return Request(program, configuration, given["pyflink"], given["debug"])
-
-
-def _as_pyflink_does(configuration: dict[str, str]) -> dict[str, str]:
-    """Defaults of PyFlink's local environment: as many subtasks as there are cores, and lines as it prints them."""
-    defaults = {keys.PRINT_LOOK.key: "pyflink"}
-    cores = local_cores(configuration.get("spark.master"))
-    if configuration.get(keys.TARGET.key, "spark") != "remote" and cores is not None:
-        defaults[keys.PARALLELISM.key] = str(cores)
-    return defaults
 
 
 def _cluster(given: dict[str, Any], configuration: dict[str, str]) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from penstock.cluster.session_cluster import SessionCluster
 from penstock.cluster.submission_routes import submission_routes
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
+from penstock.common.cores import machine_cores
 from penstock.common.exceptions import LeadershipLostError
 from penstock.rest.app import build_app
 from penstock.rest.routes.operations import Operations
@@ -94,7 +94,7 @@ class Leader:
 
 def _session(config: Configuration) -> Any:
     """The session that all jobs share. Tasks wait for Python most of the time, so there are more slots than cores."""
-    cores = os.cpu_count() or 1
+    cores = machine_cores()
     slots = config.get_optional(keys.TASK_SLOTS) or max(_FEWEST_SLOTS, _SLOTS_PER_CORE * cores)
     defaults = {
         "spark.master": f"local[{slots}]",

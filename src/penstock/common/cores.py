@@ -1,20 +1,29 @@
-"""How many tasks this machine runs at once: the parallelism of Flink's local environment."""
+"""How many cores this machine has for a job, and how many of them a Spark master on it names. Needs no PySpark."""
 
 from __future__ import annotations
 
 import os
 import re
 
+_LOCAL = re.compile(r"local\[(\d+|\*)(?:\s*,\s*\d+)?\]")
 
-def local_cores(spark_master: str | None = None) -> int | None:
-    """The cores that this process may use, or as many as a local master names; None for a master elsewhere."""
-    named = re.fullmatch(r"local\[(\d+)(?:,\s*\d+)?\]", spark_master or "local[*]")
-    if named is not None:
-        return int(named[1])
-    if spark_master is not None and not spark_master.startswith("local[*") and spark_master != "local":
-        return None
-    if spark_master == "local":
-        return 1
+
+def machine_cores() -> int:
+    """The cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def cores_of(master: str, of_machine: int) -> int | None:
+    """How many cores a local master names; None for any other.
+
+    >>> cores_of("local[*]", of_machine=8), cores_of("local", 8), cores_of("spark://host:7077", 8)
+    (8, 1, None)
+    """
+    if master == "local":
+        return 1
+    found = _LOCAL.fullmatch(master)
+    if found is None:
+        return None
+    return of_machine if found[1] == "*" else int(found[1])

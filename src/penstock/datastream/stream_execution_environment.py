@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
-from penstock.common.cores import local_cores
+from penstock.common.cores import machine_cores
 from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.job_client import JobClient
@@ -23,6 +23,7 @@ from penstock.datastream.connectors.base import DescribedSourceFunction
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.connectors.source_v2 import Source as SplitSource
 from penstock.datastream.declared_types import collected_as
+from penstock.datastream.default_parallelism import default_parallelism
 from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.functions import ParallelSourceFunction, SourceFunction
@@ -49,7 +50,7 @@ class StreamExecutionEnvironment:
     [10, 20, 30]
     """
 
-    _default_local_parallelism = local_cores() or 1
+    _default_local_parallelism: int | None = None
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = Configuration.from_dict(starting_configuration())
@@ -61,6 +62,7 @@ class StreamExecutionEnvironment:
         self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
         self._dependencies = JobDependencies()
         self._spark: Any = None
+        self._local_parallelism = StreamExecutionEnvironment._default_local_parallelism
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -86,8 +88,7 @@ class StreamExecutionEnvironment:
         2
         """
         environment = StreamExecutionEnvironment(configuration)
-        environment.set_parallelism(parallelism or StreamExecutionEnvironment._default_local_parallelism)
-        return environment
+        return environment if parallelism is None else environment.set_parallelism(parallelism)
 
     # --- settings ----------------------------------------------------------------------------------------------------
 
@@ -120,8 +121,11 @@ class StreamExecutionEnvironment:
         return self
 
     def get_parallelism(self) -> int:
-        """The default parallelism of operators."""
-        return check_parallelism(self._configuration.get(keys.PARALLELISM), keys.PARALLELISM.key)
+        """The default parallelism of operators: what was set, else the number of cores on one machine, 1 on a cluster."""
+        given = self._configuration.get_optional(keys.PARALLELISM)
+        if given is not None:
+            return check_parallelism(given, keys.PARALLELISM.key)
+        return default_parallelism(self._configuration, self._spark, self._local_parallelism)
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
         """The number of key groups, and so the largest parallelism that the job's state can ever be spread over.
@@ -137,14 +141,13 @@ class StreamExecutionEnvironment:
         return self.get_config().get_max_parallelism()
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """The parallelism of environments that `create_local_environment` makes from now on."""
+        """For environments that are made from now on, where nothing else is set and the job runs on this machine."""
         StreamExecutionEnvironment._default_local_parallelism = check_parallelism(
             parallelism, "set_default_local_parallelism"
         )
 
     def get_default_local_parallelism(self) -> int:
-        """The number of cores of this machine, unless another number was set."""
-        return StreamExecutionEnvironment._default_local_parallelism
+        return StreamExecutionEnvironment._default_local_parallelism or machine_cores()
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
         """STREAMING, which is the default; BATCH, for bounded sources only; or AUTOMATIC, which is BATCH if all of them
@@ -566,7 +569,8 @@ class StreamExecutionEnvironment:
     def _submit(self, job_name: str | None) -> submission.Submission:
         graph = self.get_stream_graph(clear_transformations=True, job_name=job_name)
         submission.notify_of_results_that_go_nowhere(graph)
-        return submission.submit(graph, self._configuration, self._dependencies, self._spark)
+        settled = Configuration(self._configuration).set(keys.PARALLELISM, self.get_parallelism())
+        return submission.submit(graph, settled, self._dependencies, self._spark)
 
     def close(self) -> None:
         """Nothing is held open: the Spark session lives until the program ends."""

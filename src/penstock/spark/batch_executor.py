@@ -17,9 +17,9 @@ from penstock.runtime.rows import Row
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.stream_task import JobDeployment
 from penstock.spark.batch_task import StageTask
-from penstock.spark.local_master import CORES
 from penstock.spark.resident_job import cancel_group, reason_of
 from penstock.spark.spark_executor import SparkSide
+from penstock.spark.spark_settings import CORES
 from penstock.spark.task_slots import slot_ledger
 
 

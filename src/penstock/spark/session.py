@@ -15,10 +15,11 @@ from pyspark.sql import SparkSession
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
+from penstock.common.cores import cores_of, machine_cores
 from penstock.common.exceptions import ConfigurationError
 from penstock.spark.deferred_interrupt import deferred_interrupt
 from penstock.spark.java_process import JavaProcess, end_ahead, java_process
-from penstock.spark.spark_settings import GATEWAY_PORT, choose_worker_python, settings_of
+from penstock.spark.spark_settings import CORES, GATEWAY_PORT, choose_worker_python, settings_of
 
 _GATEWAY_SECRET = "PYSPARK_GATEWAY_SECRET"
 # PySpark loads it, and with it pandas, at its first call into Java.
@@ -44,6 +45,19 @@ def get_context(config: Configuration, jars: Sequence[str] = ()) -> SparkContext
         for key, value in settings.items():
             conf.set(key, value)
         return SparkContext.getOrCreate(conf)
+
+
+def running_context(session: SparkSession | None) -> SparkContext | None:
+    """The context of a session, or without one the context that runs now, if any does."""
+    if session is None:
+        return SparkContext._active_spark_context
+    return getattr(session, "sparkContext", None)  # One of Spark Connect has none, which is refused elsewhere.
+
+
+def cores_of_context(context: SparkContext) -> int | None:
+    """How many cores of this machine a context uses; None if it is one of a cluster."""
+    named = context._conf.get(CORES)
+    return int(named) if named else cores_of(str(context.master), machine_cores())
 
 
 def get_session(config: Configuration, jars: Sequence[str] = ()) -> SparkSession:

@@ -11,14 +11,16 @@ from pathlib import Path
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
+from penstock.common.cores import cores_of, machine_cores
 from penstock.common.local_folders import new_local_folder
 from penstock.common.private_folder import private_folder
 from penstock.spark.class_archive import archive_option
-from penstock.spark.local_master import CORES, cores_of
 
 _LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 
 STAGE_ATTEMPTS = "spark.stage.maxConsecutiveAttempts"
+CORES = "spark.penstock.cores"
+"""In sessions that Penstock makes on one machine: how many workers a region has at most. Spark has more slots."""
 GATEWAY_PORT = "PYSPARK_GATEWAY_PORT"
 """In the environment if somebody else (spark-submit) has started Java."""
 
@@ -94,7 +96,7 @@ def _with_room(settings: dict[str, str]) -> dict[str, str]:
 
     Workers wait most of the time, which costs nothing; there are never more of them in a region than the master names.
     """
-    cores = cores_of(settings.get("spark.master", ""), os.cpu_count() or 1)
+    cores = cores_of(settings.get("spark.master", ""), machine_cores())
     if cores is None or CORES in settings:
         return {}
     slots = max(FEWEST_SLOTS, SLOTS_PER_CORE * cores)

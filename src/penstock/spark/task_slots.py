@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.jobmaster.execution.slots import NoResourceAvailableError
-from penstock.spark.local_master import CORES
+from penstock.spark.spark_settings import CORES
 
 _SETTLED_S = 5.0
 """On a cluster: if no executor has come for so long, no more are waited for."""

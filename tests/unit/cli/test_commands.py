@@ -25,7 +25,6 @@ env.execute("small sums")
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PENSTOCK_CONF_DIR", raising=False)
     monkeypatch.delenv("PENSTOCK_DEBUG", raising=False)
     Path("job.py").write_text(JOB)
 

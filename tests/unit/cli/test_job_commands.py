@@ -25,7 +25,6 @@ def penstock(*words: str) -> Result:
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PENSTOCK_CONF_DIR", raising=False)
     monkeypatch.delenv("PENSTOCK_DEBUG", raising=False)
 
 

@@ -11,7 +11,7 @@ from penstock.datastream.launch import Launch, launching
 @pytest.fixture
 def conf_dir(tmp_path, monkeypatch):
     monkeypatch.setenv("PENSTOCK_CONF_DIR", str(tmp_path))
-    (tmp_path / "config.yaml").write_text("parallelism.default: 4\npipeline:\n  name: from the file\n")
+    (tmp_path / "config.yaml").write_text("parallelism.default: 401\npipeline:\n  name: from the file\n")
     return tmp_path
 
 
@@ -22,7 +22,7 @@ def environment(**settings: str) -> StreamExecutionEnvironment:
 
 def test_a_script_started_by_python_reads_the_file_of_the_conf_dir(conf_dir):
     env = environment()
-    assert env.get_parallelism() == 4
+    assert env.get_parallelism() == 401
     assert env.get_configuration().get_string("pipeline.name", "") == "from the file"
 
 
@@ -36,7 +36,7 @@ def test_code_is_stronger_than_the_file(conf_dir):
 def test_a_starter_has_read_the_file_it_was_told_to_and_no_other_one_is_read(conf_dir):
     with launching(Launch(configuration={"pipeline.name": "from the command"})):
         env = environment()
-    assert env.get_parallelism() == 1
+    assert env.get_parallelism() != 401
     assert env.get_configuration().get_string("pipeline.name", "") == "from the command"
 
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.common.cores import cores_of
 from penstock.jobmaster.execution.slots import NoResourceAvailableError
-from penstock.spark.local_master import CORES, cores_of
+from penstock.spark.spark_settings import CORES
 from penstock.spark.task_slots import SlotLedger
 
 SOON_MS = 30_000
