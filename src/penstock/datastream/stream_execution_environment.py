@@ -121,7 +121,7 @@ class StreamExecutionEnvironment:
         return self
 
     def get_parallelism(self) -> int:
-        """The default parallelism of operators: what was set, else the number of cores on one machine, 1 on a cluster."""
+        """The default parallelism of operators: what was set, else the number of cores, and 1 on a cluster."""
         given = self._configuration.get_optional(keys.PARALLELISM)
         if given is not None:
             return check_parallelism(given, keys.PARALLELISM.key)
@@ -147,6 +147,7 @@ class StreamExecutionEnvironment:
         )
 
     def get_default_local_parallelism(self) -> int:
+        """The number of cores of this machine, unless another number was set."""
         return StreamExecutionEnvironment._default_local_parallelism or machine_cores()
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:

@@ -34,7 +34,7 @@ def run(block: CodeBlock, folder: Path, launch: Launch) -> None:
 @pytest.mark.parametrize("block", of_kind("run"), ids=str)
 def test_block_runs_and_prints_what_the_page_says(block, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run(block, tmp_path, Launch(configuration={"execution.target": "inline"}))
+    run(block, tmp_path, Launch(configuration={"execution.target": "inline", "parallelism.default": "3"}))
     if block.printed is not None:
         assert capsys.readouterr().out.strip() == block.printed.strip()
 
@@ -42,7 +42,7 @@ def test_block_runs_and_prints_what_the_page_says(block, tmp_path, capsys, monke
 @pytest.mark.parametrize("block", of_kind("plan"), ids=str)
 def test_job_of_a_block_that_cannot_run_here_can_be_built(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    launch = Launch(configuration={"execution.target": "inline"}, plan_only=True)
+    launch = Launch(configuration={"execution.target": "inline", "parallelism.default": "3"}, plan_only=True)
     with pytest.raises(PlanOnlyExit):
         run(block, tmp_path, launch)
     assert launch.submitted

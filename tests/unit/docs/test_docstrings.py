@@ -43,7 +43,7 @@ def test_every_public_name_has_a_docstring(page):
 def test_examples_in_docstrings_run(name):
     module, runner = importlib.import_module(name), doctest.DocTestRunner()
     for example in doctest.DocTestFinder(exclude_empty=True).find(module):
-        with launching(Launch(configuration={"execution.target": "inline"})):
+        with launching(Launch(configuration={"execution.target": "inline", "parallelism.default": "1"})):
             example.globs["env"] = StreamExecutionEnvironment.get_execution_environment()
             runner.run(example)
     assert runner.failures == 0
