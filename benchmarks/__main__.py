@@ -11,9 +11,9 @@ from dataclasses import replace
 from benchmarks.chart import CHART, draw
 from benchmarks.child import Outcome, run_on
 from benchmarks.docs_section import write_docs
-from benchmarks.job import Setting, add_arguments, setting_of
-from benchmarks.programs import NAMES, PROGRAMS, chosen, right_answer
-from benchmarks.systems import PEERS, PENSTOCK, PeerUnavailableError, System, rows_of
+from benchmarks.job import Setting, add_arguments, setting_of, sizes_of
+from benchmarks.programs import NAMES, PROGRAMS, chosen, prepare, right_answer
+from benchmarks.systems import PEERS, PENSTOCK, USUAL_PEERS, PeerUnavailableError, System, rows_of
 from benchmarks.table import RESULTS, read_results, render, write_results
 
 
@@ -22,7 +22,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="name", help=f"which ones: {', '.join(NAMES)} (all)")
     add_arguments(parser, keys=None)
     parser.add_argument(
-        "--peers", default=",".join(PEERS), help="systems to compare with, comma separated; empty: none (%(default)s)"
+        "--peers",
+        default=",".join(USUAL_PEERS),
+        help=f"systems to compare with, comma separated (%(default)s); empty: none; all: {', '.join(PEERS)}",
     )
     parser.add_argument("--peer-words", type=int, default=100_000, help="records for slow peers (%(default)s)")
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one run (%(default)s)")
@@ -53,8 +55,10 @@ def _peer_names(parsed: argparse.Namespace) -> list[str]:
 
 def setting_for(benchmark: str, parsed: argparse.Namespace) -> Setting:
     """Programs have their own number of keys, unless the command line gives one."""
-    keys = PROGRAMS[benchmark].keys if parsed.keys is None else parsed.keys
-    return setting_of(argparse.Namespace(**{**vars(parsed), "keys": Setting().keys if keys is None else keys}))
+    program = PROGRAMS[benchmark]
+    keys = program.keys if parsed.keys is None else parsed.keys
+    setting = setting_of(argparse.Namespace(**{**vars(parsed), "keys": Setting().keys if keys is None else keys}))
+    return replace(setting, records=setting.records * program.times_records)
 
 
 def runs_of(parsed: argparse.Namespace) -> list[tuple[str, Setting]]:
@@ -72,10 +76,12 @@ def compare(benchmark: str, setting: Setting, parsed: argparse.Namespace) -> tup
     """Penstock first, then each peer; who cannot run is left out with a note."""
     outcomes: list[Outcome] = []
     notes: list[str] = []
+    for records in sizes_of(setting):
+        prepare(benchmark, replace(setting, records=records))
     for system in [PENSTOCK, *(row for name in _peer_names(parsed) for row in rows_of(name))]:
         if system.package == "pyflink" and not PROGRAMS[benchmark].is_pyflink:
             continue
-        own = _setting_on(system, setting, parsed.peer_words)
+        own = _setting_on(system, benchmark, setting, parsed.peer_words)
         print(f"{benchmark} on {system.name}: {own.records:,} records ...", file=sys.stderr)
         try:
             outcome = run_on(system, benchmark, own, parsed.timeout)
@@ -90,21 +96,22 @@ def compare(benchmark: str, setting: Setting, parsed: argparse.Namespace) -> tup
     return outcomes, notes
 
 
-def _setting_on(system: System, setting: Setting, peer_words: int) -> Setting:
-    if system.package != "penstock":
-        setting = replace(setting, config={})  # What was given is meant for Penstock.
+def _setting_on(system: System, benchmark: str, setting: Setting, peer_words: int) -> Setting:
+    given = setting.config if system.package == "penstock" else {}  # What was given is meant for Penstock.
+    setting = replace(setting, config={**PROGRAMS[benchmark].config, **given})
     return replace(setting, records=min(setting.records, peer_words)) if system.is_slow else setting
 
 
 def _check(benchmark: str, setting: Setting, outcome: Outcome) -> str | None:
     """What is wrong with the results; None if they are those of plain Python."""
-    right, found = right_answer(benchmark, setting), outcome.measurement
-    if found.digest == right.digest:
-        return None
-    return (
-        f"{outcome.system} gave WRONG results: {found.results} of them with digest {found.digest}, "
-        f"where {right.results} with {right.digest} are right"
-    )
+    right = right_answer(benchmark, setting)
+    for found in outcome.runs:
+        if found.digest != right.digest:
+            return (
+                f"{outcome.system} gave WRONG results: {found.results} of them with digest {found.digest}, "
+                f"where {right.results} with {right.digest} are right"
+            )
+    return None
 
 
 def main() -> int:

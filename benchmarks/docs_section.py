@@ -6,13 +6,15 @@ from pathlib import Path
 
 from benchmarks.chart import CHART, draw
 from benchmarks.child import Outcome
-from benchmarks.rates import rate_beyond_fixed, ratio
-from benchmarks.systems import PEERS
+from benchmarks.programs import code_of
+from benchmarks.rates import rate_beyond_fixed, ratio, ratio_range
+from benchmarks.systems import PEERS, PENSTOCK
 from benchmarks.table import COLUMNS, SHORT_RUN, Comparison, read_results, shape_text
 
 PAGE = CHART.with_name("benchmarks.md")
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
-_COSTS = ["peak MiB", "shuffled B/record", "CPU s/M records", "records", "seconds", "of them fixed"]
+_JAVA, _LOOP, _FORKED = "flink java", "python loop", "python loops forked"
+_COSTS = ["spread", "peak MiB", "shuffled B/record", "CPU s/M records", "records", "seconds", "of them fixed"]
 
 
 def write_docs(page: Path = PAGE, chart: Path = CHART) -> None:
@@ -31,35 +33,87 @@ def filled(text: str, comparisons: list[Comparison], name: str = PAGE.name) -> s
 
 
 def section(comparisons: list[Comparison]) -> str:
-    """Two tables: how many times as fast as each peer, and what each run cost."""
+    """How fast and how large beside Java and a plain loop, what settings cost, other peers, and what each run cost."""
     if not comparisons:
         return "No results yet."
-    speeds = speed_table(comparisons)
-    is_short = any("*" in line for line in speeds)
-    remark = ["", f"{_plain(SHORT_RUN)}."] if is_short else []
-    return "\n".join([*speeds, *remark, "", *cost_table(comparisons)])
+    parts = [yardstick_table(comparisons), variant_table(comparisons), peer_table(comparisons), cost_table(comparisons)]
+    text = "\n\n".join("\n".join(part) for part in parts if part)
+    remark = f"\n\n{_plain(SHORT_RUN)}." if "*" in text else ""
+    return f"{runs_text(comparisons)}\n\n{text}{remark}"
 
 
-def speed_table(comparisons: list[Comparison]) -> list[str]:
-    first = comparisons[0].outcomes[0].system
-    peers = list(dict.fromkeys(it.system for each in comparisons for it in each.outcomes if it.system != first))
-    known = [row.name for rows in PEERS.values() for row in rows]
-    peers.sort(key=lambda name: known.index(name) if name in known else len(known))
-    lines = _table([["benchmark", f"{first}, records/s", *(f"times {peer}" for peer in peers)]])
+def runs_text(comparisons: list[Comparison]) -> str:
+    runs = sorted({len(outcome.runs) for each in comparisons for outcome in each.outcomes})
+    counted = f"{runs[0]}" if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
+    plural = "" if runs == [1] else "s"
+    return f"Medians of {counted} run{plural}; in brackets the smallest and the largest ratio of any two of them."
+
+
+def yardstick_table(comparisons: list[Comparison]) -> list[str]:
+    """Speed as times Java's and as a share of the loops', and memory beside it."""
+    ours_and_theirs = [f"peak MiB, {name}" for name in (PENSTOCK.name, _JAVA)]
+    lines = _table(
+        [
+            [
+                "benchmark",
+                f"{PENSTOCK.name}, records/s",
+                "spread",
+                f"times {_JAVA}",
+                f"share of a {_LOOP}",
+                f"share of {_FORKED}",
+                *ours_and_theirs,
+            ]
+        ]
+    )
     for each in comparisons:
-        by_system = {outcome.system: outcome for outcome in each.outcomes}
-        ours = by_system.get(first)
+        found = _by_system(each)
+        ours = found.get(PENSTOCK.name)
         if ours is not None:
-            cells = [_ratio_cell(ours, by_system.get(peer)) for peer in peers]
-            lines.append(_line([_label(each), _rate_cell(ours), *cells]))
+            ratios = [_ratio_cell(ours, found.get(peer)) for peer in (_JAVA, _LOOP, _FORKED)]
+            memory = [_cost("peak MiB", found.get(name)) for name in (PENSTOCK.name, _JAVA)]
+            lines.append(_line([_label(each), _rate_cell(ours), _cost("spread", ours), *ratios, *memory]))
     return lines
+
+
+def variant_table(comparisons: list[Comparison]) -> list[str]:
+    """What a setting costs: the rate of a program with it, as a share of the plain program's, on each system."""
+    plain = {each.benchmark: _by_system(each) for each in comparisons}
+    systems = (PENSTOCK.name, _JAVA)
+    rows = []
+    for each in comparisons:
+        base = code_of(each.benchmark)
+        if base != each.benchmark and base in plain:
+            found = _by_system(each)
+            cells = [_share_cell(found.get(name), plain[base].get(name)) for name in systems]
+            rows.append(_line([f"`{each.benchmark}` / `{base}`", *cells]))
+    return [*_table([["rate of", *systems]]), *rows] if rows else []
+
+
+def peer_table(comparisons: list[Comparison]) -> list[str]:
+    """How many times as fast as each other peer."""
+    known = [row.name for rows in PEERS.values() for row in rows if row.name not in (_JAVA, _LOOP, _FORKED)]
+    there = {outcome.system for each in comparisons for outcome in each.outcomes}
+    peers = [name for name in known if name in there]
+    if not peers:
+        return []
+    lines = _table([["benchmark", *(f"times {peer}" for peer in peers)]])
+    for each in comparisons:
+        found = _by_system(each)
+        ours = found.get(PENSTOCK.name)
+        if ours is not None and any(peer in found for peer in peers):
+            lines.append(_line([_label(each), *(_ratio_cell(ours, found.get(peer)) for peer in peers)]))
+    return lines
+
+
+def _by_system(comparison: Comparison) -> dict[str, Outcome]:
+    return {outcome.system: outcome for outcome in comparison.outcomes}
 
 
 def cost_table(comparisons: list[Comparison]) -> list[str]:
     lines = _table([["benchmark", "system", "records/s", *_COSTS]])
     for each in comparisons:
         for outcome in each.outcomes:
-            costs = [COLUMNS[title](outcome, each.outcomes[0]) for title in _COSTS]
+            costs = [_cost(title, outcome) for title in _COSTS]
             lines.append(_line([_label(each), outcome.system, _rate_cell(outcome), *costs]))
     return lines
 
@@ -82,7 +136,22 @@ def _rate_cell(outcome: Outcome) -> str:
 
 
 def _ratio_cell(ours: Outcome, theirs: Outcome | None) -> str:
-    return "" if theirs is None else _plain(str(ratio(ours.measurement, theirs.measurement)))
+    if theirs is None:
+        return ""
+    median = _plain(str(ratio(ours.measurement, theirs.measurement)))
+    if len(ours.runs) == len(theirs.runs) == 1:
+        return median
+    low, high = ratio_range(ours.runs, theirs.runs)
+    digits = 2 if high < 10 else 0
+    return f"{median} ({low:,.{digits}f}-{high:,.{digits}f})"
+
+
+def _share_cell(with_setting: Outcome | None, plain: Outcome | None) -> str:
+    return "" if with_setting is None or plain is None else _ratio_cell(with_setting, plain)
+
+
+def _cost(title: str, outcome: Outcome | None) -> str:
+    return "" if outcome is None else COLUMNS[title](outcome, outcome)
 
 
 def _plain(text: str) -> str:

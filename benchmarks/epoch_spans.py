@@ -107,6 +107,13 @@ def watch_driver(folder: str) -> dict[str, str]:
     return {"spark.python.daemon.module": "benchmarks.epoch_spans_daemon"}
 
 
+def watch_epochs(folder: str) -> None:
+    """Write down when epochs ran, and nothing else, for the rest of this process."""
+    from penstock.jobmaster.region_runner import RegionRunner
+
+    Recorder(folder).around(RegionRunner, "_run_planned", EPOCH)
+
+
 def watch_workers() -> None:
     """Wrap the side of workers, in the process that they are forked from."""
     from penstock.runtime.exchange import Inbox
@@ -123,6 +130,13 @@ def watch_workers() -> None:
 def read_spans(folder: Path) -> list[Span]:
     lines = (line for file in folder.glob("*.jsonl") for line in file.read_text().splitlines())
     return [Span(*json.loads(line)) for line in lines]
+
+
+def epoch_times_ms(spans: list[Span], last_seconds: float) -> list[float]:
+    """What epochs took that began within the last seconds of what was written down."""
+    epochs = [span for span in spans if span.phase == EPOCH]
+    begin = max((span.end_ns for span in epochs), default=0) - int(last_seconds * 1e9)
+    return [(span.end_ns - span.start_ns) / 1e6 for span in epochs if span.start_ns >= begin]
 
 
 def breakdown(spans: list[Span], skip_seconds: float = 0) -> dict[str, dict[str, float]]:

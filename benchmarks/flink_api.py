@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 PACKAGE = os.environ.get("BENCH_PACKAGE", "penstock")
 
 if TYPE_CHECKING or PACKAGE == "penstock":
-    from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy
+    from penstock.common import Configuration, Duration, Encoder, Row, Time, Types, WatermarkStrategy
     from penstock.common.watermark_strategy import TimestampAssigner
     from penstock.datastream import (
         AggregateFunction,
@@ -20,6 +20,7 @@ if TYPE_CHECKING or PACKAGE == "penstock":
         RuntimeContext,
         StreamExecutionEnvironment,
     )
+    from penstock.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
     from penstock.datastream.connectors.number_seq import NumberSequenceSource
     from penstock.datastream.functions import ProcessAllWindowFunction
     from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
@@ -33,7 +34,7 @@ if TYPE_CHECKING or PACKAGE == "penstock":
         TumblingProcessingTimeWindows,
     )
 elif PACKAGE == "pyflink":
-    from pyflink.common import Configuration, Duration, Time, Types, WatermarkStrategy
+    from pyflink.common import Configuration, Duration, Encoder, Row, Time, Types, WatermarkStrategy
     from pyflink.common.watermark_strategy import TimestampAssigner
     from pyflink.datastream import (
         AggregateFunction,
@@ -45,6 +46,7 @@ elif PACKAGE == "pyflink":
         RuntimeContext,
         StreamExecutionEnvironment,
     )
+    from pyflink.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
     from pyflink.datastream.connectors.number_seq import NumberSequenceSource
     from pyflink.datastream.functions import ProcessAllWindowFunction
     from pyflink.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
@@ -65,7 +67,10 @@ __all__ = [
     "Configuration",
     "DataStream",
     "Duration",
+    "Encoder",
     "EventTimeSessionWindows",
+    "FileSink",
+    "FileSource",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
@@ -75,9 +80,11 @@ __all__ = [
     "PACKAGE",
     "ProcessAllWindowFunction",
     "ProcessWindowFunction",
+    "Row",
     "RuntimeContext",
     "SlidingEventTimeWindows",
     "StreamExecutionEnvironment",
+    "StreamFormat",
     "Time",
     "TimeWindow",
     "TimestampAssigner",

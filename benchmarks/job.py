@@ -9,13 +9,15 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.flink_api import PACKAGE, Configuration, DataStream, StreamExecutionEnvironment
 from benchmarks.process_tree import UsedCpu
 
 FIXED_COST_RECORDS = 1_000
 RESULT_MARK = "BENCHMARK RESULT "
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Setting:
     has_skew: bool = True
     """True if 80 % of the records go to 20 % of the keys."""
     config: dict[str, str] = field(default_factory=dict)
+    repeats: int = 1
+    """How many times a warm process is measured."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +57,11 @@ class Measurement:
 
 
 Build = Callable[[StreamExecutionEnvironment, Setting], DataStream]
-Run = Callable[[Setting], tuple[list[Any], int | None]]
-"""Runs a job to its end: what came out of it, and how many bytes its workers exchanged, if the system tells."""
+Run = Callable[[Setting], tuple[Iterable[Any], int | None]]
+"""Runs a job to its end: what came out of it, and how many bytes its workers exchanged, if the system tells.
+
+Results that lie in files are read when they are iterated, which is when the time has been taken.
+"""
 Comparable = Callable[[list[Any]], list[Any]]
 """From the results of a run to what must be the same in every run, where results depend on the clock."""
 
@@ -67,40 +74,61 @@ def digest_of(results: Iterable[Any]) -> str:
 
 def run(build: Build, setting: Setting) -> tuple[list[Any], int | None]:
     """Run the job to its end; what came out of it, and how many bytes its workers exchanged, if the system tells."""
+    return watched(lambda: results_of(build, setting))
+
+
+def watched(job: Callable[[], T]) -> tuple[T, int | None]:
+    """What a job returns, and how many bytes its workers exchanged, if the system tells."""
     if PACKAGE != "penstock":
-        return results_of(build, setting), None
+        return job(), None
     from benchmarks.exchange import ExchangeWatch
 
     with ExchangeWatch() as watch:
-        return results_of(build, setting), watch.shuffled_bytes()
+        return job(), watch.shuffled_bytes()
 
 
-def results_of(build: Build, setting: Setting) -> list[Any]:
-    """Run the job to its end; what came out of it."""
+def environment_of(setting: Setting) -> StreamExecutionEnvironment:
     config = Configuration()
     for key, value in setting.config.items():
         config.set_string(key, value)
     env = StreamExecutionEnvironment.get_execution_environment(config)
     env.set_parallelism(setting.parallelism)
-    with build(env, setting).execute_and_collect() as results:
+    return env
+
+
+def results_of(build: Build, setting: Setting) -> list[Any]:
+    """Run the job to its end; what came out of it."""
+    with build(environment_of(setting), setting).execute_and_collect() as results:
         return list(results)
 
 
-def measure(build: Build, setting: Setting, comparable: Comparable | None = None) -> Measurement:
+def sizes_of(setting: Setting) -> list[int]:
+    """How many records the runs of a measurement have: to warm up, for the fixed cost, and to be measured."""
+    return [max(setting.records // 10, FIXED_COST_RECORDS), FIXED_COST_RECORDS, setting.records]
+
+
+def measure(build: Build, setting: Setting, comparable: Comparable | None = None) -> list[Measurement]:
     return measure_runs(lambda own: run(build, own), setting, comparable)
 
 
-def measure_runs(run: Run, setting: Setting, comparable: Comparable | None = None) -> Measurement:
-    """A tenth first, so that everything is loaded and compiled; then almost nothing; then all."""
-    run(replace(setting, records=max(setting.records // 10, FIXED_COST_RECORDS)))
+def measure_runs(run: Run, setting: Setting, comparable: Comparable | None = None) -> list[Measurement]:
+    """A tenth first, so that everything is loaded and compiled; then, as often as asked, almost nothing and all."""
+    warm_up, almost_nothing, _ = sizes_of(setting)
+    list(run(replace(setting, records=warm_up))[0])
+    return [_measured(run, almost_nothing, setting, comparable) for _ in range(setting.repeats)]
+
+
+def _measured(run: Run, almost_nothing: int, setting: Setting, comparable: Comparable | None) -> Measurement:
     started = time.perf_counter()
-    run(replace(setting, records=FIXED_COST_RECORDS))
+    unused, _ = run(replace(setting, records=almost_nothing))
     fixed_seconds = time.perf_counter() - started
+    list(unused)
 
     started = time.perf_counter()
     with UsedCpu(os.getsid(0)) as used:
-        results, shuffled_bytes = run(setting)
+        found, shuffled_bytes = run(setting)
         seconds = time.perf_counter() - started
+    results = list(found)
     return Measurement(
         setting.records,
         seconds,
@@ -113,12 +141,12 @@ def measure_runs(run: Run, setting: Setting, comparable: Comparable | None = Non
 
 
 def run_as_script(build: Build, comparable: Comparable | None = None) -> None:
-    """Measure with the arguments of the command line and print the measurement as JSON."""
+    """Measure with the arguments of the command line and print the measurements as JSON."""
     report(measure(build, parse_setting(), comparable))
 
 
-def report(measurement: Measurement) -> None:
-    print(RESULT_MARK + json.dumps(asdict(measurement)), flush=True)
+def report(measurements: list[Measurement]) -> None:
+    print(RESULT_MARK + json.dumps([asdict(each) for each in measurements]), flush=True)
 
 
 def parse_setting(arguments: list[str] | None = None) -> Setting:
@@ -135,6 +163,7 @@ def add_arguments(parser: argparse.ArgumentParser, keys: int | None = Setting().
     keys_text = "as many as the program usually has" if keys is None else str(keys)
     parser.add_argument("--keys", type=int, default=keys, help=f"different keys ({keys_text})")
     parser.add_argument("--even", action="store_true", help="even keys; else 80 %% of all have 20 %% of the keys")
+    parser.add_argument("--repeat", type=int, default=default.repeats, help="measured runs of a process (%(default)s)")
     parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="a setting of the job")
 
 
@@ -145,6 +174,7 @@ def setting_of(arguments: argparse.Namespace) -> Setting:
         arguments.keys,
         not arguments.even,
         dict(pair.split("=", 1) for pair in arguments.config),
+        arguments.repeat,
     )
 
 
@@ -152,4 +182,5 @@ def arguments_of(setting: Setting) -> list[str]:
     """What `parse_setting` makes `setting` of."""
     arguments = ["--words", str(setting.records), "--parallelism", str(setting.parallelism)]
     arguments += ["--keys", str(setting.keys), *([] if setting.has_skew else ["--even"])]
+    arguments += ["--repeat", str(setting.repeats)]
     return arguments + [f"--config={key}={value}" for key, value in setting.config.items()]

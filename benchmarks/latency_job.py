@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from benchmarks.flink_api import (
@@ -20,12 +21,24 @@ from benchmarks.flink_api import (
     ValueStateDescriptor,
 )
 
+POISON = "poison:"
+
+
+def fail_once(word: str) -> None:
+    """Fail if the file that the word names is there; it is not there any more when the word comes again."""
+    dose = Path(word.removeprefix(POISON))
+    if dose.exists():
+        dose.unlink()
+        raise ValueError("this record cannot be counted")
+
 
 class CountPerKey(KeyedProcessFunction):  # type: ignore[misc, unused-ignore]
     def open(self, runtime_context: RuntimeContext) -> None:
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterator[str]:
+        if value[0].startswith(POISON):
+            fail_once(value[0])
         count = (self.count.value() or 0) + 1
         self.count.update(count)
         yield f"RESULT {value[0]} {count}"
@@ -53,6 +66,7 @@ def main() -> None:
     parser.add_argument("--parallelism", type=int, default=1, help="(%(default)s)")
     parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="a setting of the job")
     parser.add_argument("--spans", metavar="FOLDER", help="write down there when each phase of an epoch ran")
+    parser.add_argument("--epochs", metavar="FOLDER", help="write down there when each epoch ran")
     parsed = parser.parse_args()
     config = Configuration()
     for key, value in (pair.split("=", 1) for pair in parsed.config):
@@ -62,6 +76,10 @@ def main() -> None:
 
         for key, value in watch_driver(parsed.spans).items():
             config.set_string(key, value)
+    if parsed.epochs:
+        from benchmarks.epoch_spans import watch_epochs
+
+        watch_epochs(parsed.epochs)
     env = StreamExecutionEnvironment.get_execution_environment(config)
     env.set_parallelism(parsed.parallelism)
     build(env, parsed.port).print()

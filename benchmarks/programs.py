@@ -1,13 +1,15 @@
-"""The programs that are measured, by name, each in a module of that name."""
+"""The programs that are measured, by name; most are in a module of that name."""
 
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import ModuleType
+from typing import Any
 
-from benchmarks.job import Setting, digest_of
+from benchmarks.job import Setting, digest_of, results_of
+from benchmarks.peers.installation import BENCH
 
 
 @dataclass(frozen=True)
@@ -21,8 +23,19 @@ class Program:
     has_even_run: bool = False
     """True if a run of everything measures it with even keys, too."""
     is_pyflink: bool = True
-    """False if it uses what PyFlink's API lacks, so that PyFlink cannot run it."""
+    """False if PyFlink does not run it: it uses what PyFlink's API lacks, or formats that it has no jar of."""
+    module: str | None = None
+    """The program whose code it is, with a configuration of its own. None: it has code of its own."""
+    config: dict[str, str] = field(default_factory=dict)
+    """Settings of the job, on every system that has them."""
+    times_records: int = 1
+    """It gets so many times as many records as others."""
 
+
+_CHECKPOINTED = {
+    "execution.checkpointing.interval": "1 s",
+    "execution.checkpointing.dir": (BENCH / "checkpoints").as_uri(),
+}
 
 PROGRAMS = {
     "word_count": Program(keys=1_000, has_spread=True, has_even_run=True),
@@ -34,6 +47,15 @@ PROGRAMS = {
     "connected_join": Program(),
     "interval_join": Program(is_pyflink=False),
     "broadcast_rules": Program(keys=1_000),
+    "hot_key": Program(keys=1_000),
+    "wide_records": Program(keys=10_000),
+    # Long enough for several checkpoints.
+    "keyed_count_checkpointed": Program(keys=1_000_000, module="keyed_count", config=_CHECKPOINTED, times_records=4),
+    "keyed_count_on_disk": Program(keys=100_000, module="keyed_count", config={"state.backend.type": "rocksdb"}),
+    "files.text": Program(keys=1_000, has_spread=True, is_pyflink=False),
+    "files.csv": Program(keys=1_000, has_spread=True, is_pyflink=False),
+    "files.json": Program(keys=1_000, has_spread=True, is_pyflink=False),
+    "files.parquet": Program(keys=1_000, has_spread=True, is_pyflink=False),
     **{f"nexmark.{query}": Program() for query in ("q0", "q1", "q2", "q5", "q7", "q8", "q11", "q12")},
 }
 NAMES = list(PROGRAMS)
@@ -46,8 +68,29 @@ def chosen(names: list[str]) -> list[str]:
     return [name for wanted in names for name in NAMES if name == wanted or name.startswith(f"{wanted}.")]
 
 
+def code_of(name: str) -> str:
+    """The program whose code runs: the name of its module and of its versions for peers."""
+    return PROGRAMS.get(name, Program()).module or name
+
+
 def module_of(name: str) -> ModuleType:
-    return importlib.import_module(f"benchmarks.{name}")
+    return importlib.import_module(f"benchmarks.{code_of(name)}")
+
+
+def run_in_process(name: str, setting: Setting) -> list[Any]:
+    """Run a program in this process, with its own configuration; what must be the same in every run."""
+    module = module_of(name)
+    setting = replace(setting, config={**PROGRAMS[name].config, **setting.config})
+    prepare(name, setting)
+    results = list(module.run(setting)[0]) if hasattr(module, "run") else results_of(module.build, setting)
+    return list(module.comparable(results)) if hasattr(module, "comparable") else results
+
+
+def prepare(name: str, setting: Setting) -> None:
+    """Make the files that a program reads, unless they are there."""
+    module = module_of(name)
+    if hasattr(module, "prepare"):
+        module.prepare(setting)
 
 
 @dataclass(frozen=True)

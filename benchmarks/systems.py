@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from benchmarks.job import Setting, arguments_of
+from benchmarks.peers import installation
 from benchmarks.peers.installation import ROOT, PeerUnavailableError, java, maven_classes, pyflink_python, venv_python
+from benchmarks.programs import NAMES, code_of
 
-__all__ = ["PEERS", "PENSTOCK", "ROOT", "PeerUnavailableError", "System", "rows_of"]
+__all__ = ["PEERS", "PENSTOCK", "ROOT", "USUAL_PEERS", "PeerUnavailableError", "System", "rows_of"]
 
 Command = Callable[[str, Setting], "list[str] | None"]
 
@@ -29,7 +31,7 @@ class System:
 
 def program(find_python: Callable[[], str]) -> Command:
     """The benchmark's own program, run by an interpreter."""
-    return lambda benchmark, setting: [find_python(), "-m", f"benchmarks.{benchmark}", *arguments_of(setting)]
+    return lambda benchmark, setting: [find_python(), "-m", f"benchmarks.{code_of(benchmark)}", *arguments_of(setting)]
 
 
 def peer_program(find_python: Callable[[], str], module: str, names: Iterable[str], prefix: str = "") -> Command:
@@ -49,16 +51,9 @@ def own_python() -> str:
 
 BYTEWAX_BENCHMARKS = ("word_count", "keyed_count", "session_windows", "stateless_chain")
 PYSPARK_BENCHMARKS = ("word_count", "session_windows", "stateless_chain")
-PYTHON_LOOP_BENCHMARKS = ("word_count", "stateless_chain")
+PYTHON_LOOP_BENCHMARKS = tuple(name for name in NAMES if code_of(name) == name)
+FORKED_LOOP_BENCHMARKS = ("word_count", "stateless_chain", "nexmark.q0", "nexmark.q1", "nexmark.q2")
 FLINK_JAVA = ROOT / "benchmarks" / "peers" / "flink_java"
-FLINK_JAVA_BENCHMARKS = (
-    "word_count",
-    "keyed_count",
-    "keyed_timers",
-    "session_windows",
-    "sliding_windows",
-    "stateless_chain",
-)
 # The collector of Flink's own scripts; a heap on which no benchmark has to wait for it.
 _JVM = [
     "-XX:+UseG1GC",
@@ -68,12 +63,16 @@ _JVM = [
 ]
 
 
-def flink_java(benchmark: str, setting: Setting) -> list[str] | None:
+def flink_java(benchmark: str, setting: Setting) -> list[str]:
     """The Maven project in peers/flink_java, in one JVM."""
-    if benchmark not in FLINK_JAVA_BENCHMARKS:
-        return None
+    return flink_jvm("Main", code_of(benchmark), *arguments_of(setting))
+
+
+def flink_jvm(main: str, *arguments: str) -> list[str]:
+    """What runs a class of the Maven project."""
     classes = maven_classes(FLINK_JAVA)
-    return [java(), *_JVM, "-cp", classes, "penstock.benchmarks.Main", benchmark, *arguments_of(setting)]
+    inputs = f"-Dbenchmarks.inputs={installation.bench_folder() / 'inputs'}"
+    return [java(), *_JVM, inputs, "-cp", classes, f"penstock.benchmarks.{main}", *arguments]
 
 
 def bytewax_python() -> str:
@@ -96,6 +95,11 @@ PEERS = {
     "python-loop": [
         System("python loop", "python-loop", peer_program(own_python, "python_loops", PYTHON_LOOP_BENCHMARKS)),
         System(
+            "python loops forked",
+            "python-loop",
+            peer_program(own_python, "python_loops", FORKED_LOOP_BENCHMARKS, prefix="forked."),
+        ),
+        System(
             "python loop with calls",
             "python-loop",
             peer_program(own_python, "python_loops", ("stateless_chain",), prefix="calling."),
@@ -103,6 +107,7 @@ PEERS = {
     ],
 }
 """Rows by the name that --peers takes."""
+USUAL_PEERS = ("flink-java", "python-loop")
 
 
 def rows_of(name: str) -> list[System]:

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.child import Outcome
 from benchmarks.job import Measurement, Setting
 from benchmarks.programs import NAMES, PROGRAMS, Program
-from benchmarks.rates import rate_beyond_fixed, ratio
+from benchmarks.rates import rate_beyond_fixed, ratio, ratio_range, spread
 
 RESULTS = Path(__file__).resolve().parent / "results"
 SUMMARY = "summary.json"
@@ -35,7 +35,7 @@ def render(benchmark: str, setting: Setting, outcomes: list[Outcome], notes: lis
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     lines = [f"{benchmark}: {shape_text(benchmark, setting)}", ""]
     lines += ["  ".join(map(_aligned, row, widths, range(len(row)))) for row in rows]
-    lines += [SHORT_RUN] if any("*" in row[3] for row in rows[1:]) else []
+    lines += [SHORT_RUN] if any("*" in row[4] for row in rows[1:]) else []
     return "\n".join(lines + [f"note: {note}" for note in notes])
 
 
@@ -74,6 +74,7 @@ def _peak_mib(outcome: Outcome) -> float | None:
 COLUMNS: dict[str, Callable[[Outcome, Outcome], str]] = {
     "records/s": lambda it, _: f"{it.measurement.records_per_second:,.0f}",
     "without fixed cost": lambda it, _: _known(rate_beyond_fixed(it.measurement), ",.0f"),
+    "spread": lambda it, _: f"{spread(it.runs):.0%}" if len(it.runs) > 1 else "",
     "ratio": _ratio_cell,
     "peak MiB": lambda it, _: _known(_peak_mib(it), ",.0f"),
     "shuffled B/record": lambda it, _: _known(shuffled_per_record(it.measurement), ".1f"),
@@ -126,11 +127,13 @@ def _outcome_document(outcome: Outcome, first: Outcome) -> dict[str, Any]:
     compared = ratio(first.measurement, found)
     return {
         "system": outcome.system,
-        "measurement": asdict(found),
+        "runs": [asdict(run) for run in outcome.runs],
         "peak_memory_bytes": outcome.peak_memory_bytes,
+        "spread": round(spread(outcome.runs), 3),
         "records_per_second": round(found.records_per_second),
         "records_per_second_without_fixed_cost": _rounded(rate_beyond_fixed(found)),
         "first_is_times_as_fast": round(compared.times, 3),
+        "first_is_times_as_fast_from_to": [round(each, 3) for each in ratio_range(first.runs, outcome.runs)],
         "ratio_has_fixed_cost": compared.has_fixed_cost,
         "shuffled_bytes_per_record": shuffled_per_record(found),
         "cpu_seconds_per_million": cpu_per_million(found),
@@ -146,15 +149,20 @@ def read_results(folder: Path = RESULTS) -> list[Comparison]:
     found = []
     for path in sorted(folder.glob("*.json")):
         document = json.loads(path.read_text())
-        comparison = _comparison(document) if isinstance(document, dict) and "outcomes" in document else None
+        comparison = _comparison(document) if _has_runs(document) else None
         if comparison is not None and path.name == _file_name(comparison.benchmark, comparison.setting):
             found.append(comparison)
     return sorted(found, key=lambda each: NAMES.index(each.benchmark) if each.benchmark in NAMES else len(NAMES))
 
 
+def _has_runs(document: Any) -> bool:
+    """False for what others have written, and for what older versions have."""
+    return isinstance(document, dict) and all("runs" in outcome for outcome in document.get("outcomes", [{}]))
+
+
 def _comparison(document: dict[str, Any]) -> Comparison:
     outcomes = [
-        Outcome(each["system"], Measurement(**each["measurement"]), each["peak_memory_bytes"])
+        Outcome(each["system"], [Measurement(**run) for run in each["runs"]], each["peak_memory_bytes"])
         for each in document["outcomes"]
     ]
     return Comparison(document["benchmark"], Setting(**document["setting"]), outcomes)

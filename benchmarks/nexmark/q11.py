@@ -34,13 +34,16 @@ def build(env: StreamExecutionEnvironment, setting: Setting) -> DataStream:
 
 
 def expected(setting: Setting) -> list[Any]:
-    """The answer in plain Python: bids come in the order of time, so a session ends where the next bid is too late."""
+    """The answer in plain Python: bids come in the order of time, so a session ends where the next bid is too late.
+
+    One that comes exactly at its end belongs to it: in Flink, windows that touch are merged, too.
+    """
     running: dict[int, tuple[int, int, int]] = {}
     sessions = []
     for bid in all_bids(setting):
         bidder, now = bid[BIDDER], bid[TIME_MS]
         count, start, end = running.get(bidder, (0, now, now + GAP_MS))
-        if now >= end:
+        if now > end:
             sessions.append((bidder, count, start, end))
             count, start = 0, now
         running[bidder] = count + 1, start, now + GAP_MS

@@ -34,6 +34,18 @@ def pyflink_python() -> str:
         raise PeerUnavailableError(f"{error}; set {PYFLINK_PYTHON} to a Python that has it") from None
 
 
+def installed_pyflink() -> str:
+    """As `pyflink_python`, but installs nothing."""
+    python = BENCH / "pyflink" / "bin" / "python"
+    chosen = os.environ.get(PYFLINK_PYTHON) or (str(python) if (BENCH / "pyflink" / _STAMP).exists() else None)
+    if chosen is None:
+        raise PeerUnavailableError(
+            f"PyFlink is not installed in .bench/pyflink; set {PYFLINK_PYTHON} to a Python that has it, or let "
+            "`python -m benchmarks word_count --words 1000 --peers pyflink-thread` install it"
+        )
+    return chosen
+
+
 def venv_python(name: str, *packages: str) -> str:
     """The interpreter of .bench/`name`, which has `packages`."""
     venv = BENCH / name
@@ -56,14 +68,21 @@ def _old_enough_python() -> str:
     raise PeerUnavailableError(f"needs one of {', '.join(_PYTHONS[1:])}; install one")
 
 
+def bench_folder() -> Path:
+    """.bench, which git does not see."""
+    BENCH.mkdir(parents=True, exist_ok=True)
+    (BENCH / ".gitignore").write_text("*\n")
+    return BENCH
+
+
 def install_once(folder: Path, version: str, install: Callable[[], None]) -> None:
     """Call `install` unless `folder` already holds this version."""
     stamp = folder / _STAMP
     if stamp.exists() and stamp.read_text() in ("", version):
         return
     print(f"Installing into .bench/{folder.name} (once; some minutes)", file=sys.stderr)
-    folder.mkdir(parents=True, exist_ok=True)
-    (BENCH / ".gitignore").write_text("*\n")
+    bench_folder()
+    folder.mkdir(exist_ok=True)
     stamp.unlink(missing_ok=True)
     install()
     stamp.write_text(version)

@@ -1,6 +1,13 @@
-"""The programs as loops that a person fused by hand: plain Python, one forked process for each half of the input.
+"""The programs as loops that a person fused by hand, in plain Python.
 
-What Penstock could reach at most, if running user code in Spark cost nothing.
+What Penstock could reach at most in one process, if everything but the user's work were free: each loop does what the
+program says for every record (makes it, takes its time, finds its window, reads and writes its state, registers and
+fires its timers), in order, with nothing left out of that or moved. It leaves out everything that makes it a job: an
+exchange between subtasks, key groups, late records, snapshots and recovery, metrics, and the generality of operators.
+
+`forked.` programs are the same loops in as many processes as the parallelism, each with its part of the input: only
+those whose records need no others, or whose results can be merged afterwards. `calling.` ones call the program's
+functions.
 """
 
 from __future__ import annotations
@@ -12,13 +19,15 @@ from typing import Any
 
 from benchmarks import stateless_chain, word_count
 from benchmarks.job import Run, Setting
+from benchmarks.peers import file_loops, keyed_loops, nexmark_loops, window_loops
 from benchmarks.peers.script import run_as_script
 
+Loop = Callable[[range, Setting], list[Any]]
 Counts = dict[int, dict[str, int]]
 """By window and word."""
 
 
-def inlined_chain(numbers: range) -> list[tuple[int, str]]:
+def inlined_chain(numbers: range, setting: Setting) -> list[tuple[int, str]]:
     """No calls at all. Each step is made for each record, as written: nothing is reordered or left out."""
     kept = []
     for number in numbers:
@@ -31,7 +40,7 @@ def inlined_chain(numbers: range) -> list[tuple[int, str]]:
     return kept
 
 
-def calling_chain(numbers: range) -> list[tuple[int, str]]:
+def calling_chain(numbers: range, setting: Setting) -> list[tuple[int, str]]:
     """Calls the program's functions, as any system must that does not look into them."""
     scale, is_odd, halves = stateless_chain.scale, stateless_chain.is_odd, stateless_chain.halves
     label, is_kept = stateless_chain.label, stateless_chain.is_kept
@@ -46,22 +55,13 @@ def calling_chain(numbers: range) -> list[tuple[int, str]]:
     return kept
 
 
-def run_chain(loop: Callable[[range], list[tuple[int, str]]]) -> Run:
-    def run(setting: Setting) -> tuple[list[Any], None]:
-        return list(chain.from_iterable(in_processes(loop, setting))), None
-
-    return run
+def word_counts(numbers: range, setting: Setting) -> list[tuple[str, int]]:
+    return [result for counts in counts_of(numbers, setting).values() for result in counts.items()]
 
 
-def count_words(setting: Setting) -> tuple[list[Any], None]:
-    """Each process counts its own part of the input; only counts are exchanged."""
-    word = word_count.word_of(setting.keys, setting.has_skew)
-    text = [word(place)[0] for place in range(word_count.TEXT_WORDS)]
-    parts = in_processes(lambda numbers: counts_of(numbers, text), setting)
-    return [result for counts in merged(parts).values() for result in counts.items()], None
-
-
-def counts_of(numbers: range, text: list[str]) -> Counts:
+def counts_of(numbers: range, setting: Setting) -> Counts:
+    word_at = word_count.word_of(setting.keys, setting.has_skew)
+    text = [word_at(place)[0] for place in range(word_count.TEXT_WORDS)]
     words_a_ms, window_ms, words = word_count.WORDS_A_MS, word_count.WINDOW_SECONDS * 1000, len(text)
     windows: Counts = {}
     for number in numbers:
@@ -75,6 +75,12 @@ def counts_of(numbers: range, text: list[str]) -> Counts:
     return windows
 
 
+def forked_word_counts(setting: Setting) -> tuple[list[Any], None]:
+    """Each process counts its own part of the input; only counts are exchanged."""
+    parts = in_processes(lambda numbers: counts_of(numbers, setting), setting)
+    return [result for counts in merged(parts).values() for result in counts.items()], None
+
+
 def merged(parts: list[Counts]) -> Counts:
     total = parts[0]
     for part in parts[1:]:
@@ -83,6 +89,19 @@ def merged(parts: list[Counts]) -> Counts:
             for word, count in counts.items():
                 into[word] = into.get(word, 0) + count
     return total
+
+
+def in_one(loop: Loop) -> Run:
+    return lambda setting: (loop(range(setting.records), setting), None)
+
+
+def forked(loop: Loop) -> Run:
+    """For loops whose records need no others."""
+
+    def run(setting: Setting) -> tuple[list[Any], None]:
+        return list(chain.from_iterable(in_processes(lambda numbers: loop(numbers, setting), setting))), None
+
+    return run
 
 
 def in_processes(loop: Callable[[range], Any], setting: Setting) -> list[Any]:
@@ -106,10 +125,27 @@ def _received(ours: Any, process: Any) -> Any:
     return result
 
 
+LOOPS: dict[str, Loop] = {
+    "stateless_chain": inlined_chain,
+    "word_count": word_counts,
+    "session_windows": window_loops.sessions,
+    "sliding_windows": window_loops.sliding,
+    "keyed_count": keyed_loops.count_keys,
+    "hot_key": keyed_loops.count_hundreds,
+    "wide_records": keyed_loops.keep_newest,
+    "keyed_timers": keyed_loops.count_until_expiry,
+    "connected_join": keyed_loops.join_in_state,
+    "interval_join": keyed_loops.join_intervals,
+    "broadcast_rules": keyed_loops.above_limits,
+    **nexmark_loops.LOOPS,
+}
+INDEPENDENT = ("stateless_chain", "nexmark.q0", "nexmark.q1", "nexmark.q2")
 RUNS: dict[str, Run] = {
-    "stateless_chain": run_chain(inlined_chain),
-    "calling.stateless_chain": run_chain(calling_chain),
-    "word_count": count_words,
+    **{name: in_one(loop) for name, loop in LOOPS.items()},
+    **file_loops.RUNS,
+    **{f"forked.{name}": forked(LOOPS[name]) for name in INDEPENDENT},
+    "forked.word_count": forked_word_counts,
+    "calling.stateless_chain": in_one(calling_chain),
 }
 
 

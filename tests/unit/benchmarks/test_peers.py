@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -11,16 +12,17 @@ from typing import Any
 
 import pytest
 from benchmarks import systems
-from benchmarks.__main__ import compare, parse
+from benchmarks.__main__ import _setting_on, compare, parse, runs_of
 from benchmarks.child import environment_of, run_on
 from benchmarks.job import Setting, digest_of
 from benchmarks.peers import installation
 from benchmarks.peers.installation import PeerUnavailableError, install_once, maven_classes, pyflink_python
-from benchmarks.programs import NAMES, right_answer
+from benchmarks.peers.python_loops import INDEPENDENT
+from benchmarks.programs import NAMES, code_of, right_answer
 from benchmarks.systems import PEERS, PENSTOCK, System, rows_of
 
 SMALL = Setting(12_000, 2, keys=20)
-ARGUMENTS = ["--words", "12000", "--parallelism", "2", "--keys", "20"]
+ARGUMENTS = ["--words", "12000", "--parallelism", "2", "--keys", "20", "--repeat", "1"]
 MODULES = {
     "bytewax_flows": systems.BYTEWAX_BENCHMARKS,
     "pyspark_queries": systems.PYSPARK_BENCHMARKS,
@@ -56,16 +58,22 @@ def _answer(module: str, program: str, setting: Setting) -> str:
 
 @pytest.mark.parametrize("has_skew", [True, False])
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_hand_fused_word_count_gives_the_batch_answer(parallelism: int, has_skew: bool) -> None:
+@pytest.mark.parametrize("program", ["word_count", "forked.word_count"])
+def test_hand_fused_word_count_gives_the_batch_answer(program: str, parallelism: int, has_skew: bool) -> None:
     setting = Setting(250_000, parallelism, keys=20, has_skew=has_skew)
-    assert _answer("python_loops", "word_count", setting) == right_answer("word_count", setting).digest
+    assert _answer("python_loops", program, setting) == right_answer("word_count", setting).digest
 
 
-@pytest.mark.parametrize("program", ["stateless_chain", "calling.stateless_chain"])
-@pytest.mark.parametrize("parallelism", [1, 3])
-def test_hand_fused_chain_gives_the_batch_answer(parallelism: int, program: str) -> None:
-    setting = Setting(12_000, parallelism)
-    assert _answer("python_loops", program, setting) == right_answer("stateless_chain", setting).digest
+@pytest.mark.parametrize("program", [f"forked.{name}" for name in INDEPENDENT] + ["calling.stateless_chain"])
+def test_a_forked_or_calling_loop_gives_the_batch_answer(program: str) -> None:
+    setting = Setting(12_000, 3)
+    assert _answer("python_loops", program, setting) == right_answer(program.partition(".")[2], setting).digest
+
+
+@pytest.mark.parametrize("program", ["sliding_windows", "keyed_timers", "connected_join", "nexmark.q5", "nexmark.q11"])
+def test_a_loop_that_closes_windows_and_fires_timers_on_its_way_gives_the_batch_answer(program: str) -> None:
+    setting = Setting(650_000 if program == "sliding_windows" else 50_000, keys=500)
+    assert _answer("python_loops", program, setting) == right_answer(program, setting).digest
 
 
 @pytest.mark.parametrize("benchmark_name", systems.BYTEWAX_BENCHMARKS)
@@ -84,14 +92,19 @@ def test_plain_pyspark_gives_the_batch_answer(spark: Any, benchmark_name: str, m
 @pytest.mark.parametrize("module", [name for name in MODULES if name != "bytewax_flows"])
 def test_a_peer_has_the_programs_that_its_rows_offer(module: str) -> None:
     programs = importlib.import_module(f"benchmarks.peers.{module}").RUNS
-    assert {name.removeprefix("calling.") for name in programs} == set(MODULES[module])
+    plain = {name for name in programs if name.partition(".")[0] not in ("calling", "forked")}
+    assert plain == set(MODULES[module])
 
 
-def test_flink_java_has_the_programs_that_its_row_offers() -> None:
+def test_forked_loops_are_those_that_their_row_offers() -> None:
+    programs = importlib.import_module("benchmarks.peers.python_loops").RUNS
+    forked = {name.removeprefix("forked.") for name in programs if name.startswith("forked.")}
+    assert forked == set(systems.FORKED_LOOP_BENCHMARKS)
+
+
+def test_flink_java_has_every_program() -> None:
     source = next(systems.FLINK_JAVA.rglob("Benchmark.java")).read_text()
-    offered = set(systems.FLINK_JAVA_BENCHMARKS)
-    assert offered <= set(NAMES) and all(f'case "{name}"' in source for name in offered)
-    assert source.count('case "') == len(offered)
+    assert set(re.findall(r'case "(.*?)"', source)) == {code_of(name) for name in NAMES}
 
 
 @pytest.mark.parametrize("row", ["pyspark", "python loop"])
@@ -123,7 +136,17 @@ def test_the_loop_with_calls_is_a_program_of_its_own() -> None:
     assert command[2:4] == ["benchmarks.peers.python_loops", "calling.stateless_chain"]
 
 
-@pytest.mark.parametrize("row", ["bytewax", "flink java", "pyspark", "python loop"])
+def test_a_program_with_settings_of_its_own_is_the_same_code_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = parse(["keyed_count_on_disk", "--words", "10", "--config", "a.key=1"])
+    [(name, setting)] = runs_of(parsed)
+    penstock, java = (_setting_on(system, name, setting, 10) for system in (PENSTOCK, _row("flink java")))
+    disk = {"state.backend.type": "rocksdb"}
+    assert (penstock.config, java.config) == ({**disk, "a.key": "1"}, disk)
+    assert (PENSTOCK.command(name, penstock) or [])[2] == "benchmarks.keyed_count"
+    assert _row("python loop").command(name, setting) is None
+
+
+@pytest.mark.parametrize("row", ["bytewax", "pyspark", "python loops forked"])
 def test_a_peer_without_a_version_of_a_benchmark_has_no_command_and_installs_nothing(
     row: str, no_installing: None, bench: Path
 ) -> None:

@@ -10,18 +10,22 @@ import pytest
 from benchmarks import docs_section
 from benchmarks.__main__ import parse, runs_of
 from benchmarks.chart import LogScale, draw
-from benchmarks.child import Outcome
+from benchmarks.child import Outcome, with_common_fixed_cost
 from benchmarks.docs_section import BEGIN, END, PAGE, filled
 from benchmarks.job import Measurement, Setting
 from benchmarks.programs import NAMES, chosen
-from benchmarks.rates import rate_beyond_fixed, ratio
+from benchmarks.rates import rate_beyond_fixed, ratio, ratio_range, spread
 from benchmarks.table import COLUMNS, SHORT_RUN, SUMMARY, Comparison, read_results, render, write_results
 
 SETTING = Setting(1_000_000, 2, keys=1_000)
 
 
 def outcome(system: str, records: int, seconds: float, fixed: float = 0.5, shuffled: int | None = None) -> Outcome:
-    return Outcome(system, Measurement(records, seconds, fixed, 3.0, 10, "d1", shuffled), 300 * 2**20)
+    return Outcome(system, [Measurement(records, seconds, fixed, 3.0, 10, "d1", shuffled)], 300 * 2**20)
+
+
+def repeated(system: str, *seconds: float) -> Outcome:
+    return Outcome(system, [outcome(system, 1_000_000, each).runs[0] for each in seconds], 600 * 2**20)
 
 
 PENSTOCK = outcome("penstock", 1_000_000, 1.5, shuffled=4_000_000)
@@ -96,9 +100,63 @@ def test_a_chart_without_results_says_so():
 def test_the_section_of_the_docs_is_replaced_and_the_rest_stays():
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
     text = filled(page, [Comparison("word_count", SETTING, [PENSTOCK, PEER, SHORT])])
-    assert text.startswith(f"before\n{BEGIN}\n| benchmark |") and text.endswith(f"{END}\nafter\n") and "old" not in text
-    assert "| `word_count`: parallelism 2, 1,000 keys, 80/20 | 1,000,000 | 1,000 | 40\\* |" in text
+    assert text.startswith(f"before\n{BEGIN}\nMedians of 1 run;") and text.endswith(f"{END}\nafter\n")
+    assert "old" not in text
     assert filled(text, []) == f"before\n{BEGIN}\nNo results yet.\n{END}\nafter\n"
+
+
+def test_the_docs_have_speed_beside_java_and_the_loops_with_its_spread_and_memory():
+    ours, java, loop = (
+        repeated("penstock", 1.5, 1.4, 1.7),
+        repeated("flink java", 2.5, 2.6, 2.5),
+        outcome("python loop", 10**6, 1.0),
+    )
+    text = filled(f"{BEGIN}{END}", [Comparison("word_count", SETTING, [ours, java, loop])])
+    label = "`word_count`: parallelism 2, 1,000 keys, 80/20"
+    cells = ["1,000,000", "30%", "2.00 (1.67-2.33)", "0.50 (0.42-0.56)", "", "600", "600"]
+    assert f"| {' | '.join([label, *cells])} |\n" in text
+
+
+def test_the_docs_have_other_peers_in_a_table_of_their_own():
+    text = filled(f"{BEGIN}{END}", [Comparison("word_count", SETTING, [PENSTOCK, outcome("pyspark", 10_000, 10.5)])])
+    assert (
+        "| benchmark | times pyspark |\n|---|---|\n| `word_count`: parallelism 2, 1,000 keys, 80/20 | 1,000 |\n" in text
+    )
+
+
+def test_the_docs_say_what_a_setting_costs():
+    plain = Comparison("keyed_count", SETTING, [repeated("penstock", 1.5), repeated("flink java", 1.5)])
+    slower = Comparison("keyed_count_on_disk", SETTING, [repeated("penstock", 2.5), repeated("flink java", 4.5)])
+    text = filled(f"{BEGIN}{END}", [plain, slower])
+    assert "| `keyed_count_on_disk` / `keyed_count` | 0.50 | 0.25 |\n" in text
+
+
+def test_a_run_that_was_too_short_is_marked_and_the_mark_explained():
+    text = filled(f"{BEGIN}{END}", [Comparison("word_count", SETTING, [PENSTOCK, outcome("pyspark", 10_000, 0.6)])])
+    assert "| 40\\* |" in text and "fixed cost is part" not in text and "that cost is part of both rates" in text
+
+
+def test_the_measurement_of_an_outcome_is_its_median_run():
+    found = repeated("penstock", 1.4, 3.0, 1.5)
+    assert (found.measurement.seconds, spread(found.runs)) == (1.5, pytest.approx(1.6))
+    assert spread(PENSTOCK.runs) == 0
+
+
+def test_runs_share_the_median_of_their_fixed_costs():
+    runs = [outcome("x", 1_000, 2.0, fixed).runs[0] for fixed in (0.5, 1.9, 0.7)]
+    assert [run.fixed_seconds for run in with_common_fixed_cost(runs)] == [0.7, 0.7, 0.7]
+
+
+def test_a_range_of_ratios_has_fixed_costs_in_all_of_them_or_in_none():
+    clear, short = repeated("x", 1.5, 2.5).runs, repeated("y", 0.6, 1.5).runs
+    assert ratio_range(clear, clear) == (0.5, 2.0)
+    assert ratio_range(clear, short) == (pytest.approx(0.24), 1.0)
+
+
+def test_results_of_older_versions_are_left_out(tmp_path):
+    path = write_results("word_count", SETTING, [PENSTOCK], [], tmp_path)
+    path.write_text(path.read_text().replace('"runs"', '"measurement"'))
+    assert read_results(tmp_path) == []
 
 
 def test_a_page_without_marks_is_refused():

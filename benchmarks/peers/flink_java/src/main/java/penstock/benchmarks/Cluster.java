@@ -1,7 +1,7 @@
 package penstock.benchmarks;
 
-import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.DeploymentOptions;
@@ -17,7 +17,6 @@ import org.apache.flink.runtime.minicluster.MiniClusterJobClient;
 import org.apache.flink.runtime.minicluster.MiniClusterJobClient.JobFinalizationBehavior;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.graph.StreamGraph;
-import org.apache.flink.util.CloseableIterator;
 
 /** A cluster in this JVM that all runs share: a local environment would start one anew for each job. */
 final class Cluster implements PipelineExecutorFactory, AutoCloseable {
@@ -44,24 +43,21 @@ final class Cluster implements PipelineExecutorFactory, AutoCloseable {
         Configuration configuration = new Configuration();
         configuration.set(TaskManagerOptions.NETWORK_MEMORY_MIN, MemorySize.ofMebiBytes(256));
         configuration.set(TaskManagerOptions.NETWORK_MEMORY_MAX, MemorySize.ofMebiBytes(256));
-        configuration.set(TaskManagerOptions.MANAGED_MEMORY_SIZE, MemorySize.ofMebiBytes(64)); // State is on the heap.
+        // For RocksDB; state on the heap leaves it alone.
+        configuration.set(TaskManagerOptions.MANAGED_MEMORY_SIZE, MemorySize.ofMebiBytes(512));
         return configuration;
     }
 
-    /** Runs to the end; what came out of it. */
-    List<Object> run(Benchmark benchmark, Setting setting) throws Exception {
-        Configuration configuration = new Configuration();
+    /** Runs to the end; what came out of it is read when it is asked for. */
+    Supplier<List<Object>> run(Benchmark benchmark, Setting setting) throws Exception {
+        Configuration configuration = Configuration.fromMap(setting.config());
         configuration.set(DeploymentOptions.TARGET, NAME);
         configuration.set(DeploymentOptions.ATTACHED, true);
         configuration.set(PipelineOptions.OBJECT_REUSE, true);
         StreamExecutionEnvironment env =
                 new StreamExecutionEnvironment(new OnlyThis(this), configuration, Cluster.class.getClassLoader());
         env.setParallelism(parallelism);
-        List<Object> results = new ArrayList<>();
-        try (CloseableIterator<?> found = benchmark.build(env, setting).executeAndCollect()) {
-            found.forEachRemaining(results::add);
-        }
-        return results;
+        return benchmark.run(env, setting);
     }
 
     @Override

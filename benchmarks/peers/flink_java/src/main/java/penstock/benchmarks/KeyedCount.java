@@ -11,7 +11,7 @@ import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
 
 /** Counts per key in ValueState; emits each count of one key in a thousand. */
-final class KeyedCount implements Benchmark {
+final class KeyedCount implements CollectedBenchmark {
 
     private static final long SHOWS_ONE_KEY_OF = 1_000;
 

@@ -12,7 +12,7 @@ import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
 
 /** Baskets that expire: items are counted in ValueState, and an event-time timer emits the count and forgets it. */
-final class KeyedTimers implements Benchmark {
+final class KeyedTimers implements CollectedBenchmark {
 
     private static final long ITEMS = 4;
     private static final long ITEMS_A_MS = 10;

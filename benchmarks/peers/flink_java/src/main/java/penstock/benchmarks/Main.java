@@ -2,8 +2,10 @@ package penstock.benchmarks;
 
 import com.sun.management.OperatingSystemMXBean;
 import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.Supplier;
 
 /** Measures one benchmark, warm, in this JVM: its name, then the arguments of the Python programs. */
 public final class Main {
@@ -22,19 +24,29 @@ public final class Main {
         System.exit(0); // Threads of the cluster may linger.
     }
 
-    /** A tenth first, so that everything is loaded and compiled; then almost nothing; then all. */
+    /** A tenth first, so that everything is loaded and compiled; then, as often as asked, almost nothing and all. */
     private static String measure(Cluster cluster, Benchmark benchmark, Setting setting) throws Exception {
         long aTenth = Math.max(setting.records() / 10, FIXED_COST_RECORDS);
-        cluster.run(benchmark, setting.withRecords(aTenth));
+        cluster.run(benchmark, setting.withRecords(aTenth)).get();
+        List<String> runs = new ArrayList<>();
+        for (int turn = 0; turn < setting.repeats(); turn++) {
+            runs.add(measureOnce(cluster, benchmark, setting));
+        }
+        return "[" + String.join(", ", runs) + "]";
+    }
+
+    private static String measureOnce(Cluster cluster, Benchmark benchmark, Setting setting) throws Exception {
         long started = System.nanoTime();
-        cluster.run(benchmark, setting.withRecords(FIXED_COST_RECORDS));
+        Supplier<List<Object>> nothing = cluster.run(benchmark, setting.withRecords(FIXED_COST_RECORDS));
         double fixedSeconds = (System.nanoTime() - started) / NANOS;
+        nothing.get();
 
         double cpuBefore = cpuSeconds();
         started = System.nanoTime();
-        List<Object> results = cluster.run(benchmark, setting);
+        Supplier<List<Object>> ended = cluster.run(benchmark, setting);
         double seconds = (System.nanoTime() - started) / NANOS;
         double cpuSeconds = cpuSeconds() - cpuBefore;
+        List<Object> results = ended.get();
         return String.format(
                 Locale.ROOT,
                 "{\"records\": %d, \"seconds\": %.6f, \"fixed_seconds\": %.6f, \"cpu_seconds\": %.2f, "
@@ -44,7 +56,7 @@ public final class Main {
                 fixedSeconds,
                 cpuSeconds,
                 results.size(),
-                Results.digest(results));
+                Results.digest(benchmark.comparable(results)));
     }
 
     private static double cpuSeconds() {

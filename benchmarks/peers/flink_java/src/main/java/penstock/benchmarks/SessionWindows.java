@@ -9,7 +9,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.windowing.assigners.EventTimeSessionWindows;
 
 /** Sessions in event time: each user comes five times, a second apart, and then never again. */
-final class SessionWindows implements Benchmark {
+final class SessionWindows implements CollectedBenchmark {
 
     private static final long USERS_AT_A_TIME = 1_000;
     private static final long VISITS = 5;

@@ -10,7 +10,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.windowing.assigners.SlidingEventTimeWindows;
 
 /** Readings per sensor in event-time windows of a minute that begin every 10 seconds: how many, and their sum. */
-final class SlidingWindows implements Benchmark {
+final class SlidingWindows implements CollectedBenchmark {
 
     private static final Duration SIZE = Duration.ofSeconds(60);
     private static final Duration SLIDE = Duration.ofSeconds(10);

@@ -7,7 +7,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.util.Collector;
 
 /** map, filter, flatMap, map: no keys, no time. The last filter keeps few records: collecting them costs little. */
-final class StatelessChain implements Benchmark {
+final class StatelessChain implements CollectedBenchmark {
 
     private static final long KEEPS_ONE_OF = 1_000;
 

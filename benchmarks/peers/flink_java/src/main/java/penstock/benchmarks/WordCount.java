@@ -9,7 +9,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.windowing.assigners.TumblingEventTimeWindows;
 
 /** Counts words in event-time windows of 10 seconds; 10 words come every millisecond. */
-final class WordCount implements Benchmark {
+final class WordCount implements CollectedBenchmark {
 
     private static final long WORDS_A_MS = 10;
     private static final Duration WINDOW = Duration.ofSeconds(10);
