@@ -109,7 +109,7 @@ def watch_driver(folder: str) -> dict[str, str]:
 
 def watch_epochs(folder: str) -> None:
     """Write down when epochs ran, and nothing else, for the rest of this process."""
-    from penstock.jobmaster.region_runner import RegionRunner
+    from penstock.jobmaster.region.runner import RegionRunner
 
     Recorder(folder).around(RegionRunner, "_run_planned", EPOCH)
 
