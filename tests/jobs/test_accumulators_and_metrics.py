@@ -114,7 +114,7 @@ class Measuring(MapFunction):
 
 
 def metrics_of(client: Any, metric: str) -> dict[str, Any]:
-    return next(each for each in client.master.metrics.values() if metric in each)
+    return next(each for each in client.master.metrics.by_operator().values() if metric in each)
 
 
 @pytest.mark.parametrize("settings", [{}, SEVERAL_EPOCHS], ids=["one epoch", "several epochs"])

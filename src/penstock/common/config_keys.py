@@ -415,7 +415,24 @@ WEB_REFRESH_INTERVAL = _key("web.refresh-interval").duration_type().default_valu
 WEB_CHECKPOINT_HISTORY = _key("web.checkpoints.history").int_type().default_value(10)
 WEB_EXCEPTION_HISTORY = _key("web.exception-history-size").int_type().default_value(16)
 METRIC_REPORTERS = _key("metrics.reporters").string_type().no_default_value()
-LATENCY_INTERVAL = _key("metrics.latency.interval").duration_type().default_value(0)
+LATENCY_INTERVAL = (
+    _key("metrics.latency.interval")
+    .duration_type()
+    .default_value(0)
+    .with_description("how often sources emit latency markers; 0: never")
+)
+LATENCY_GRANULARITY = (
+    _key("metrics.latency.granularity")
+    .string_type()
+    .default_value("operator")
+    .with_description("what histograms of latency keep apart: single (nothing), operator (sources), subtask (of those)")
+)
+LATENCY_HISTORY = (
+    _key("metrics.latency.history-size")
+    .int_type()
+    .default_value(128)
+    .with_description("of how many latency markers each operator tells")
+)
 
 # Python
 PYTHON_FILES = _key("python.files").string_type().no_default_value()

@@ -66,6 +66,15 @@ class _Held:
 
 
 @dataclass(frozen=True)
+class EpochTimes:
+    """The phases of an epoch, in milliseconds."""
+
+    planning: int
+    running: int
+    completing: int
+
+
+@dataclass(frozen=True)
 class EpochReport:
     """A complete epoch of one region."""
 
@@ -184,12 +193,17 @@ class EpochHistory:
         self._state_sizes: dict[Region, int] = {}
         self._forget_at_ms = 0
         self.first_ms: int | None = None
+        self.epochs = 0
+        self.last: EpochTimes | None = None
+        """How long the last epoch took; None before the first."""
 
     def add(self, report: EpochReport, state_size: int) -> None:
         """A complete epoch; `state_size`: of all subtasks of its region."""
         with self._lock:
             if self.first_ms is None:
                 self.first_ms = report.started_ms
+            self.epochs += 1
+            self.last = EpochTimes(report.planning_ms, report.running_ms, report.completing_ms)
             self._state_sizes[report.region] = state_size
             before = self._held.get(report.region)
             if before is not None and before.is_followed_at_once(report.started_ms):

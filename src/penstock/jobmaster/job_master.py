@@ -39,14 +39,15 @@ from penstock.jobmaster.execution.slots import SlotPool, required_slots, slot_po
 from penstock.jobmaster.execution.stage_executor import StageExecutor
 from penstock.jobmaster.failure_history import FailureHistory, FailureRecord
 from penstock.jobmaster.flame_graphs import FlameGraphs
-from penstock.jobmaster.job_metrics import JobMetrics
 from penstock.jobmaster.job_times import JobTimes
+from penstock.jobmaster.metrics.job_metrics import JobMetrics
 from penstock.jobmaster.region.runner import RegionRunner
 from penstock.jobmaster.restart_strategy import NoRestart, build_restart_strategy
 from penstock.jobmaster.savepoint_requests import CheckpointRequest, Request, SavepointRequest, SavepointWriter
 from penstock.jobmaster.sinks.job_output import JobOutput, OutputError
 from penstock.jobmaster.sources.watermark_alignment import AlignmentGroups
 from penstock.runtime.clocks import wall_clock_ms
+from penstock.runtime.latency import LatencyTracking
 from penstock.runtime.protocol import TaskAck
 from penstock.runtime.state.codec import use_script_classes
 from penstock.runtime.state.table import Extent
@@ -84,7 +85,8 @@ class JobMaster:
         self.output = JobOutput()
         self.checkpoints = CheckpointStatsTracker(self.options.history)
         self._failures = FailureHistory(config.get(keys.WEB_EXCEPTION_HISTORY))
-        self._metrics = JobMetrics()
+        self.latency = LatencyTracking.of(config)
+        self.metrics = JobMetrics()
         self.epochs = EpochHistory(self.job_graph)
         self.flame_graphs = FlameGraphs()
         self.restarts = 0
@@ -134,11 +136,6 @@ class JobMaster:
     @property
     def ended_ms(self) -> int | None:
         return self._times.ended_ms
-
-    @property
-    def metrics(self) -> dict[str, dict[str, Any]]:
-        """The values of all metrics, by operator id and name."""
-        return self._metrics.by_operator()
 
     @property
     def failures(self) -> list[FailureRecord]:
@@ -441,7 +438,7 @@ class JobMaster:
         if ack.outcome.is_finished and execution.state is ExecutionState.RUNNING:
             execution.transition_to(ExecutionState.FINISHED, ack.ended_ms)
         for operator_id, reports in ack.outcome.metrics.items():
-            self._metrics.add(operator_id, ack.subtask, reports)
+            self.metrics.add(operator_id, ack.subtask, reports)
         self.flame_graphs.add(ack)
 
     def epoch_completed(self, report: EpochReport) -> None:

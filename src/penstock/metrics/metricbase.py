@@ -117,8 +117,15 @@ M = TypeVar("M", bound=Metric)
 class MetricGroup:
     """Names metrics. Asking again for a name of the same kind gives the same metric."""
 
-    def __init__(self, scope: tuple[str, ...] = (), variables: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        scope: tuple[str, ...] = (),
+        variables: dict[str, str] | None = None,
+        logical_scope: tuple[str, ...] | None = None,
+    ) -> None:
         self.scope = scope
+        self.logical_scope = scope if logical_scope is None else logical_scope
+        """The scope without the values of variables."""
         self.variables = dict(variables or {})
         self._metrics: dict[str, Metric] = {}
         self._groups: dict[tuple[str, ...], MetricGroup] = {}
@@ -128,7 +135,7 @@ class MetricGroup:
         path = (name,) if extra is None else (name, extra)
         if path not in self._groups:
             variables = self.variables if extra is None else {**self.variables, name: extra}
-            self._groups[path] = MetricGroup(self.scope + path, variables)
+            self._groups[path] = MetricGroup(self.scope + path, variables, (*self.logical_scope, name))
         return self._groups[path]
 
     def counter(self, name: str) -> Counter:
@@ -151,10 +158,15 @@ class MetricGroup:
 
     def metrics(self) -> Iterator[tuple[str, Metric]]:
         """Every metric of this group and those inside it, by full name such as `my_group.my_counter`."""
+        for group, name, metric in self.registered():
+            yield group._full_name(name), metric
+
+    def registered(self) -> Iterator[tuple[MetricGroup, str, Metric]]:
+        """The same with the group that each was registered in, and its name there."""
         for name, metric in self._metrics.items():
-            yield self._full_name(name), metric
+            yield self, name, metric
         for group in self._groups.values():
-            yield from group.metrics()
+            yield from group.registered()
 
     def _register(self, name: str, kind: type[M], make: Callable[[], M]) -> M:
         metric = self._metrics.setdefault(name, make())

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from penstock.runtime.latency import LatencyMarker
 
 Timestamps = Sequence["int | None"]
 
@@ -44,5 +47,7 @@ class Output(Protocol):
     def emit_watermark(self, watermark: int) -> None: ...
 
     def emit_status(self, idle: bool) -> None: ...
+
+    def emit_latency_marker(self, marker: LatencyMarker) -> None: ...
 
     def flush(self) -> None: ...

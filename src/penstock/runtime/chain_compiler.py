@@ -19,6 +19,7 @@ from penstock.runtime.batch import Batch
 from penstock.runtime.element_copies import IMMUTABLE_TYPES, Copy, as_it_is, copied_unless_tuple
 from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source
 from penstock.runtime.inlining import ONE_AT_A_TIME
+from penstock.runtime.latency import LatencyMarker
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from penstock.runtime.operators.user_function import UserFunctionOperator
@@ -193,6 +194,11 @@ class FusedOperator(StreamOperator):
         super().setup(context, output)
         for part, own in zip(self.parts, self.contexts, strict=True):
             part.setup(own, output)
+
+    def process_latency_marker(self, marker: LatencyMarker) -> None:
+        for context in self.contexts[1:]:
+            context.note_latency(marker)
+        super().process_latency_marker(marker)
 
     def open(self) -> None:
         for part in self.parts:

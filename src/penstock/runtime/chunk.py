@@ -13,6 +13,7 @@ import cloudpickle  # type: ignore[import-untyped]
 
 from penstock.common.exceptions import InvalidProgramError
 from penstock.runtime.batch import Batch, Timestamps
+from penstock.runtime.latency import LatencyMarker
 
 if TYPE_CHECKING:
     from penstock.runtime.columns import Columns
@@ -33,10 +34,10 @@ class EndOfData:
     """The channel will carry nothing more."""
 
 
-Event = Batch | Watermark | Status | EndOfData
+Event = Batch | Watermark | Status | EndOfData | LatencyMarker
 
 # On the wire an event is a small tuple; the numbers are part of the format.
-_DATA, _WATERMARK, _STATUS, _END, _COLUMNS = range(5)
+_DATA, _WATERMARK, _STATUS, _END, _COLUMNS, _LATENCY = range(6)
 
 
 CHUNK_RECORDS = 8192
@@ -102,6 +103,10 @@ class ChunkWriter:
     def add_status(self, is_idle: bool) -> None:
         self._seal()
         self._events.append((_STATUS, is_idle))
+
+    def add_latency_marker(self, marker: LatencyMarker) -> None:
+        self._seal()
+        self._events.append((_LATENCY, marker.operator_id, marker.subtask, marker.marked_ms))
 
     def add_end_of_data(self) -> None:
         self._seal()
@@ -264,5 +269,7 @@ def read_chunk(chunk: bytes) -> Iterator[Event]:
             yield Watermark(event[1])
         elif kind == _STATUS:
             yield Status(event[1])
+        elif kind == _LATENCY:
+            yield LatencyMarker(*event[1:])
         else:
             yield EndOfData()

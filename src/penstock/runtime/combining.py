@@ -19,6 +19,7 @@ from penstock.graph.partitioners import KeyGroupStreamPartitioner
 from penstock.runtime.batch import Timestamps, call_each
 from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source
 from penstock.runtime.hashable_keys import hashable_keys
+from penstock.runtime.latency import LatencyMarker
 from penstock.runtime.outputs import EdgeTarget
 from penstock.runtime.partitioning import ByKeyGroup
 from penstock.runtime.rows import Row
@@ -159,6 +160,10 @@ class CombiningEdgeTarget(EdgeTarget):
         # Even when it is awake again, the channel may stay behind for long, and is not told.
         self._is_suspended = self._is_suspended or idle
         super().push_status(idle)
+
+    def push_latency_marker(self, marker: LatencyMarker) -> None:
+        self.send_all()
+        super().push_latency_marker(marker)
 
     def push_end_of_data(self) -> None:
         self.send_all()

@@ -6,13 +6,36 @@ at zero.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.metrics import Counter, Distribution, Gauge, Meter, Metric
-from penstock.runtime.operators.base import OperatorContext
+from penstock.runtime.latency import SourceVariables
+from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.outputs import OperatorOutput
 
 GaugeValue = int | float | str | bool | None
+
+RECORDS_IN, RECORDS_OUT = "numRecordsIn", "numRecordsOut"
+INPUT_WATERMARK, OUTPUT_WATERMARK = "currentInputWatermark", "currentOutputWatermark"
+LATENCY = "latency"
+
+
+@dataclass(frozen=True)
+class LabelledName:
+    """The name of a metric whose group has variables, such as a topic: their values are part of the name."""
+
+    name: str
+    logical: str
+    """The name without the values."""
+    variables: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+MetricName = str | LabelledName
 
 
 @dataclass(frozen=True)
@@ -41,28 +64,86 @@ class DistributionReport:
     """Smallest and largest of all values that the process has seen, not only of the new ones."""
 
 
-MetricReport = CounterReport | GaugeReport | MeterReport | DistributionReport
+@dataclass(frozen=True)
+class HistogramReport:
+    """Of the last values of one subtask."""
+
+    count: int
+    """Of all values that ever were."""
+    min: float
+    max: float
+    mean: float
+    stddev: float
+    quantiles: tuple[float, ...]
+    """As `QUANTILES`."""
+
+
+QUANTILES = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999)
+
+
+def histogram_of(count: int, values: list[int]) -> HistogramReport:
+    ranked = sorted(values)
+    mean = sum(ranked) / len(ranked)
+    return HistogramReport(
+        count,
+        ranked[0],
+        ranked[-1],
+        mean,
+        math.sqrt(sum((value - mean) ** 2 for value in ranked) / len(ranked)),
+        tuple(ranked[max(0, math.ceil(share * len(ranked)) - 1)] for share in QUANTILES),
+    )
+
+
+MetricReport = CounterReport | GaugeReport | MeterReport | DistributionReport | HistogramReport
+Reports = dict[MetricName, MetricReport]
 
 
 class MetricReporter:
-    """Reads the metrics of one operator: those of the runtime and those that its function registered."""
+    """Reads the metrics of one operator: those of the runtime and those that its function registered.
 
-    def __init__(self, context: OperatorContext) -> None:
+    A gauge is told when it has changed.
+    """
+
+    def __init__(
+        self, context: OperatorContext, entrance: StreamOperator | None = None, exit: OperatorOutput | None = None
+    ) -> None:
         self._context = context
+        self._entrance = entrance
+        self._exit = exit
         self._told: dict[str, int] = {}
+        self._told_gauges: dict[MetricName, GaugeReport] = {}
 
-    def take(self) -> dict[str, MetricReport]:
+    def take(self) -> Reports:
         """The reports by the metric's name within the operator."""
-        counts = {name: CounterReport(count) for name, count in self._context.metrics.items()}
+        reports: Reports = {name: CounterReport(count) for name, count in self._context.metrics.items()}
         self._context.metrics.clear()
-        return {**counts, **dict(self._of_the_user())}
+        gauges: dict[MetricName, GaugeReport] = {}
+        if self._exit is not None:
+            if self._exit.records_out:
+                reports[RECORDS_OUT] = CounterReport(self._exit.records_out)
+                self._exit.records_out = 0
+            gauges[OUTPUT_WATERMARK] = GaugeReport(self._exit.watermark)
+        if self._entrance is not None:
+            gauges[INPUT_WATERMARK] = GaugeReport(self._entrance.current_watermark)
+        for name, report in self._of_the_user():
+            if isinstance(report, GaugeReport):
+                gauges[name] = report
+            else:
+                reports[name] = report
+        reports.update((name, gauge) for name, gauge in gauges.items() if self._told_gauges.get(name) != gauge)
+        self._told_gauges = gauges
+        if self._context.latency is not None:
+            for variables, (count, values) in self._context.latency.take_changed().items():
+                reports[_latency_name(variables)] = histogram_of(count, values)
+        return reports
 
-    def _of_the_user(self) -> Iterator[tuple[str, MetricReport]]:
-        for full_name, metric in self._context.metric_group.metrics():
-            name = full_name.removeprefix(f"{self._context.operator_name}.")
-            report = self._report(name, metric)
+    def _of_the_user(self) -> Iterator[tuple[MetricName, MetricReport]]:
+        for group, name, metric in self._context.metric_group.registered():
+            path = ".".join((*group.scope[1:], name))
+            report = self._report(path, metric)
             if report is not None:
-                yield name, report
+                logical = ".".join((*group.logical_scope[1:], name))
+                yield LabelledName(path, logical, tuple(group.variables.items())) if group.variables else path, report
 
     def _report(self, name: str, metric: Metric) -> MetricReport | None:
         match metric:
@@ -89,3 +170,7 @@ def _read_gauge(gauge: Gauge) -> GaugeReport | None:
     except Exception:  # As in Flink, a gauge that cannot be read is left out; the job goes on
         return None
     return GaugeReport(value if isinstance(value, int | float | str | None) else str(value))
+
+
+def _latency_name(variables: SourceVariables) -> LabelledName:
+    return LabelledName(".".join((LATENCY, *(part for each in variables for part in each))), LATENCY, variables)

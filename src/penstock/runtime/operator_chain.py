@@ -17,10 +17,10 @@ from penstock.graph.descriptions import (
 )
 from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
 from penstock.graph.stream_graph import StreamNode
-from penstock.runtime.batch import Output
 from penstock.runtime.chain_compiler import MOST_NESTED, FusedOperator, is_fusable
 from penstock.runtime.combining import combines_on_the_way, combining_edge, takes_session_parts
 from penstock.runtime.element_copies import Copy, as_it_is, copied, copies_of_type
+from penstock.runtime.latency import LatencyStats, LatencyTracking
 from penstock.runtime.operators import build_operator
 from penstock.runtime.operators.base import DriverReport, OperatorContext, StreamOperator, TaskInfo
 from penstock.runtime.operators.watermarks import TimestampsAndWatermarksOperator
@@ -30,6 +30,7 @@ from penstock.runtime.outputs import (
     EdgeTarget,
     OperatorOutput,
     Target,
+    WithinOperatorTarget,
     declared_form,
 )
 from penstock.runtime.rows import Row
@@ -60,6 +61,7 @@ class OperatorChain:
         ready: list[Row],
         cached_files: dict[str, str],
         tables_of: Callable[[str], MakeTable] = lambda operator_id: StateTable,
+        latency: LatencyTracking | None = None,
     ) -> None:
         self._job_graph = job_graph
         self._vertex = vertex
@@ -69,10 +71,15 @@ class OperatorChain:
         self._ready = ready
         self._cached_files = cached_files
         self._tables_of = tables_of
+        self._latency = latency
         self._copied: Copy = as_it_is if job_graph.reuses_objects else copied
         self.report = DriverReport()
         self.contexts: dict[str, OperatorContext] = {}
         self.operators: list[StreamOperator] = []
+        self.entrances: dict[str, StreamOperator] = {}
+        """By operator id: where its records come in, unless that is in the middle of a generated loop."""
+        self.exits: dict[str, OperatorOutput] = {}
+        """By operator id: where what it emits goes out; the same holds."""
         self.edges: list[EdgeTarget] = []
         self._nodes = {node.id: node for node in vertex.nodes}
         self.head = self._build(vertex.head)
@@ -85,21 +92,27 @@ class OperatorChain:
                 FusedOperator([each.operator for each in run], [self._context(each) for each in run]),
                 self.contexts[run[0].operator_id],
                 output,
+                run[-1].operator_id,
             )
         context = self._context(node)
         if isinstance(node.operator, SourceDescription):
             if node.operator.watermarks is not None and not node.operator.makes_watermarks_itself:
                 watermarks = self._add(TimestampsAndWatermarksOperator(node.operator.watermarks), context, output)
-                output = OperatorOutput([ChainTarget(watermarks)], {}, None, as_it_is, as_it_is)
+                output = OperatorOutput([WithinOperatorTarget(watermarks)], {}, None, as_it_is, as_it_is)
             return self._add(build_source_operator(node.operator), context, output)
         operator = build_operator(node.operator)
         if node is self._vertex.head and takes_session_parts(self._job_graph, self._vertex):
             cast("SessionWindowOperator", operator).takes_parts = True
         return self._add(operator, context, output)
 
-    def _add(self, operator: StreamOperator, context: OperatorContext, output: Output) -> StreamOperator:
+    def _add(
+        self, operator: StreamOperator, context: OperatorContext, output: OperatorOutput, last: str | None = None
+    ) -> StreamOperator:
+        """`last`: the id of the last of several operators that run as one."""
         operator.setup(context, output)
         self.operators.insert(0, operator)
+        self.entrances[context.operator_id] = operator
+        self.exits.setdefault(last or context.operator_id, output)
         return operator
 
     def _fusable_run(self, node: StreamNode) -> list[StreamNode]:
@@ -131,6 +144,7 @@ class OperatorChain:
             make_table=self._tables_of(node.operator_id),
             copied=self._copied,
             copied_result=self._copied_result_of(node),
+            latency=None if self._latency is None else LatencyStats(self._latency),
             inlines_functions=self._job_graph.inlines_functions,
         )
         self.contexts[node.operator_id] = context

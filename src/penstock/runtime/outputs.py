@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from penstock.common.constants import MIN_LONG_VALUE
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.declared_types import batches_of, converter_of
 from penstock.graph.job_graph import JobEdge
@@ -13,6 +15,7 @@ from penstock.graph.partitioners import connected_downstream
 from penstock.runtime.batch import Batch, Timestamps, call_each
 from penstock.runtime.chunk import ChunkWriter
 from penstock.runtime.element_copies import IMMUTABLE_TYPES, Copy, all_copied, as_it_is, copied
+from penstock.runtime.latency import LatencyMarker
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.partitioning import Dealt, build_dealer
 from penstock.runtime.rows import Row
@@ -33,6 +36,8 @@ class Target(Protocol):
 
     def push_status(self, idle: bool) -> None: ...
 
+    def push_latency_marker(self, marker: LatencyMarker) -> None: ...
+
 
 class ChainTarget:
     """The next operator of the chain."""
@@ -52,6 +57,17 @@ class ChainTarget:
 
     def push_status(self, idle: bool) -> None:
         self._operator.process_status(idle)
+
+    def push_latency_marker(self, marker: LatencyMarker) -> None:
+        self._operator.process_latency_marker(marker)
+
+
+class WithinOperatorTarget(ChainTarget):
+    """A part of the same operator: what it is given was counted already."""
+
+    def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
+        self._operator.process_batch(Batch(values, timestamps))
+        self._operator.output.flush()
 
 
 class EdgeTarget:
@@ -113,6 +129,9 @@ class EdgeTarget:
     def push_status(self, idle: bool) -> None:
         for writer in self._writers:
             writer.add_status(idle)
+
+    def push_latency_marker(self, marker: LatencyMarker) -> None:
+        random.choice(self._writers).add_latency_marker(marker)  # One channel, as in Flink: markers do not multiply.
 
     def push_end_of_data(self) -> None:
         for writer in self._writers:
@@ -261,6 +280,9 @@ class OperatorOutput:
         self._timestamps: list[int | None] = []
         self._side_buffers: dict[str, tuple[list[Any], list[int | None]]] = {tag: ([], []) for tag in side}
         self._has_side_records = False
+        self.records_out = 0
+        """Emitted since the last report."""
+        self.watermark = MIN_LONG_VALUE
 
     def collect(self, value: Any, timestamp: int | None) -> None:
         self._values.append(value if type(value) in IMMUTABLE_TYPES else self._copied_result(value))
@@ -273,6 +295,7 @@ class OperatorOutput:
             self._push_main(values, timestamps)
 
     def _push_main(self, values: list[Any], timestamps: Timestamps | None) -> None:
+        self.records_out += len(values)
         if self._column_maker is not None and self._pushed_as_columns(values, timestamps):
             return
         if self._as_declared is not None:
@@ -307,6 +330,7 @@ class OperatorOutput:
 
     def emit_watermark(self, watermark: int) -> None:
         self.flush()
+        self.watermark = watermark
         for target in self._all:
             target.push_watermark(watermark)
 
@@ -314,6 +338,11 @@ class OperatorOutput:
         self.flush()
         for target in self._all:
             target.push_status(idle)
+
+    def emit_latency_marker(self, marker: LatencyMarker) -> None:
+        self.flush()
+        for target in self._all:
+            target.push_latency_marker(marker)
 
     def flush(self) -> None:
         if self._values:
@@ -331,4 +360,5 @@ class OperatorOutput:
         for tag, (values, timestamps) in list(self._side_buffers.items()):
             if values:
                 self._side_buffers[tag] = ([], [])
+                self.records_out += len(values)
                 self._push(self._side[tag], values, timestamps)

@@ -14,7 +14,8 @@ from penstock.graph.job_graph import DRIVER_STAGE, JobGraph, JobVertex
 from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import EndOfData, Event, Status, Watermark, read_chunk
 from penstock.runtime.key_groups import KeyOwners, key_group_range
-from penstock.runtime.metric_reports import MetricReport, MetricReporter
+from penstock.runtime.latency import LatencyMarker, LatencyTracking, MarkerClock
+from penstock.runtime.metric_reports import RECORDS_IN, MetricReporter, Reports
 from penstock.runtime.operator_chain import OperatorChain
 from penstock.runtime.operators.base import TaskInfo
 from penstock.runtime.rows import FROM_DRIVER, AnyRow, Row
@@ -53,6 +54,8 @@ class JobDeployment:
     """The vertices that run together; None for all."""
     run_id: str = ""
     """Changes with every start of the region: names what belongs to this one only."""
+    latency: LatencyTracking | None = None
+    """None if latency is not measured."""
 
     def vertices(self) -> list[JobVertex]:
         return [each for each in self.job_graph.vertices if self.region is None or each.id in self.region]
@@ -78,7 +81,7 @@ class EpochOutcome:
     watermark: int
     lines: list[tuple[bool, str]]
     collected: dict[str, list[Any]]
-    metrics: dict[str, dict[str, MetricReport]]
+    metrics: dict[str, Reports]
     """By operator id."""
     accumulators: dict[str, Any]
     bytes_in: int = 0
@@ -128,8 +131,15 @@ class StreamTask:
             self._ready,
             deployment.cached_files,
             partial(deployment.state_backend.tables, deployment.run_id, f"v{vertex_id}-s{subtask}"),
+            deployment.latency,
         )
-        self._reporters = {operator_id: MetricReporter(each) for operator_id, each in self.chain.contexts.items()}
+        self._reporters = {
+            operator_id: MetricReporter(each, self.chain.entrances.get(operator_id), self.chain.exits.get(operator_id))
+            for operator_id, each in self.chain.contexts.items()
+        }
+        self._marker_clock = None
+        if deployment.latency is not None and not job_graph.is_batch:
+            self._marker_clock = MarkerClock(deployment.latency)
         self._records_in = 0
         self._bytes_in = 0
         self._notified = 0
@@ -259,7 +269,10 @@ class StreamTask:
         assignment = SourceAssignment.decode(row.chunk)
         source = self.chain.head
         assert isinstance(source, SourceOperator)
-        for batch in source.read(assignment.payload):
+        batches = source.read(assignment.payload)
+        if self._marker_clock is not None:
+            batches = self._with_markers(self._marker_clock, source, batches)
+        for batch in batches:
             self._records_in += len(batch.values)
             source.output.collect_batch(batch.values, batch.timestamps)
             self._advance_processing_time()
@@ -269,6 +282,16 @@ class StreamTask:
             source.output.emit_watermark(MAX_LONG_VALUE)
             self._finish()
             yield
+
+    def _with_markers(self, clock: MarkerClock, source: SourceOperator, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The same batches, with latency markers emitted between them when they are due."""
+        for batch in batches:
+            marked_ms = clock.due_ms()
+            if marked_ms is not None:
+                source.output.emit_latency_marker(
+                    LatencyMarker(source.context.operator_id, self.info.subtask, marked_ms)
+                )
+            yield batch
 
     def _received(self, row: AnyRow) -> Iterator[None]:
         channel = self._channels[(row.edge, row.channel)]
@@ -325,6 +348,8 @@ class StreamTask:
                 self._ended.add(channel)
                 if len(self._ended) == len(self._channels):
                     self._finish()
+            case LatencyMarker():
+                self.chain.head.process_latency_marker(event)
 
     def _apply(self, marks: list[Mark]) -> None:
         head = self.chain.head
@@ -419,6 +444,8 @@ class StreamTask:
         records_in, self._records_in = self._records_in, 0
         bytes_in, self._bytes_in = self._bytes_in, 0
         records_out, bytes_out = self._sent()
+        if records_in:
+            self.chain.head.context.increment(RECORDS_IN, records_in)
         wake_up = [] if self.is_finished else [operator.next_processing_time() for operator in self.chain.operators]
         return EpochOutcome(
             is_finished=self.is_finished,
@@ -437,7 +464,7 @@ class StreamTask:
 
     # Counts go to the driver epoch by epoch and start anew: another process may run the next epoch.
 
-    def _taken_metrics(self) -> dict[str, dict[str, MetricReport]]:
+    def _taken_metrics(self) -> dict[str, Reports]:
         taken = {operator_id: reporter.take() for operator_id, reporter in self._reporters.items()}
         return {operator_id: reports for operator_id, reports in taken.items() if reports}
 

@@ -13,6 +13,7 @@ from penstock.graph.descriptions import OperatorDescription
 from penstock.runtime.batch import Batch, Timestamps
 from penstock.runtime.element_copies import copied
 from penstock.runtime.key_groups import KeyOwners
+from penstock.runtime.latency import LatencyMarker
 from penstock.runtime.operators import build_operator
 from penstock.runtime.operators.base import OperatorContext, StreamOperator, TaskInfo
 from penstock.runtime.state.backends import HeapBackend, KeyedBackend
@@ -55,6 +56,9 @@ class RecordingOutput:
     def emit_watermark(self, watermark: int) -> None:
         self.watermarks.append(watermark)
         self.events.append(("watermark", None, watermark))
+
+    def emit_latency_marker(self, marker: LatencyMarker) -> None:
+        self.events.append(("latency marker", marker, None))
 
     def emit_status(self, idle: bool) -> None:
         self.statuses.append(idle)

@@ -13,9 +13,11 @@ from penstock.graph.execution_graph import ExecutionGraph
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region
 from penstock.jobmaster.epoch_history import EpochReport
+from penstock.jobmaster.metrics.job_metrics import JobMetrics
 from penstock.jobmaster.savepoint_requests import Request, SavepointRequest
 from penstock.jobmaster.sinks.job_output import JobOutput
 from penstock.jobmaster.sources.watermark_alignment import AlignmentGroups
+from penstock.runtime.latency import LatencyTracking
 from penstock.runtime.protocol import TaskAck
 
 
@@ -30,6 +32,8 @@ class Job(Protocol):
     config: Configuration
     restarts: int
     alignment_groups: AlignmentGroups
+    latency: LatencyTracking | None
+    metrics: JobMetrics
 
     @property
     def name(self) -> str: ...

@@ -108,7 +108,7 @@ class RegionRunner:
         self._graph = job.job_graph
         self._coordinator = CheckpointCoordinator(checkpoints, region, job.options)
         self._policy = EpochPolicy(epoch_interval_ms(job.config, self._vertices()))
-        commits = SinkCommits(self._graph, job.id_text, region=region)
+        commits = SinkCommits(self._graph, job.id_text, region=region, metrics=job.metrics)
         self._has_committers = commits.has_committers
         output = RegionOutput(job.output, holds_collected=job.options.interval_ms is not None)
         self._results = RegionResults(output, commits)
@@ -302,6 +302,7 @@ class RegionRunner:
             state_backend=backend_of(self._job.config, tracks_changes=self._job.options.interval_ms is not None),
             region=self.region,
             run_id=secrets.token_hex(8),
+            latency=self._job.latency,
         )
 
     def _transition(self, *states: ExecutionState) -> None:

@@ -19,7 +19,9 @@ from penstock.graph.descriptions import SinkDescription, SinkWriterDescription
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region
 from penstock.graph.stream_graph import StreamNode
+from penstock.jobmaster.metrics.job_metrics import JobMetrics
 from penstock.metrics import MetricGroup
+from penstock.runtime.metric_reports import CounterReport, GaugeReport, MetricName, MetricReport
 
 MOST_RETRIES = 10
 """Flink's default of sink.committer.retries."""
@@ -96,12 +98,14 @@ class SinkCommits:
         job_id: str = "",
         pause: Callable[[float], object] = time.sleep,
         region: Region | None = None,
+        metrics: JobMetrics | None = None,
     ) -> None:
         vertices = [vertex for vertex in job_graph.vertices if region is None or vertex.id in region]
         sinks = [node for vertex in vertices for node in vertex.nodes if _commits(node)]
         self._sinks = {node.operator_id: node for node in sinks if isinstance(node.operator, SinkWriterDescription)}
         self._job = JobInfo(job_id, job_graph.job_name)
         self._pause = pause
+        self._metrics = metrics or JobMetrics()
         self._committers: dict[str, Committer[Any]] = {}
         self.has_committers = bool(sinks)
         """True if what some sink writes becomes visible only by a checkpoint, also if its subtasks commit it."""
@@ -135,9 +139,19 @@ class SinkCommits:
         return sink
 
     def _commit(self, sink: StreamNode, requests: list[PendingRequest]) -> None:
+        self._count(sink, len(requests), totalCommittables=len(requests))
         for attempt in range(MOST_RETRIES + 1):
             self._attempt(sink, requests)
+            committed = sum(request.answer is _Answer.COMMITTED for request in requests)
+            given_up = sum(request.answer is _Answer.GIVEN_UP for request in requests)
             requests = [request for request in requests if request.answer is _Answer.RETRY]
+            self._count(
+                sink,
+                len(requests),
+                successfulCommittables=committed,
+                failedCommittables=given_up,
+                retriedCommittables=len(requests),
+            )
             if not requests:
                 return
             if attempt < MOST_RETRIES:
@@ -147,6 +161,11 @@ class SinkCommits:
             f"{len(requests)} committables, the first of them {requests[0].get_committable()!r}, could not be "
             f"committed in {MOST_RETRIES + 1} attempts: the committer asked for another one each time",
         )
+
+    def _count(self, sink: StreamNode, pending: int, **counts: int) -> None:
+        """The committer of a sink is one for all its subtasks: it counts as the first."""
+        reports: dict[MetricName, MetricReport] = {name: CounterReport(count) for name, count in counts.items()}
+        self._metrics.add(sink.operator_id, 0, {**reports, "pendingCommittables": GaugeReport(pending)})
 
     def _attempt(self, sink: StreamNode, requests: list[PendingRequest]) -> None:
         for request in requests:

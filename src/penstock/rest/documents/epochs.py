@@ -11,12 +11,13 @@ from typing import Any
 from penstock.graph.execution_graph import ExecutionJobVertex
 from penstock.jobmaster.dispatcher import RunningJob
 from penstock.jobmaster.epoch_history import COARSE_MS, FINE_LENGTH, FINE_MS, Bucket, Total, Totals
+from penstock.jobmaster.metrics.samples import BACKPRESSURED_FROM, shares
 from penstock.rest.documents.executions import now_ms
 from penstock.rest.routes.errors import bad_request
 from penstock.rest.routes.lookup import find_vertex
 
 RESOLUTIONS = {str(FINE_MS): True, str(COARSE_MS): False}
-_LOW, _HIGH = 0.1, 0.5
+_LOW, _HIGH = BACKPRESSURED_FROM, 0.5
 """Flink's bounds: the share of its time that a task must be held up to be told as `low` and as `high`."""
 
 _OF_JOB: dict[str, Callable[[Bucket, float], Any]] = {
@@ -122,30 +123,5 @@ def backpressure(job: RunningJob, vertex_id: str) -> dict[str, Any]:
     }
 
 
-def shares(recent: Totals | None) -> tuple[float, float]:
-    """Busy and backpressured, together no more than 1: an epoch may end a little after its second."""
-    if recent is None:
-        return 0.0, 0.0
-    busy = min(1.0, round(recent[Total.BUSY_MS] / 1000, 3))
-    return busy, min(round(1 - busy, 3), round(recent[Total.BACKPRESSURED_MS] / 1000, 3))
-
-
 def level(ratio: float) -> str:
     return "ok" if ratio <= _LOW else "low" if ratio <= _HIGH else "high"
-
-
-def rates(job: RunningJob) -> dict[tuple[int, int], dict[str, float | int]]:
-    """By (vertex, subtask): Flink's metrics per second."""
-    told: dict[tuple[int, int], dict[str, float | int]] = {}
-    for key, recent in job.master.epochs.recent(now_ms()).items():
-        busy, held = shares(recent)
-        told[key] = {
-            "numRecordsInPerSecond": round(recent[Total.RECORDS_IN], 2),
-            "numRecordsOutPerSecond": round(recent[Total.RECORDS_OUT], 2),
-            "numBytesInPerSecond": round(recent[Total.BYTES_IN], 2),
-            "numBytesOutPerSecond": round(recent[Total.BYTES_OUT], 2),
-            "busyTimeMsPerSecond": round(1000 * busy),
-            "backPressuredTimeMsPerSecond": round(1000 * held),
-            "idleTimeMsPerSecond": round(1000 * (1 - busy - held)),
-        }
-    return told

@@ -63,23 +63,6 @@ def io_metrics(executions: Iterable[Execution]) -> dict[str, Any]:
     return {**marked, "accumulated-busy-time": sum(each.busy_ms for each in facts)}
 
 
-def task_metrics(execution: Execution) -> dict[str, Any]:
-    """Metrics of the task as a whole, by Flink's names."""
-    facts = execution.facts
-    if facts.epochs == 0:
-        return {}
-    metrics: dict[str, Any] = {
-        "numRecordsIn": facts.records_in,
-        "numRecordsOut": facts.records_out,
-        "numBytesIn": facts.bytes_in,
-        "numBytesOut": facts.bytes_out,
-        "accumulateBusyTimeMs": facts.busy_ms,
-    }
-    if facts.watermark is not None:
-        metrics["currentInputWatermark"] = facts.watermark
-    return metrics
-
-
 def attempt(subtask: ExecutionVertex, execution: Execution) -> dict[str, Any]:
     return {
         "subtask": subtask.subtask,

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import math
 import re
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from penstock.common.job_status import JobStatus
 from penstock.jobmaster.dispatcher import RunningJob
-from penstock.rest.documents.epochs import rates
-from penstock.rest.documents.executions import task_metrics
+from penstock.jobmaster.metrics import samples
+from penstock.jobmaster.metrics.catalogue import Scope
+from penstock.jobmaster.metrics.job_metrics import values_of
 from penstock.rest.routes.errors import bad_request
 from penstock.rest.routes.lookup import find_vertex
+from penstock.runtime.metric_reports import HistogramReport
 
 _UNFIT = re.compile(r"[ .:,]")
 _AGGREGATIONS = ("min", "max", "avg", "sum", "skew")
@@ -24,65 +24,26 @@ _WATERMARK = "currentInputWatermark"
 
 
 def job_metrics(job: RunningJob) -> dict[str, Any]:
-    master = job.master
-    counts = master.checkpoints.counts()
-    metrics: dict[str, Any] = {
-        "numRestarts": master.restarts,
-        "totalNumberOfCheckpoints": counts["total"],
-        "numberOfInProgressCheckpoints": counts["in_progress"],
-        "numberOfCompletedCheckpoints": counts["completed"],
-        "numberOfFailedCheckpoints": counts["failed"],
-        "uptime": _uptime(job),
-    }
-    latest, restored = master.checkpoints.latest_completed, master.checkpoints.restored
-    if latest is not None:
-        metrics["lastCompletedCheckpointId"] = latest.id
-        metrics["lastCheckpointDuration"] = latest.duration_ms
-        metrics["lastCheckpointSize"] = latest.checkpointed_size
-        metrics["lastCheckpointFullSize"] = latest.state_size
-        metrics["lastCheckpointExternalPath"] = latest.external_path
-    if restored is not None:
-        metrics["lastCheckpointRestoreTimestamp"] = restored.restore_timestamp_ms
-    return {name: value for name, value in metrics.items() if value is not None}
+    return {name: value for sample in samples.of_job_alone(job.master) for name, value in _values(sample)}
 
 
-def _uptime(job: RunningJob) -> int:
-    """Milliseconds in RUNNING without a break, 0 before and between; -1 after the end."""
-    if job.master.status.is_terminal_state():
-        return -1
-    if job.master.status is not JobStatus.RUNNING:
-        return 0
-    return int(time.time() * 1000) - job.master.timestamps["RUNNING"]
+def _values(sample: samples.Sample) -> Iterator[tuple[str, Any]]:
+    """A histogram is told as several values, as in Flink."""
+    if isinstance(sample.value, HistogramReport):
+        yield from ((f"{sample.name}_{part}", value) for part, value in values_of(sample.value).items())
+    else:
+        yield sample.name, sample.value
 
 
 def vertex_metrics(job: RunningJob, vertex_id: str) -> dict[str, dict[str, Any]]:
-    """By metric id within the vertex: `subtasks` where the value of each is known, `sum` where only the sum is."""
-    vertex = find_vertex(job, vertex_id)
+    """By metric id within the vertex and by subtask."""
     known: dict[str, dict[str, Any]] = {}
-    per_second = rates(job)
-    for subtask in vertex.subtasks:
-        metrics = {
-            **task_metrics(subtask.current),
-            **per_second.get((vertex.job_vertex.id, subtask.subtask), {}),
-        }
-        for name, value in metrics.items():
-            known.setdefault(name, {"subtasks": {}})["subtasks"][str(subtask.subtask)] = value
-    by_operator = job.master.metrics
-    for node in vertex.job_vertex.nodes:
-        for name, value in by_operator.get(node.operator_id, {}).items():
-            known[f"{_UNFIT.sub('_', node.name)}.{name}"] = _fact(value, vertex.job_vertex.parallelism)
+    for sample in samples.of_vertex(job.master, find_vertex(job, vertex_id)):
+        name = sample.name
+        if sample.scope is Scope.OPERATOR:
+            name = f"{_UNFIT.sub('_', sample.variables['operator_name'])}.{name}"
+        known.setdefault(name, {"subtasks": {}})["subtasks"][sample.variables["subtask_index"]] = sample.value
     return known
-
-
-def _fact(value: Any, parallelism: int) -> dict[str, Any]:
-    if isinstance(value, Mapping) and all(isinstance(subtask, int) for subtask in value):
-        return {"subtasks": {str(subtask): each for subtask, each in value.items()}}
-    if isinstance(value, Mapping):  # A meter or a distribution, of which Flink shows one number
-        value = value.get("rate", value.get("mean"))
-    fact: dict[str, Any] = {"sum": value}
-    if parallelism == 1:
-        fact["subtasks"] = {"0": value}
-    return fact
 
 
 def watermarks(job: RunningJob, vertex_id: str) -> list[dict[str, str]]:
@@ -107,7 +68,7 @@ def by_subtask(facts: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def aggregated(facts: Mapping[str, dict[str, Any]], get: str | None, agg: str | None) -> list[dict[str, Any]]:
-    """Over all subtasks; an aggregation that cannot be told from what is known is left out."""
+    """Over all subtasks; texts have no aggregations."""
     if get is None:
         return [{"id": name} for name in facts]
     wanted = _AGGREGATIONS[:-1] if agg is None else tuple(agg.split(","))
@@ -122,8 +83,6 @@ def _aggregate(fact: dict[str, Any], wanted: Iterable[str]) -> dict[str, Any]:
     if values:
         average = sum(values) / len(values)
         known = {"min": min(values), "max": max(values), "avg": average, "sum": sum(values), "skew": _skew(values)}
-    elif _is_number(fact.get("sum")):
-        known = {"sum": fact["sum"]}
     return {name: known[name] for name in wanted if name in known}
 
 

@@ -10,6 +10,7 @@ from penstock.common.constants import MIN_LONG_VALUE
 from penstock.metrics import MetricGroup
 from penstock.runtime.batch import Batch, Output
 from penstock.runtime.element_copies import Copy, copied
+from penstock.runtime.latency import LatencyMarker, LatencyStats
 from penstock.runtime.state.backends import MakeTable
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator import OperatorStateBackend
@@ -72,6 +73,8 @@ class OperatorContext:
     """Makes what others have too the operator's own; `as_it_is` if objects are reused."""
     copied_result: Copy = copied
     """The same for what its function gives; `as_it_is` also if that has a declared type that cannot be changed."""
+    latency: LatencyStats | None = None
+    """None if latency is not measured."""
     inlines_functions: bool = True
     """False if functions must be called, even where a generated loop could do their work."""
 
@@ -94,6 +97,10 @@ class OperatorContext:
         )
         self.timer_services[name] = service
         return service
+
+    def note_latency(self, marker: LatencyMarker) -> None:
+        if self.latency is not None and marker.operator_id != self.operator_id:
+            self.latency.report(marker)
 
     def increment(self, metric: str, by: int = 1) -> None:
         self.metrics[metric] = self.metrics.get(metric, 0) + by
@@ -129,6 +136,11 @@ class StreamOperator:
 
     def process_status(self, idle: bool) -> None:
         self.output.emit_status(idle)
+
+    def process_latency_marker(self, marker: LatencyMarker) -> None:
+        """Note how long it took, then pass it on behind all that was emitted before."""
+        self.context.note_latency(marker)
+        self.output.emit_latency_marker(marker)
 
     def advance_processing_time(self, now_ms: int) -> None:
         for service in self.context.timer_services.values():

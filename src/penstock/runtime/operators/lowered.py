@@ -15,6 +15,7 @@ from penstock.graph.descriptions import (
     OperatorDescription,
 )
 from penstock.runtime.batch import Batch, Output, Timestamps
+from penstock.runtime.latency import LatencyMarker
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.stateless import FilterOperator, MapOperator
 
@@ -86,6 +87,9 @@ class _Results:
 
     def emit_status(self, idle: bool) -> None:
         self._output.emit_status(idle)
+
+    def emit_latency_marker(self, marker: LatencyMarker) -> None:
+        self._output.emit_latency_marker(marker)
 
     def flush(self) -> None:
         self._output.flush()

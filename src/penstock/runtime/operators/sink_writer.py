@@ -115,6 +115,7 @@ class SinkWriterOperator(StreamOperator):
         for at, value in enumerate(batch.values):
             context.element_timestamp = None if batch.timestamps is None else batch.timestamps[at]
             write(value, context)
+        self.context.increment("numRecordsSend", len(batch.values))
 
     def process_watermark(self, watermark: int) -> None:
         super().process_watermark(watermark)
