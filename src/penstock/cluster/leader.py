@@ -17,6 +17,8 @@ from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.cores import machine_cores
 from penstock.common.exceptions import LeadershipLostError
+from penstock.jobmaster.metrics.reporters import Reporters
+from penstock.jobmaster.metrics.samples import of_process
 from penstock.rest.app import build_app
 from penstock.rest.routes.operations import Operations
 
@@ -51,6 +53,8 @@ class Leader:
             shut_down,
             submission_routes(self.cluster),
         )
+        self._reporters = Reporters(lambda: of_process(self.cluster.dispatcher))
+        self._reporters.start(config)
         self._is_recovering = store is not None
         self._pause_s = _FIRST_PAUSE_S
         self._next_try_s = 0.0
@@ -78,6 +82,7 @@ class Leader:
         """Cancel all jobs."""
         _log.info("%d jobs are cancelled", len(self.cluster.dispatcher.running()))
         self.cluster.close(_JOBS_END_WITHIN_S)
+        self._reporters.close()
         self._stop_spark()
 
     def suspend(self, reason: LeadershipLostError) -> None:
@@ -85,6 +90,7 @@ class Leader:
         with self._lock:
             self._is_recovering = False
         self.cluster.suspend(reason, _JOBS_END_WITHIN_S)
+        self._reporters.close()
         self._stop_spark()
 
     def _stop_spark(self) -> None:

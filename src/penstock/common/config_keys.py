@@ -414,7 +414,12 @@ WEB_CANCEL = _key("web.cancel.enable").boolean_type().default_value(True)
 WEB_REFRESH_INTERVAL = _key("web.refresh-interval").duration_type().default_value(3000)
 WEB_CHECKPOINT_HISTORY = _key("web.checkpoints.history").int_type().default_value(10)
 WEB_EXCEPTION_HISTORY = _key("web.exception-history-size").int_type().default_value(16)
-METRIC_REPORTERS = _key("metrics.reporters").string_type().no_default_value()
+METRIC_REPORTERS = (
+    _key("metrics.reporters")
+    .string_type()
+    .no_default_value()
+    .with_description("which reporters of metrics.reporter.<name>.* are used, separated by commas; all unless set")
+)
 LATENCY_INTERVAL = (
     _key("metrics.latency.interval")
     .duration_type()
@@ -455,8 +460,8 @@ KNOWN_OPTIONS: dict[str, ConfigOption[Any]] = {
 }
 _OLD_KEYS = {old: option.key for option in KNOWN_OPTIONS.values() for old in option.old_keys}
 
-#: Passed on to the Spark session as they are.
-_PASSED_THROUGH = "spark."
+#: Passed on as they are: to the Spark session, and to reporters of metrics.
+_PASSED_THROUGH = ("spark.", "metrics.reporter.")
 #: Families of Flink keys that set up its Java processes: a Flink config.yaml has them, and they mean nothing here.
 # fmt: off
 _FLINK_ONLY = (

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -15,6 +16,8 @@ from starlette.routing import BaseRoute, Mount, Route
 from penstock.common import config_keys as keys
 from penstock.common.redaction import redacted_text
 from penstock.jobmaster.dispatcher import Dispatcher
+from penstock.jobmaster.metrics import prometheus
+from penstock.jobmaster.metrics.samples import of_process
 from penstock.rest.description import openapi
 from penstock.rest.documents import cluster as cluster_documents
 from penstock.rest.documents import jobs as job_documents
@@ -105,12 +108,21 @@ def _cluster_routes(dispatcher: Dispatcher, shut_down: Callable[[], None]) -> li
         get("/jobmanager/thread-dump", lambda _: process_documents.thread_dump()),
         get("/jobmanager/logs", lambda _: process_documents.log_tail().listing()),
         Route("/jobmanager/log", _log, methods=["GET"]),
+        Route("/metrics", _prometheus_of(dispatcher), methods=["GET"]),
         Route("/cluster", endpoint(end), methods=["DELETE"]),
     ]
 
 
 async def _log(_: Request) -> Response:
     return PlainTextResponse(process_documents.log_tail().text())
+
+
+def _prometheus_of(dispatcher: Dispatcher) -> Callable[[Request], Any]:
+    async def answer(_: Request) -> Response:
+        text = await run_in_threadpool(lambda: prometheus.as_text(of_process(dispatcher)))
+        return Response(text, media_type=prometheus.CONTENT_TYPE)
+
+    return answer
 
 
 def _metrics_of_jobs(dispatcher: Dispatcher, call: Call) -> list[dict[str, Any]]:

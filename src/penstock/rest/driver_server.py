@@ -9,7 +9,7 @@ import os
 import socket
 import sys
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
@@ -20,6 +20,9 @@ from penstock.rest import sockets
 from penstock.rest.documents.process import log_tail
 from penstock.rest.security.access import LOOPBACK, ServerAccess, check_binding, reached_at
 from penstock.rest.server import LazyServer
+
+if TYPE_CHECKING:
+    from penstock.jobmaster.metrics.reporters import Reporters
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +47,7 @@ class DriverServer:
         self._servers = [LazyServer(self._socket.listener, self._app).start()]
         self._ports: set[str] = set()
         self._lock = threading.Lock()
+        self._reporters: Reporters | None = None
         log_tail()
         atexit.register(self._close)
 
@@ -51,6 +55,17 @@ class DriverServer:
         job = self.dispatcher.add(client, config)
         self._socket.announce(job.job_id)
         client.when_done(lambda: self._socket.withdraw(job.job_id))
+
+    def report_metrics(self, config: Configuration) -> None:
+        """Start the reporters that the configuration names; most programs name none."""
+        if not any(key.startswith("metrics.reporter") for key in config.key_set()):
+            return
+        from penstock.jobmaster.metrics.reporters import Reporters
+        from penstock.jobmaster.metrics.samples import of_process
+
+        if self._reporters is None:
+            self._reporters = Reporters(lambda: of_process(self.dispatcher))
+        self._reporters.start(config)
 
     def listen_on_tcp(self, config: Configuration) -> None:
         """Serve the ports that the user named, or a free one for the dashboard; one line says where that is."""
@@ -79,6 +94,8 @@ class DriverServer:
             return
         if self._operations is not None:
             self._operations.wait_until_read(_ANSWERS_READ_WITHIN_S)
+        if self._reporters is not None:
+            self._reporters.close()
         for server in self._servers:
             server.close(1)
         self._socket.remove()
@@ -111,6 +128,7 @@ def make_controllable(client: LocalJobClient, config: Configuration) -> None:
             _server.dispatcher.config = config
         _server.add(client, config)
         _server.listen_on_tcp(config)
+        _server.report_metrics(config)
     except (OSError, PenstockError) as error:
         _log.warning("job %s cannot be controlled from other processes: %s", client.get_job_id(), error)
 

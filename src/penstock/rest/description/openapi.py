@@ -46,6 +46,7 @@ DESCRIBED: dict[str, Described] = {
     "GET /jobmanager/thread-dump": Described("What the threads of the process do now", shapes.THREAD_DUMP),
     "GET /jobmanager/logs": Described("The logs of the process", shapes.LOGS),
     "GET /jobmanager/log": Described("The last lines that Penstock logged in the process", "text/plain"),
+    "GET /metrics": Described("All metrics of the process and its jobs, in Prometheus' format", "text/plain"),
     "DELETE /cluster": Described("Cancel all jobs; a job manager ends", shapes.NOTHING),
     f"GET {PATH}": Described("This document", MapOf(Anything)),
     f"GET {_JOB}": Described("A job: its vertices, its plan, its times", shapes.JOB_DETAILS),
