@@ -310,6 +310,21 @@ HEARTBEAT_TIMEOUT = (
     .default_value(50_000)
     .with_description("a worker or driver that was not heard of for so long is taken for dead")
 )
+DRIVER_PORTS = (
+    _key("jobmanager.rpc.bind-port")
+    .string_type()
+    .default_value("0")
+    .with_description(
+        "on a cluster: the ports (50100, 50100-50200 or several of these) on which the driver waits for the workers of "
+        "a region until all are there; 0: any"
+    )
+)
+WORKER_PORTS = (
+    _key("taskmanager.data.bind-port")
+    .string_type()
+    .default_value("0")
+    .with_description("on a cluster: the ports on which workers wait for each other, in the same form; 0: any")
+)
 ARCHIVE_DIR = _key("jobmanager.archive.fs.dir").string_type().no_default_value()
 HIGH_AVAILABILITY = (
     _key("high-availability.type").string_type().default_value("NONE").with_deprecated_keys("high-availability")

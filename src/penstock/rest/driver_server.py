@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import PenstockError
+from penstock.common.port_range import listen
 from penstock.jobmaster.dispatcher import Dispatcher, RunningJob
 from penstock.jobmaster.local_job_client import LocalJobClient
 from penstock.rest import sockets
@@ -143,12 +144,4 @@ def bind_tcp(config: Configuration, ports: str) -> socket.socket:
     """Listen on the first free port of a list like `8081` or `50100-50200,8081` (Flink's form)."""
     host = config.get_optional(keys.REST_BIND_ADDRESS) or LOOPBACK
     check_binding(host, config)
-    taken: list[str] = []
-    for part in ports.split(","):
-        first, _, last = part.strip().partition("-")
-        for port in range(int(first), int(last or first) + 1):
-            try:
-                return socket.create_server((host, port), backlog=64)
-            except OSError as error:
-                taken.append(f"{port} ({error.strerror})")
-    raise OSError(f"cannot listen on {host}, port {', '.join(taken)}; set rest.bind-port to a free one or to a range")
+    return listen(host, ports, keys.REST_BIND_PORT.key, backlog=64)

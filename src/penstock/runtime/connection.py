@@ -19,18 +19,22 @@ import secrets
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import BinaryIO, cast
 
 from penstock.common.exceptions import PenstockError
+from penstock.common.port_range import listen
 from penstock.runtime.rows import Row
 
 _GREETING = b"penstock"
 _NONCE_BYTES = 32
 _PROOF_BYTES = hashlib.sha256().digest_size
 _GREETING_TIMEOUT_S = 10
+_MOST_STRANGERS = 64
+"""How many more than are expected may be at their greeting at the same time."""
 _HEADER = struct.Struct("<qiiiiqQ")
 _JOINED_BYTES = 64 * 1024
 """Smaller chunks are copied behind their header, so that both go out at once."""
@@ -130,8 +134,7 @@ class Connection:
 
     def close(self) -> None:
         """Also wakes up who sends or receives in another thread."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+        _hang_up(self._socket)
         self._socket.close()
 
 
@@ -139,13 +142,37 @@ CallOn = Callable[["Connection"], None]
 
 
 class Listener:
-    """Waits for callers that know the secret."""
+    """Waits for callers that know the secret.
 
-    def __init__(self, secret: bytes, path: str | None, bind_host: str | None) -> None:
-        """`path`: where to make a Unix socket; `bind_host`: where to listen over TCP; None for not at all."""
+    The others cost little: each has a few seconds for its greeting, and when there are too many of them, the one that
+    has been at it for longest is hung up on. Those who know the secret are done before it is their turn.
+    """
+
+    def __init__(
+        self,
+        secret: bytes,
+        path: str | None,
+        bind_host: str | None,
+        *,
+        ports: str = "0",
+        key: str = "",
+        expected: int = 1,
+        greeting_s: float = _GREETING_TIMEOUT_S,
+    ) -> None:
+        """`path`: where to make a Unix socket; `bind_host`: where to listen over TCP; None for not at all.
+
+        :param ports: One or more ports or ranges of ports, of which the first free one is taken.
+        :param key: The configuration key that says so.
+        :param expected: How many callers may come at the same time.
+        """
         self._secret = secret
         self._path = path
         self._sockets: list[socket.socket] = []
+        self._greeting_s = greeting_s
+        self._most = expected + _MOST_STRANGERS
+        self._greeting: dict[socket.socket, None] = {}
+        """Those who have not proved themselves yet, in the order they came."""
+        self._lock = threading.Lock()
         self.port = 0
         if path is not None:
             self._sockets.append(socket.socket(socket.AF_UNIX))
@@ -153,7 +180,11 @@ class Listener:
             os.chmod(path, 0o600)
             self._sockets[-1].listen(128)
         if bind_host is not None:
-            self._sockets.append(socket.create_server((bind_host, 0), backlog=128))
+            try:
+                self._sockets.append(listen(bind_host, ports, key, backlog=128))
+            except BaseException:
+                self.close()
+                raise
             self.port = self._sockets[-1].getsockname()[1]
 
     def serve(self, on_connection: CallOn) -> None:
@@ -169,37 +200,50 @@ class Listener:
                 caller, _ = listening.accept()
             except OSError:  # Closed.
                 return
+            with self._lock:
+                self._greeting[caller] = None
+                if len(self._greeting) > self._most:
+                    oldest = next(iter(self._greeting))
+                    del self._greeting[oldest]
+                    _hang_up(oldest)  # Its thread does the rest.
             # Somebody who says nothing does not hold up the others.
             threading.Thread(target=self._greet, args=(caller, on_connection), daemon=True).start()
 
     def _greet(self, caller: socket.socket, on_connection: CallOn) -> None:
         try:
             _prepare(caller)
-            caller.settimeout(_GREETING_TIMEOUT_S)
-            answer_greeting(caller, self._secret)
-            caller.settimeout(None)
+            answer_greeting(caller, self._secret, self._greeting_s)
         except (OSError, EOFError, HandshakeError):  # Not one of ours.
+            self._forget(caller)
             caller.close()
             return
+        self._forget(caller)
         on_connection(Connection(caller))
+
+    def _forget(self, caller: socket.socket) -> None:
+        with self._lock:
+            self._greeting.pop(caller, None)
 
     def close(self) -> None:
         for each in self._sockets:
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)  # Wakes `accept` up.
+            _hang_up(each)  # Wakes `accept` up.
             each.close()
         if self._path is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._path)
 
 
+def _hang_up(endpoint: socket.socket) -> None:
+    """Wakes up who waits for it in another thread."""
+    with contextlib.suppress(OSError):
+        endpoint.shutdown(socket.SHUT_RDWR)
+
+
 def connect(address: Address, secret: bytes) -> Connection:
     """Call somebody, by Unix socket if that is on this machine. Raises OSError, or HandshakeError."""
     endpoint = _reach(address)
     try:
-        endpoint.settimeout(_GREETING_TIMEOUT_S)
         greet(endpoint, secret)
-        endpoint.settimeout(None)
     except EOFError as error:
         endpoint.close()
         raise HandshakeError("the other side hung up instead of proving that it belongs to this run") from error
@@ -222,7 +266,7 @@ def _reach(address: Address) -> socket.socket:
     if not address.port:
         raise FileNotFoundError(f"nobody listens at {address.path}")
     try:
-        endpoint = socket.create_connection((address.host, address.port), timeout=_GREETING_TIMEOUT_S)
+        endpoint = socket.create_connection((address.host.strip("[]"), address.port), timeout=_GREETING_TIMEOUT_S)
     except OSError as error:  # Which does not say whom it could not reach.
         raise ConnectionError(f"{address.host}:{address.port} cannot be reached: {error}") from error
     _prepare(endpoint)
@@ -236,32 +280,41 @@ def _prepare(endpoint: socket.socket) -> None:
 
 def greet(endpoint: socket.socket, secret: bytes) -> None:
     """The caller's side of the handshake."""
+    deadline = time.monotonic() + _GREETING_TIMEOUT_S
     own = secrets.token_bytes(_NONCE_BYTES)
     endpoint.sendall(_GREETING + own)
-    theirs = _exactly(endpoint, _NONCE_BYTES)
-    if not hmac.compare_digest(_exactly(endpoint, _PROOF_BYTES), _proof(secret, b"listener", own, theirs)):
+    theirs = _exactly(endpoint, _NONCE_BYTES, deadline)
+    if not hmac.compare_digest(_exactly(endpoint, _PROOF_BYTES, deadline), _proof(secret, b"listener", own, theirs)):
         raise HandshakeError("who listens there does not belong to this run")
     endpoint.sendall(_proof(secret, b"caller", own, theirs))
+    endpoint.settimeout(None)
 
 
-def answer_greeting(endpoint: socket.socket, secret: bytes) -> None:
+def answer_greeting(endpoint: socket.socket, secret: bytes, within_s: float = _GREETING_TIMEOUT_S) -> None:
     """The listener's side of the handshake."""
-    if _exactly(endpoint, len(_GREETING)) != _GREETING:
+    deadline = time.monotonic() + within_s
+    if _exactly(endpoint, len(_GREETING), deadline) != _GREETING:
         raise HandshakeError("the caller is no worker")
-    theirs = _exactly(endpoint, _NONCE_BYTES)
+    theirs = _exactly(endpoint, _NONCE_BYTES, deadline)
     own = secrets.token_bytes(_NONCE_BYTES)
     endpoint.sendall(own + _proof(secret, b"listener", theirs, own))
-    if not hmac.compare_digest(_exactly(endpoint, _PROOF_BYTES), _proof(secret, b"caller", theirs, own)):
+    if not hmac.compare_digest(_exactly(endpoint, _PROOF_BYTES, deadline), _proof(secret, b"caller", theirs, own)):
         raise HandshakeError("the caller does not belong to this run")
+    endpoint.settimeout(None)
 
 
 def _proof(secret: bytes, side: bytes, of_caller: bytes, of_listener: bytes) -> bytes:
     return hmac.digest(secret, side + of_caller + of_listener, "sha256")
 
 
-def _exactly(endpoint: socket.socket, length: int) -> bytes:
+def _exactly(endpoint: socket.socket, length: int, deadline: float) -> bytes:
+    """All of it by then, however little comes at a time."""
     content = b""
     while len(content) < length:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the other side takes too long to prove that it belongs to this run")
+        endpoint.settimeout(left)
         part = endpoint.recv(length - len(content))
         if not part:
             raise EOFError

@@ -20,6 +20,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from penstock.common import config_keys as keys
 from penstock.runtime.connection import Address, Connection, HandshakeError, Kind, Listener, connect
 from penstock.runtime.exchange import EpochAbandonedError, Inbox
 from penstock.runtime.failure import describe_failure
@@ -51,6 +52,7 @@ class WorkerPlace:
     is_one_machine: bool
     heartbeat_interval_s: float
     heartbeat_timeout_s: float
+    ports: str = keys.WORKER_PORTS.default
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,9 @@ class ResidentWorker:
         sys.setswitchinterval(_SWITCH_S)
         bind_host = None if place.is_one_machine else self._control.local_host() or place.driver.host
         path = os.path.join(place.folder, f"w{place.index}") if os.path.isdir(place.folder) else None
-        listener = Listener(place.secret, path, bind_host)
+        listener = Listener(
+            place.secret, path, bind_host, ports=place.ports, key=keys.WORKER_PORTS.key, expected=place.workers
+        )
         try:
             listener.serve(self._called)
             address = Address(path, bind_host or "", listener.port)

@@ -217,7 +217,14 @@ def _settings_of(side: SparkSide) -> GroupSettings:
         return GroupSettings(interval_ms, timeout_ms)
     conf = side.context.getConf()
     host = conf.get("spark.driver.host")
-    return GroupSettings(interval_ms, timeout_ms, host, conf.get("spark.driver.bindAddress", host))
+    return GroupSettings(
+        interval_ms,
+        timeout_ms,
+        host,
+        conf.get("spark.driver.bindAddress", host),
+        side.config.get(keys.DRIVER_PORTS),
+        side.config.get(keys.WORKER_PORTS),
+    )
 
 
 _ENCRYPTION = (

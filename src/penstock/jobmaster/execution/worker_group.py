@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.checkpoint.folders import Folder
+from penstock.common import config_keys as keys
 from penstock.common.local_folders import new_local_folder
 from penstock.runtime.connection import Address, Connection, Kind, Listener
 from penstock.runtime.protocol import EpochCommand
@@ -49,6 +50,8 @@ class GroupSettings:
     host: str | None = None
     """The driver's address for workers on other machines; None if all are on this one."""
     bind_host: str | None = None
+    driver_ports: str = keys.DRIVER_PORTS.default
+    worker_ports: str = keys.WORKER_PORTS.default
 
 
 class WorkerGroup:
@@ -71,7 +74,18 @@ class WorkerGroup:
         self._has_ended = threading.Event()
         self._folder = _socket_folder()
         bind_host = None if settings.host is None else settings.bind_host or settings.host
-        self._listener = Listener(self._secret, str(self._folder / "driver"), bind_host)
+        try:
+            self._listener = Listener(
+                self._secret,
+                str(self._folder / "driver"),
+                bind_host,
+                ports=settings.driver_ports,
+                key=keys.DRIVER_PORTS.key,
+                expected=workers,
+            )
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
         self._listener.serve(self._called)
         # From the first call on: a worker may wait for long until executors for the others are there.
         threading.Thread(target=self._watch, daemon=True, name="penstock-heartbeat").start()
@@ -89,6 +103,7 @@ class WorkerGroup:
                 settings.host is None,
                 settings.heartbeat_interval_ms / 1000,
                 settings.heartbeat_timeout_ms / 1000,
+                settings.worker_ports,
             )
             for index in range(self.workers)
         ]
