@@ -72,7 +72,7 @@ class AnsweringWorkers:
     def run_copies(self, copies: Iterable[Any]) -> list[Any]:
         return one_after_the_other(copies)
 
-    end_run = cancel = close = check
+    end_run = end_region = cancel = close = check
 
 
 def _ack(command: EpochCommand, vertex: int, subtask: int) -> TaskAck:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -23,11 +24,41 @@ from penstock.spark.spark_settings import CORES
 from penstock.spark.task_slots import slot_ledger
 
 
-class BatchExecutor:
-    """The stages of one region of a job in batch mode."""
+class _SharedSlot:
+    """One slot for all regions of a job that run: workers of other jobs, which stay, cannot take the last one from it.
+
+    Spark would let it wait for ever then. One is enough, since tasks of a batch job can run one after the other.
+    """
 
     def __init__(self, side: SparkSide) -> None:
         self._side = side
+        self._ledger = slot_ledger(side.context)
+        self._lock = threading.Lock()
+        self._users = 0
+
+    def take(self, gave_up: Callable[[], bool]) -> bool:
+        """Wait for it; False if nobody wants it any more. Raises if there is none in time."""
+        with self._lock:
+            timeout_ms = self._side.config.get(keys.SLOT_TIMEOUT)
+            if not self._users and not self._ledger.take(1, 1, 0, timeout_ms, gave_up, self._side.job_name):
+                return False
+            self._users += 1
+            return True
+
+    def give_back(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self._ledger.give_back(1)
+
+
+class BatchExecutor:
+    """The stages of one region of a job in batch mode."""
+
+    def __init__(self, side: SparkSide, slot: _SharedSlot | None = None) -> None:
+        self._side = side
+        self._slot = slot or _SharedSlot(side)
+        self._has_slot = False
         self._name = f"{side.job_id}-{secrets.token_hex(4)}"
         self._deployment: Any = None
         self._widths: list[int] = []
@@ -38,24 +69,18 @@ class BatchExecutor:
         return self._side.executors()
 
     def sibling(self) -> BatchExecutor:
-        return BatchExecutor(self._side)
+        return BatchExecutor(self._side, self._slot)
 
     def deploy(self, deployment: JobDeployment, folder: Folder, on_loss: Callable[[], None]) -> None:
         context = self._side.context
-        self._wait_for_a_slot()
+        self._has_slot = self._has_slot or self._slot.take(lambda: self._is_cancelled)
+        if self._is_cancelled:
+            raise EpochCancelledError
         self._folder = folder
         self._deployment = context.broadcast(self._side.dependencies.around(encode_in_driver(deployment)))
         most = int(context.getConf().get(CORES, "0"))
         widths = [max(vertex.parallelism for vertex in stage) for stage in deployment.stages()]
         self._widths = [min(width, most or width) for width in widths]
-
-    def _wait_for_a_slot(self) -> None:
-        """Spark would wait for ever where workers of other jobs hold all of them."""
-        side, ledger = self._side, slot_ledger(self._side.context)
-        timeout_ms = side.config.get(keys.SLOT_TIMEOUT)
-        ledger.give_back(ledger.take(1, 1, 0, timeout_ms, lambda: self._is_cancelled, side.job_name))
-        if self._is_cancelled:
-            raise EpochCancelledError
 
     def check(self) -> None:
         """Between epochs there is nothing that could be lost."""
@@ -104,6 +129,12 @@ class BatchExecutor:
         if self._deployment is not None:
             self._deployment.destroy()
             self._deployment = None
+        if self._has_slot:
+            self._slot.give_back()
+            self._has_slot = False
+
+    def end_region(self) -> None:
+        """It holds nothing after a run."""
 
     def run_copies(self, copies: Iterable[Copy]) -> list[tuple[StateHandle, ...]]:
         return self._side.run_copies(copies)

@@ -40,17 +40,71 @@ class _Regions:
     """The regions of a job. They share what slots there are, and their processes if there are too few."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.waiting = 1
-        """How many have no workers yet."""
-        self.groups: list[WorkerGroup] = []
-        """Those whose workers are Spark tasks."""
-        self.guests: list[tuple[WorkerGroup, WorkerGroup]] = []
-        """Hosts, and groups that live in their processes."""
+        self._lock = threading.Lock()
+        self._waiting: set[ResidentExecutor] = set()
+        self._hosting: list[ResidentExecutor] = []
+        """Those whose workers are Spark tasks, which can host the workers of others."""
+        self._ended: set[ResidentExecutor] = set()
+        """Those of them that have ended, and whose processes are kept for others."""
+        self._homes: dict[ResidentExecutor, ResidentExecutor] = {}
+        """By guest: in whose processes it lives."""
 
-    def host(self) -> WorkerGroup | None:
-        """A group whose processes can host another region; None if there is none yet."""
-        return max((each for each in self.groups if each.is_ready), key=lambda each: each.workers, default=None)
+    def await_workers(self, region: ResidentExecutor) -> None:
+        """The region has no workers, and will need some."""
+        with self._lock:
+            self._waiting.add(region)
+
+    def waiting(self) -> int:
+        """How many regions need workers and have none yet."""
+        return max(1, len(self._waiting))
+
+    def has_slots(self, region: ResidentExecutor) -> None:
+        with self._lock:
+            self._waiting.discard(region)
+            self._homes.pop(region, None)
+            self._hosting.append(region)
+
+    def can_host(self) -> bool:
+        return any(each.is_ready for each in list(self._hosting))
+
+    def move_in(self, guest: ResidentExecutor) -> ResidentExecutor | None:
+        """The region whose processes are to host this one; None if there is none any more."""
+        with self._lock:
+            ready = [each for each in self._hosting if each.is_ready]
+            home = max(ready, key=lambda each: each.workers, default=None)
+            if home is not None:
+                self._waiting.discard(guest)
+                self._homes[guest] = home
+            return home
+
+    def end(self, region: ResidentExecutor) -> bool:
+        """The region has ended. True if its workers can end; otherwise they do when the last of their guests has."""
+        with self._lock:
+            self._waiting.discard(region)
+            if region in self._homes.values():
+                self._ended.add(region)
+                return False
+            self._remove(region)
+            return True
+
+    def leave(self, region: ResidentExecutor) -> tuple[list[ResidentExecutor], ResidentExecutor | None]:
+        """The region's workers end: those that live with them, and who has now been kept for nobody."""
+        with self._lock:
+            guests = [guest for guest, home in self._homes.items() if home is region]
+            for guest in guests:
+                del self._homes[guest]
+            home = self._homes.pop(region, None)
+            self._remove(region)
+            if home in self._ended and home not in self._homes.values():
+                self._remove(home)
+                return guests, home
+            return guests, None
+
+    def _remove(self, region: ResidentExecutor) -> None:
+        """Nobody can move in any more."""
+        self._hosting = [each for each in self._hosting if each is not region]
+        self._ended.discard(region)
+        self._waiting.discard(region)
 
 
 class ResidentExecutor:
@@ -62,23 +116,36 @@ class ResidentExecutor:
             _check_heartbeats(side)
         self._side = side
         self._regions = regions or _Regions()
+        self._regions.await_workers(self)
         self._ledger = slot_ledger(side.context)
         self._group: WorkerGroup | None = None
         self._job: ResidentJob | None = None
         self._slots = 0
         self._failures: list[Row] = []
         self._is_cancelled = False
+        self._ending = threading.Lock()
+
+    @property
+    def is_ready(self) -> bool:
+        """True if all workers are there and none was lost."""
+        group = self._group
+        return group is not None and group.is_ready
+
+    @property
+    def workers(self) -> int:
+        group = self._group
+        return 0 if group is None else group.workers
 
     def executors(self) -> tuple[str, int]:
         return self._side.executors()
 
     def sibling(self) -> ResidentExecutor:
-        self._regions.waiting += 1
         return ResidentExecutor(self._side, self._regions)
 
     def deploy(self, deployment: JobDeployment, folder: Folder, on_loss: Callable[[], None]) -> None:
         if self._group is None or self._group.is_broken:
             self._end_workers()
+            self._regions.await_workers(self)
             self._start_workers(deployment, on_loss)
         assert self._group is not None
         pickled = self._side.dependencies.around(encode_in_driver(deployment))
@@ -100,6 +167,11 @@ class ResidentExecutor:
     def end_run(self) -> None:
         if self._group is not None and not self._group.release():
             self._end_workers(is_patient=False)  # Somebody is lost, or a function has not returned in time.
+            self._regions.await_workers(self)  # Of what there is now, which the others may need as well.
+
+    def end_region(self) -> None:
+        if self._regions.end(self):
+            self._end_workers()
 
     def run_copies(self, copies: Iterable[Copy]) -> list[tuple[StateHandle, ...]]:
         return self._side.run_copies(copies)
@@ -145,7 +217,6 @@ class ResidentExecutor:
                 name = f"{side.job_id}-{secrets.token_hex(4)}"
                 self._job = ResidentJob(side.context, group, name, f"{side.job_name}: {workers} workers", side.job_id)
             else:
-                self._regions.guests.append((host, group))
                 host.host(group.places())
             if not self._have_registered(group, began + timeout_ms / 1000) and not self._is_cancelled:
                 raise NoResourceAvailableError(
@@ -158,8 +229,6 @@ class ResidentExecutor:
                 )
             if not self._is_cancelled:
                 group.introduce(_MEET_WITHIN_S)
-        if host is None:
-            self._regions.groups.append(group)
 
     def _have_registered(self, group: WorkerGroup, deadline: float) -> bool:
         """False if not all workers have called in time; raises if there is no room for them any more."""
@@ -180,35 +249,43 @@ class ResidentExecutor:
         As in Flink, where the regions of a job share slots.
         """
         side, regions = self._side, self._regions
-        host = None
-        while not self._slots and host is None and not self._is_cancelled:  # Again if a host has ended meanwhile.
+        while not self._is_cancelled:
             self._slots = self._ledger.take(
                 parallelism,
-                regions.waiting,
+                regions.waiting(),
                 1 if _uses_data_frames(side.job_graph) else 0,
                 timeout_ms,
-                lambda: self._is_cancelled or regions.host() is not None,
+                lambda: self._is_cancelled or regions.can_host(),
                 side.job_name,
             )
-            host = None if self._slots else regions.host()
-        with regions.lock:
-            regions.waiting = max(1, regions.waiting - 1)
-        return host
+            if self._slots:
+                regions.has_slots(self)
+                return None
+            home = regions.move_in(self)  # None if it has ended meanwhile: then its slots are free.
+            if home is not None and (group := home._group) is not None:
+                return group
+        return None
 
     def _end_workers(self, is_patient: bool = True) -> None:
-        if self._group in self._regions.groups:
-            self._regions.groups.remove(self._group)
-        guests = self._regions.guests
-        for guest in [guest for host, guest in guests if host is self._group]:
-            guest.lose("the process that hosts it ends")  # Which it cannot before they do.
-        guests[:] = [pair for pair in guests if self._group not in pair]
-        if self._job is not None:
-            self._job.end(is_patient)
-        elif self._group is not None:  # A guest: its host's process goes on, unless a function does not return.
-            self._group.close()
-            self._group.hang_up()
-        self._ledger.give_back(self._slots)
-        self._job, self._group, self._slots = None, None, 0
+        with self._ending:
+            guests, deserted = self._regions.leave(self)
+            if self._group is not None:
+                self._group.close()  # Nobody can move in any more.
+            for guest in guests:  # The process cannot end before they do.
+                guest.lose_home()
+            if self._job is not None:
+                self._job.end(is_patient)
+            elif self._group is not None:  # A guest: its host's process goes on, unless a function does not return.
+                self._group.hang_up()
+            self._ledger.give_back(self._slots)
+            self._job, self._group, self._slots = None, None, 0
+        if deserted is not None:
+            deserted._end_workers()
+
+    def lose_home(self) -> None:
+        group = self._group
+        if group is not None:
+            group.lose("the process that hosts it ends")
 
 
 def _settings_of(side: SparkSide) -> GroupSettings:

@@ -21,7 +21,7 @@ from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.state.codec import use_script_classes
 from penstock.spark.dependencies import ShippedDependencies, ship
 from penstock.spark.session import check_storage_is_shared, get_context
-from penstock.spark.task_slots import free_slots
+from penstock.spark.task_slots import free_slots, slot_ledger
 
 _log = logging.getLogger(__name__)
 
@@ -49,15 +49,23 @@ class SparkSide:
         return str(self.context.applicationId), max(1, known - 1)
 
     def run_copies(self, copies: Iterable[Copy]) -> list[tuple[StateHandle, ...]]:
-        """As a Spark job beside the running one, or here if Spark has no slot left."""
+        """As a Spark job beside the running one, or here if Spark has no slot left.
+
+        It holds a slot: workers that start meanwhile would take the last one, and stay.
+        """
         listed = list(copies)
-        if not free_slots(self.context):
+        ledger = slot_ledger(self.context)
+        if not free_slots(self.context) or not ledger.take_one_if_free():
             _log.info("job '%s': Spark has no free slot, so the driver writes the savepoint itself", self.job_name)
             return one_after_the_other(listed)
-        self.context.setJobGroup(f"{self.job_id}-savepoint", f"{self.job_name}: savepoint")
-        carry_out = _CopyInWorker(self.dependencies, encode_in_driver(self.job_graph.script_classes))
-        written: list[tuple[StateHandle, ...]] = self.context.parallelize(listed, len(listed)).map(carry_out).collect()
-        return written
+        try:
+            self.context.setJobGroup(f"{self.job_id}-savepoint", f"{self.job_name}: savepoint")
+            carry_out = _CopyInWorker(self.dependencies, encode_in_driver(self.job_graph.script_classes))
+            copied = self.context.parallelize(listed, len(listed)).map(carry_out)
+            written: list[tuple[StateHandle, ...]] = copied.collect()
+            return written
+        finally:
+            ledger.give_back(1)
 
 
 @dataclass(frozen=True)

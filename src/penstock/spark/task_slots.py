@@ -77,6 +77,13 @@ class SlotLedger:
             self._taken += taken
             return taken
 
+    def take_one_if_free(self) -> bool:
+        """Without waiting, for a Spark job of the driver's own; True if there was one, to be given back."""
+        with self._changed:
+            is_free = self._most() > self._taken
+            self._taken += is_free
+            return is_free
+
     def is_overdrawn(self) -> bool:
         """True if more is taken than there is: executors were lost."""
         return self._taken > self._most()

@@ -282,3 +282,31 @@ def test_refused_socket_fails_the_job_with_a_clear_sentence(env):
     with pytest.raises(JobExecutionError, match=rf"socket source 127.0.0.1:{port}: cannot connect \(Connection ref"):
         master.run()
     assert master.status is JobStatus.FAILED
+
+
+class GivesBack(InlineExecutor):
+    """Says when its region has given back what it held."""
+
+    def __init__(self, given_back: threading.Event) -> None:
+        super().__init__()
+        self._given_back = given_back
+
+    def sibling(self) -> InlineExecutor:
+        return GivesBack(self._given_back)
+
+    def end_region(self) -> None:
+        self._given_back.set()
+
+
+def test_region_that_has_ended_gives_back_what_it_held_while_others_go_on(env):
+    given_back = threading.Event()
+    env.from_sequence(1, 3).map(lambda value: value)
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
+        env.socket_text_stream("127.0.0.1", server.getsockname()[1]).print()
+        graph = build_job_graph(env.get_stream_graph())
+        master = JobMaster(JobID.generate(), graph, Configuration(), GivesBack(given_back))
+        running = threading.Thread(target=master.run)
+        running.start()
+        assert given_back.wait(PATIENCE_S) and master.status is JobStatus.RUNNING
+        master.cancel()
+        running.join(PATIENCE_S)

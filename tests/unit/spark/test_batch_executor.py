@@ -29,7 +29,7 @@ def ledger(monkeypatch) -> SlotLedger:
 def executor(timeout: str = "30 s") -> BatchExecutor:
     conf = SimpleNamespace(get=lambda key, default=None: default)
     side = SimpleNamespace(
-        context=SimpleNamespace(getConf=lambda: conf, broadcast=lambda value: value),
+        context=SimpleNamespace(getConf=lambda: conf, broadcast=lambda value: SimpleNamespace(value=value, destroy=lambda: None)),
         config=Configuration.from_dict({"slot.request.timeout": timeout}),
         job_name="job",
         job_id="0" * 32,
@@ -50,10 +50,21 @@ def test_job_that_finds_all_slots_held_by_workers_does_not_wait_for_ever(ledger)
         deploy(executor("0 ms"))
 
 
-def test_jobs_in_batch_mode_hold_no_slots(ledger):
-    for _ in range(3):
-        deploy(executor("0 ms"))
-    assert ledger._taken == 0
+def test_job_keeps_one_slot_for_all_its_regions_while_any_of_them_runs(ledger):
+    """Workers of another job that starts meanwhile would stay on the last one, and Spark would wait for ever."""
+    first = executor("0 ms")
+    second = first.sibling()
+    deploy(first)
+    deploy(second)
+    assert ledger.take(2, 1, 0, 0, lambda: False, "a job that streams") == 1
+    first.end_run()
+    with pytest.raises(NoResourceAvailableError):
+        ledger.take(1, 1, 0, 0, lambda: False, "another one")
+    deploy(first)  # A restart needs no other slot.
+    for batch in (first, second):
+        batch.end_run()
+        batch.close()
+    assert ledger._taken == 1
 
 
 def test_cancelled_job_waits_for_no_slot(ledger):

@@ -7,11 +7,16 @@ import subprocess
 import sys
 from dataclasses import make_dataclass
 from functools import partial
+from types import SimpleNamespace
+
+import pytest
 
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.state.codec import decode_state, encode_state, use_script_classes
+from penstock.spark import spark_executor
 from penstock.spark.dependencies import ShippedDependencies
-from penstock.spark.spark_executor import _CopyInWorker
+from penstock.spark.spark_executor import SparkSide, _CopyInWorker
+from penstock.spark.task_slots import SlotLedger
 
 CHILD = """
 import pickle, sys
@@ -31,3 +36,39 @@ def test_copy_knows_the_classes_of_the_script():
         [sys.executable, "-c", CHILD], input=pickle.dumps((carry_out, copy)), capture_output=True, check=True
     )
     assert answer.stdout == b"Event(number=3)\n"
+
+
+class Listed:
+    """Instead of an RDD."""
+
+    def __init__(self, ledger: SlotLedger, elements: list, function=None) -> None:
+        self._ledger, self._elements, self._function = ledger, elements, function
+
+    def map(self, function):
+        return Listed(self._ledger, self._elements, function)
+
+    def collect(self) -> list:
+        with pytest.raises(Exception, match="available 0 of 3"):
+            self._ledger.take(1, 1, 0, 0, lambda: False, "a job that starts meanwhile")
+        return [self._function(each) for each in self._elements]
+
+
+@pytest.mark.parametrize(("held", "where"), [(2, "Spark"), (3, "driver")])
+def test_slot_that_a_copy_needs_is_not_taken_by_workers_that_start_meanwhile(monkeypatch, held, where):
+    ledger = SlotLedger(lambda: 3, {}, settled_s=0)
+    ledger.take(held, 1, 0, 0, lambda: False, "workers")
+    monkeypatch.setattr(spark_executor, "slot_ledger", lambda context: ledger)
+    # Spark hears of workers only when their tasks have begun.
+    monkeypatch.setattr(spark_executor, "free_slots", lambda context: 3)
+    used: list[str] = []
+
+    def parallelize(elements: list, parts: int) -> Listed:
+        used.append("Spark")
+        return Listed(ledger, elements)
+
+    side = SparkSide.__new__(SparkSide)
+    side.job_id, side.dependencies = "0" * 32, ShippedDependencies()
+    side.job_graph = SimpleNamespace(job_name="job", script_classes=())
+    side.context = SimpleNamespace(setJobGroup=lambda *names: None, parallelize=parallelize)
+    assert side.run_copies([lambda: ("copied",)]) == [("copied",)]
+    assert (used or ["driver"]) == [where] and ledger._taken == held

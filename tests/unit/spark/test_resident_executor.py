@@ -120,7 +120,7 @@ def test_region_without_a_slot_lives_with_another_and_restarts_when_its_processe
     with pytest.raises(JobExecutionError, match="the process that hosts it ends"):
         guest.run_epoch(EpochCommand(1, 0), [])
     guest.end_run()
-    assert cluster.deploy(guest) == 1 and host._regions.guests == []
+    assert cluster.deploy(guest) == 1 and guest._slots == 1
 
 
 def test_region_whose_host_has_just_ended_takes_its_slots(cluster, monkeypatch):
@@ -138,6 +138,77 @@ def test_region_whose_host_has_just_ended_takes_its_slots(cluster, monkeypatch):
 
     monkeypatch.setattr(cluster.ledger, "take", take_and_end_host)
     assert cluster.deploy(second) == 1 and second._slots == 1
+
+
+def test_ended_region_gives_its_slots_back_while_others_run(cluster):
+    first = cluster.executor()
+    second = cluster.sibling(first)
+    cluster.deploy(first)
+    cluster.deploy(second)
+    assert (first._slots, second._slots) == (2, 2)
+    first.end_run()
+    first.end_region()
+    assert cluster.ledger._taken == 2 and second.is_ready
+    another_job = cluster.executor()
+    assert cluster.deploy(another_job) == 2
+
+
+def test_processes_of_an_ended_region_stay_as_long_as_others_live_in_them(cluster):
+    host = cluster.executor()
+    guests = [cluster.sibling(host), cluster.sibling(host)]
+    cluster.total = 1
+    cluster.deploy(host)
+    lost = threading.Event()
+    for guest in guests:
+        assert cluster.deploy(guest, lost.set) == 1
+    host.end_run()
+    host.end_region()
+    for guest in guests:
+        guest.run_epoch(EpochCommand(1, 0), [])
+        guest.end_run()
+    guests[0].end_region()
+    assert cluster.ledger._taken == 1 and guests[1].is_ready and not lost.is_set()
+    guests[1].end_region()
+    assert cluster.ledger._taken == 0
+
+
+def test_nobody_moves_in_with_a_region_that_ends(cluster, monkeypatch):
+    """It is chosen, and ends before the group of the guest is made: the guest must not wait for its processes."""
+    first = cluster.executor()
+    second = cluster.sibling(first)
+    cluster.total = 1
+    cluster.deploy(first)
+
+    def end_and_make(*arguments: object) -> WorkerGroup:
+        first._end_workers()
+        return WorkerGroup(*arguments)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(resident_executor, "WorkerGroup", end_and_make)
+        with pytest.raises(JobExecutionError, match="were to host it have ended"):
+            cluster.deploy(second)
+    second.end_run()
+    assert cluster.deploy(second) == 1 and second._slots == 1
+
+
+def test_regions_that_were_lost_together_share_what_is_left(cluster):
+    regions = [cluster.executor()]
+    regions += [cluster.sibling(regions[0]), cluster.sibling(regions[0])]
+    cluster.total = 6
+    assert [cluster.deploy(region) for region in regions] == [2, 2, 2]
+    cluster.total = 3
+    for region in regions:
+        region._group.lose("its executor is gone")
+        region.end_run()
+    assert [cluster.deploy(region) for region in regions] == [1, 1, 1]
+    assert [region._slots for region in regions] == [1, 1, 1]
+
+
+def test_ended_region_counts_no_more_among_those_that_wait(cluster):
+    first = cluster.executor()
+    second = cluster.sibling(first)
+    first.end_region()
+    assert cluster.deploy(second) == 4
 
 
 def test_workers_for_which_there_is_no_room_any_more_are_not_waited_for(cluster, monkeypatch):

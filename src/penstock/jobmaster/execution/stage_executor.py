@@ -43,6 +43,9 @@ class StageExecutor(Protocol):
     def end_run(self) -> None:
         """Close and drop the subtasks of the run; also if it failed in the middle of an epoch."""
 
+    def end_region(self) -> None:
+        """After the last run: give back what the region held, while others may go on. Only `close` follows."""
+
     def run_copies(self, copies: Iterable[Copy]) -> list[tuple[StateHandle, ...]]:
         """Write the parts of a savepoint, from another thread, while epochs go on."""
 
@@ -121,6 +124,9 @@ class InlineExecutor:
         if self._worker is not None:
             self._worker.close()
             self._worker = None
+
+    def end_region(self) -> None:
+        """The dependencies, which it shares with the others, go with the job."""
 
     def run_copies(self, copies: Iterable[Copy]) -> list[tuple[StateHandle, ...]]:
         return one_after_the_other(copies)

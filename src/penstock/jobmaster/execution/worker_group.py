@@ -228,6 +228,8 @@ class WorkerGroup:
 
     def host(self, places: list[WorkerPlace]) -> None:
         """Have the processes of these workers host those of another group as well, one each."""
+        if not self.is_ready:
+            raise WorkerLostError("the processes that were to host it have ended")
         for index, place in enumerate(places):
             self._send(index, 0, [Row(Kind.HOST, 0, 0, 0, 0, pickle.dumps(place))])
 

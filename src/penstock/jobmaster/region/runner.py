@@ -162,7 +162,7 @@ class RegionRunner:
                 left = self._machine.end()
             for action in left:
                 self._carry_out(action)
-            take_all_steps(self._end_attempt, self._results.close, self._sources.stop)
+            take_all_steps(self._end_attempt, self._results.close, self._sources.stop, self.executor.end_region)
 
     def _run_attempts(self) -> None:
         with self._changed:
