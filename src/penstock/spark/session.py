@@ -13,10 +13,8 @@ from typing import Any, cast
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.cores import cores_of, machine_cores
-from penstock.common.exceptions import ConfigurationError
 from penstock.spark.deferred_interrupt import deferred_interrupt
 from penstock.spark.java_process import JavaProcess, end_ahead, java_process
 from penstock.spark.spark_settings import CORES, GATEWAY_PORT, choose_worker_python, settings_of
@@ -37,10 +35,14 @@ def get_context(config: Configuration, jars: Sequence[str] = ()) -> SparkContext
         end_ahead()
         return active
     choose_worker_python(config)
-    settings = settings_of(config, jars)
     with deferred_interrupt():
-        if SparkContext._gateway is None and GATEWAY_PORT not in os.environ:
-            _connect(settings)
+        if GATEWAY_PORT in os.environ:
+            SparkContext._ensure_initialized()
+            settings = settings_of(config, jars, submitted=dict(SparkConf().getAll()))
+        else:
+            settings = settings_of(config, jars)
+            if SparkContext._gateway is None:
+                _connect(settings)
         conf = SparkConf()
         for key, value in settings.items():
             conf.set(key, value)
@@ -86,16 +88,3 @@ def _gateway_of(java: JavaProcess) -> Iterator[None]:
         yield
     finally:
         del os.environ[GATEWAY_PORT], os.environ[_GATEWAY_SECRET]
-
-
-def check_storage_is_shared(context: SparkContext, config: Configuration) -> None:
-    """On a cluster the executors must reach the folder where state is kept, if any is."""
-    master = str(context.master)
-    is_one_machine = master.startswith(("local[", "local-cluster")) or master == "local"
-    keeps_state = config.get_optional(keys.CHECKPOINT_INTERVAL) is not None
-    is_shared = any(config.get_optional(key) is not None for key in (keys.CHECKPOINT_DIR, keys.WORKING_DIR))
-    if not is_one_machine and keeps_state and not is_shared:
-        raise ConfigurationError(
-            f"{keys.CHECKPOINT_DIR.key} is not set, but the job takes checkpoints and runs on {master}: set it to a "
-            f"folder that the driver and all executors reach under the same path"
-        )

@@ -20,7 +20,8 @@ from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.state.codec import use_script_classes
 from penstock.spark.dependencies import ShippedDependencies, ship
-from penstock.spark.session import check_storage_is_shared, get_context
+from penstock.spark.session import get_context
+from penstock.spark.shared_storage import check_storage_is_shared
 from penstock.spark.task_slots import free_slots, slot_ledger
 
 _log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ class SparkSide:
         self.job_graph = job_graph
         self.config = config
         self.context = get_context(config, dependencies.jars) if spark is None else _context_of(spark)
-        check_storage_is_shared(self.context, config)
+        check_storage_is_shared(str(self.context.master), job_graph, config)
         _check_no_speculation(self.context)
         self.dependencies = ship(self.context, dependencies, config)
 

@@ -68,8 +68,13 @@ _ON_ONE_MACHINE = {
 }
 
 
-def settings_of(config: Configuration, jars: Sequence[str] = ()) -> dict[str, str]:
-    """What Spark is started with: our defaults, and over them the configuration's `spark.` settings."""
+def settings_of(
+    config: Configuration, jars: Sequence[str] = (), submitted: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What Spark is started with: our defaults, and over them the configuration's `spark.` settings.
+
+    :param submitted: What `spark-submit` was given (`--conf` and its like): it wins over the defaults, too.
+    """
     settings = dict(_DEFAULTS)
     given = {key: value for key, value in config.to_dict().items() if key.startswith("spark.")}
     if GATEWAY_PORT not in os.environ:
@@ -85,6 +90,7 @@ def settings_of(config: Configuration, jars: Sequence[str] = ()) -> dict[str, st
         settings["spark.python.daemon.module"] = _WORKER_DAEMON
         # A process that has run a job's functions ends with them. The next one is forked with all that it needs.
         settings["spark.python.worker.reuse"] = "false"
+    settings.update(submitted or {})
     settings.update(given)
     if jars:
         settings["spark.jars"] = ",".join([*filter(None, [settings.get("spark.jars")]), *jars])

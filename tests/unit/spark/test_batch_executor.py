@@ -29,7 +29,9 @@ def ledger(monkeypatch) -> SlotLedger:
 def executor(timeout: str = "30 s") -> BatchExecutor:
     conf = SimpleNamespace(get=lambda key, default=None: default)
     side = SimpleNamespace(
-        context=SimpleNamespace(getConf=lambda: conf, broadcast=lambda value: SimpleNamespace(value=value, destroy=lambda: None)),
+        context=SimpleNamespace(
+            getConf=lambda: conf, broadcast=lambda value: SimpleNamespace(value=value, destroy=lambda: None)
+        ),
         config=Configuration.from_dict({"slot.request.timeout": timeout}),
         job_name="job",
         job_id="0" * 32,

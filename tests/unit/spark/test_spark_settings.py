@@ -32,6 +32,14 @@ def test_settings_of_the_job_win_over_the_defaults(alone):
     assert not any(key.startswith("parallelism") for key in settings)
 
 
+def test_what_spark_submit_was_given_wins_over_the_defaults_but_not_over_the_job(alone):
+    alone.setenv("PYSPARK_GATEWAY_PORT", "1")
+    submitted = {"spark.ui.enabled": "true", "spark.task.maxFailures": "3", "spark.jars": "a.jar"}
+    settings = settings_of(Configuration.from_dict({"spark.task.maxFailures": "2"}), ["b.jar"], submitted)
+    assert (settings["spark.ui.enabled"], settings["spark.task.maxFailures"]) == ("true", "2")
+    assert settings["spark.stage.maxConsecutiveAttempts"] == "1" and settings["spark.jars"] == "a.jar,b.jar"
+
+
 @pytest.mark.parametrize(("master", "has_daemon"), [("local", True), ("local[2]", True), ("spark://host:7077", False)])
 def test_workers_of_this_machine_are_forked_from_a_process_that_has_penstock_loaded(alone, master, has_daemon):
     assert (DAEMON in settings_of(Configuration.from_dict({"spark.master": master}))) is has_daemon
