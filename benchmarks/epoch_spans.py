@@ -73,6 +73,25 @@ class Recorder:
 
         setattr(owner, method, timed)
 
+    def between(self, owner: Any, first: str, last: str, phase: str) -> None:
+        """From the beginning of one method of a class to the end of another one that follows it."""
+        begin, end = vars(owner)[first], vars(owner)[last]
+        started_ns: dict[int, int] = {}
+
+        @functools.wraps(begin)
+        def beginning(instance: Any, *given: Any, **named: Any) -> Any:
+            started_ns[id(instance)] = time.monotonic_ns()
+            return begin(instance, *given, **named)
+
+        @functools.wraps(end)
+        def ending(instance: Any, *given: Any, **named: Any) -> Any:
+            result = end(instance, *given, **named)
+            self.add(phase, started_ns[id(instance)])
+            return result
+
+        setattr(owner, first, beginning)
+        setattr(owner, last, ending)
+
     def around_generator(self, owner: Any, method: str, phase: str) -> None:
         """From its first result being asked for to its end: what others do in between is deeper, or waits for it."""
         function = vars(owner)[method]
@@ -97,7 +116,7 @@ def watch_driver(folder: str) -> dict[str, str]:
 
     os.environ[FOLDER] = folder
     recorder = Recorder(folder)
-    recorder.around(RegionRunner, "_run_planned", EPOCH)
+    recorder.between(RegionRunner, "_prepare_epoch", "_complete_epoch", EPOCH)
     recorder.around(RegionSources, "plan", _PLAN)
     recorder.around(RegionRunner, "_complete", _ACKS)
     recorder.around(WorkerGroup, "run_epoch", MESSAGES)
@@ -111,7 +130,7 @@ def watch_epochs(folder: str) -> None:
     """Write down when epochs ran, and nothing else, for the rest of this process."""
     from penstock.jobmaster.region.runner import RegionRunner
 
-    Recorder(folder).around(RegionRunner, "_run_planned", EPOCH)
+    Recorder(folder).between(RegionRunner, "_prepare_epoch", "_complete_epoch", EPOCH)
 
 
 def watch_workers() -> None:
