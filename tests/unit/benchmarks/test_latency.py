@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 
 import pytest
 from benchmarks.epoch_spans import (
     EPOCH,
+    FOLDER,
     MESSAGES,
     METADATA,
     PLAIN,
@@ -20,7 +23,7 @@ from benchmarks.growth import Cost, Growth
 from benchmarks.latency import RESTARTING, ROWS, _configured, penstock_row, render, tried
 from benchmarks.latency_run import Ledger, Restarts, Row, SteadyRun, latency_of, result_in
 from benchmarks.peers import installation
-from benchmarks.peers.installation import PeerUnavailableError
+from benchmarks.peers.installation import ROOT, PeerUnavailableError
 
 
 def test_a_count_is_the_result_of_all_records_of_its_key_up_to_it():
@@ -126,9 +129,16 @@ def test_epochs_are_timed_that_began_in_the_last_seconds():
     assert epoch_times_ms(spans, 5) == [2_000.0]
 
 
-def test_the_penstock_job_tells_when_its_epochs_ran(tmp_path):
-    SteadyRun(penstock_row(1, *INLINE, f"--epochs={tmp_path}"), rate=100, timeout=60).measure(0, 0.1)
+@pytest.mark.parametrize("argument", ["--epochs", "--spans"])
+def test_the_penstock_job_tells_when_its_epochs_ran(tmp_path, argument):
+    SteadyRun(penstock_row(1, *INLINE, f"{argument}={tmp_path}"), rate=100, timeout=60).measure(0, 0.1)
     assert epoch_times_ms(read_spans(tmp_path), 60)
+
+
+def test_the_side_of_workers_can_be_watched(tmp_path):
+    code = "from benchmarks.epoch_spans import watch_workers; watch_workers()"
+    environment = {**os.environ, FOLDER: str(tmp_path), "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
 
 
 def test_a_row_of_pyflink_that_is_not_installed_is_left_out_with_one_line(monkeypatch, tmp_path):

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import asdict, replace
 
 import pytest
-from benchmarks import docs_section
+from benchmarks import docs_section, latency_docs
 from benchmarks.__main__ import parse, runs_of
 from benchmarks.chart import LogScale, draw
 from benchmarks.child import Outcome, with_common_fixed_cost
-from benchmarks.docs_section import BEGIN, END, PAGE, filled
+from benchmarks.docs_section import BEGIN, END, LATENCY_PAGE, PAGE, filled
 from benchmarks.job import Measurement, Setting
+from benchmarks.latency_run import latency_of
 from benchmarks.programs import NAMES, chosen
 from benchmarks.rates import rate_beyond_fixed, ratio, ratio_range, spread
 from benchmarks.table import COLUMNS, SHORT_RUN, SUMMARY, Comparison, read_results, render, write_results
@@ -129,6 +131,25 @@ def test_the_docs_say_what_a_setting_costs():
     slower = Comparison("keyed_count_on_disk", SETTING, [repeated("penstock", 2.5), repeated("flink java", 4.5)])
     text = filled(f"{BEGIN}{END}", [plain, slower])
     assert "| `keyed_count_on_disk` / `keyed_count` | 0.50 | 0.25 |\n" in text
+
+
+def test_a_setting_is_not_compared_where_the_keys_differ():
+    others = replace(SETTING, keys=7)
+    pair = [Comparison("keyed_count", SETTING, [PENSTOCK]), Comparison("keyed_count_on_disk", others, [PENSTOCK])]
+    assert "`keyed_count_on_disk` / " not in filled(f"{BEGIN}{END}", pair)
+
+
+def test_latencies_fill_a_page_of_their_own():
+    floor = {"parallelism": 8, "epochs": 50, "median_ms": 1.25, "p95_ms": 2.0, "cpu_ms": None}
+    restart = {"system": "x", "failures": 9, "median_ms": 31.4, "most_ms": 1_234.0}
+    latency = asdict(latency_of("x", 10_000, [0.002, 0.004], 1.0, 33.3))
+    document = {"latencies": [latency], "epoch_floors": [floor], "restarts": [restart], "notes": ["a peer is left out"]}
+    lines = latency_docs.section(document).splitlines()
+    assert "| 10,000 | x | 3.0 | 4.0 | 4.0 | 4.0 | 33 |" in lines
+    assert (
+        "| 8 | 1.25 | 2.00 | ? |" in lines and "| x | 31 | 1,234 | 9 |" in lines and lines[-1] == "a peer is left out."
+    )
+    assert latency_docs.END in LATENCY_PAGE.read_text().partition(latency_docs.BEGIN)[2]
 
 
 def test_a_run_that_was_too_short_is_marked_and_the_mark_explained():
