@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from penstock.common import config_keys
+from penstock.common.config_keys import WITHOUT_EFFECT
 from penstock.common.config_options import ConfigOption
 
 _OPENING = """# Configuration
 
-Every key that Penstock reads, with its default. Names and defaults are Flink's where the meaning is Flink's; keys under
+Every key that takes effect, with its default. Names and defaults are Flink's where the meaning is Flink's; keys under
 `penstock.` are its own, and keys under `spark.` go to the Spark session as they are.
 
 A value is taken from the first of these that has it:
@@ -22,8 +23,17 @@ A value is taken from the first of these that has it:
 3. `config.yaml` in the folder that `--conf` or `PENSTOCK_CONF_DIR` names, nested or flat.
 
 Durations are numbers of milliseconds or texts such as `10 s`, `1 min`, `2 h`. An unknown key gives a warning with the
-nearest known one.
+nearest known one. [Keys without effect](#keys-without-effect) are those that a configuration made for Flink may have
+and that nothing here depends on.
 """
+_WITHOUT_EFFECT = """## Keys without effect
+
+They are accepted, so that configurations and programs made for Flink run. Setting one to another value than its default
+is reported once. Flink's keys that set up its Java processes (`taskmanager.memory.*`, `kubernetes.*` and so on) are
+accepted silently.
+
+| Key | Why |
+|---|---|"""
 
 
 def page() -> str:
@@ -32,6 +42,7 @@ def page() -> str:
     for heading, options in _groups():
         parts.append(f"## {heading}\n\n| Key | Type | Default | Meaning |\n|---|---|---|---|")
         parts[-1] += "".join(f"\n{_row(option)}" for option in options) + "\n"
+    parts.append(_WITHOUT_EFFECT + "".join(f"\n| `{key}` | {why} |" for key, why in WITHOUT_EFFECT.items()) + "\n")
     return "\n".join(parts)
 
 
@@ -45,7 +56,7 @@ def _groups() -> Iterator[tuple[str, list[ConfigOption[Any]]]]:
             heading, options = comment[1], []
         elif definition := re.match(r"([A-Z][A-Z0-9_]*) = ", line):
             option = getattr(config_keys, definition[1])
-            if isinstance(option, ConfigOption):
+            if isinstance(option, ConfigOption) and option.key not in WITHOUT_EFFECT:
                 options.append(option)
     if options:
         yield heading, options

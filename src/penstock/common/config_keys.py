@@ -15,38 +15,85 @@ from penstock.common.configuration import Configuration
 from penstock.common.notices import notify
 from penstock.common.time import parse_duration_ms
 
-__all__ = ["KNOWN_OPTIONS", "check_keys", "find_option", "load_config_file", "parse_duration_ms"]
+__all__ = ["KNOWN_OPTIONS", "WITHOUT_EFFECT", "check_keys", "find_option", "load_config_file", "parse_duration_ms"]
 
 _key = ConfigOptions.key
 _MINUTE_MS = 60_000
 
 # The job
-PARALLELISM = _key("parallelism.default").int_type().default_value(1)
-MAX_PARALLELISM = _key("pipeline.max-parallelism").int_type().default_value(-1)
-JOB_NAME = _key("pipeline.name").string_type().no_default_value()
-JARS = _key("pipeline.jars").list_type().no_default_value()
-CLASSPATHS = _key("pipeline.classpaths").list_type().no_default_value()
+PARALLELISM = (
+    _key("parallelism.default")
+    .int_type()
+    .default_value(1)
+    .with_description("how many subtasks an operator has unless it sets its own")
+)
+MAX_PARALLELISM = (
+    _key("pipeline.max-parallelism")
+    .int_type()
+    .default_value(-1)
+    .with_description(
+        "the number of key groups: the most subtasks that state can ever be spread over; -1: it follows "
+        "from the parallelism, at least 128"
+    )
+)
+JOB_NAME = (
+    _key("pipeline.name")
+    .string_type()
+    .no_default_value()
+    .with_description("the name of the job, unless execute(...) gives one")
+)
+JARS = _key("pipeline.jars").list_type().no_default_value().with_description("jars for Spark; connectors need none")
+CLASSPATHS = _key("pipeline.classpaths").list_type().no_default_value().with_description("the same as pipeline.jars")
 AUTO_GENERATE_UIDS = _key("pipeline.auto-generate-uids").boolean_type().default_value(True)
-AUTO_WATERMARK_INTERVAL = _key("pipeline.auto-watermark-interval").duration_type().default_value(200)
+AUTO_WATERMARK_INTERVAL = (
+    _key("pipeline.auto-watermark-interval")
+    .duration_type()
+    .default_value(200)
+    .with_description("time between two periodic watermarks; 0: a watermark after every record")
+)
 OPERATOR_CHAINING = (
     _key("pipeline.operator-chaining.enabled")
     .boolean_type()
     .default_value(True)
     .with_deprecated_keys("pipeline.operator-chaining")
+    .with_description("false: every operator runs by itself, which is slower")
 )
 CHAIN_DIFFERENT_MAX_PARALLELISM = (
     _key("pipeline.operator-chaining.chain-operators-with-different-max-parallelism").boolean_type().default_value(True)
 )
-OBJECT_REUSE = _key("pipeline.object-reuse").boolean_type().default_value(False)
-GLOBAL_JOB_PARAMETERS = _key("pipeline.global-job-parameters").map_type().no_default_value()
+OBJECT_REUSE = (
+    _key("pipeline.object-reuse")
+    .boolean_type()
+    .default_value(False)
+    .with_description(
+        "true: elements are handed from function to function without a copy; functions must not change what "
+        "they have emitted or been given"
+    )
+)
+GLOBAL_JOB_PARAMETERS = (
+    _key("pipeline.global-job-parameters")
+    .map_type()
+    .no_default_value()
+    .with_description("parameters that functions and the REST API can read")
+)
 PARALLELISM_OVERRIDES = _key("pipeline.jobvertex-parallelism-overrides").map_type().no_default_value()
-CACHED_FILES = _key("pipeline.cached-files").list_type().no_default_value()
+CACHED_FILES = (
+    _key("pipeline.cached-files")
+    .list_type()
+    .no_default_value()
+    .with_description("files that functions find by name, such as name:words,path:/data/words.txt")
+)
 CLOSURE_CLEANER_LEVEL = _key("pipeline.closure-cleaner-level").string_type().default_value("RECURSIVE")
 FORCE_KRYO = _key("pipeline.force-kryo").boolean_type().default_value(False)
 FORCE_AVRO = _key("pipeline.force-avro").boolean_type().default_value(False)
 GENERIC_TYPES = _key("pipeline.generic-types").boolean_type().default_value(True)
 VERTEX_DESCRIPTION_MODE = _key("pipeline.vertex-description-mode").string_type().default_value("TREE")
-TIME_CHARACTERISTIC = _key("pipeline.time-characteristic").string_type().default_value("EVENT_TIME")
+TIME_CHARACTERISTIC = (
+    _key("pipeline.time-characteristic")
+    .string_type()
+    .default_value("EVENT_TIME")
+    .with_description("what time_window means by time, if it is set: EVENT_TIME or PROCESSING_TIME")
+)
 
 PRINT_LOOK = (
     _key("penstock.print.look")
@@ -59,7 +106,12 @@ PRINT_LOOK = (
 )
 
 # Execution
-RUNTIME_MODE = _key("execution.runtime-mode").string_type().default_value("STREAMING")
+RUNTIME_MODE = (
+    _key("execution.runtime-mode")
+    .string_type()
+    .default_value("STREAMING")
+    .with_description("STREAMING, BATCH, or AUTOMATIC: BATCH if all sources are bounded")
+)
 TARGET = (
     _key("execution.target")
     .string_type()
@@ -69,9 +121,24 @@ TARGET = (
         "rest.address and rest.port; local means spark"
     )
 )
-ATTACHED = _key("execution.attached").boolean_type().default_value(False)
-SHUTDOWN_ON_EXIT = _key("execution.shutdown-on-attached-exit").boolean_type().default_value(False)
-BUFFER_TIMEOUT_ENABLED = _key("execution.buffer-timeout.enabled").boolean_type().default_value(True)
+ATTACHED = (
+    _key("execution.attached")
+    .boolean_type()
+    .default_value(False)
+    .with_description("with a job manager: false lets the client return as soon as the job was submitted")
+)
+SHUTDOWN_ON_EXIT = (
+    _key("execution.shutdown-on-attached-exit")
+    .boolean_type()
+    .default_value(False)
+    .with_description("with a job manager: true cancels the job when its client goes")
+)
+BUFFER_TIMEOUT_ENABLED = (
+    _key("execution.buffer-timeout.enabled")
+    .boolean_type()
+    .default_value(True)
+    .with_description("false: epochs start at most every 100 ms")
+)
 BUFFER_TIMEOUT = (
     _key("execution.buffer-timeout.interval")
     .duration_type()
@@ -153,43 +220,74 @@ WORKING_DIR = (
 )
 
 # Checkpoints and state
-CHECKPOINT_INTERVAL = _key("execution.checkpointing.interval").duration_type().no_default_value()
+CHECKPOINT_INTERVAL = (
+    _key("execution.checkpointing.interval")
+    .duration_type()
+    .no_default_value()
+    .with_description(
+        "time between the starts of two checkpoints; none: no checkpoints, unless a restart strategy is "
+        "set, which makes every epoch one"
+    )
+)
 CHECKPOINT_INTERVAL_DURING_BACKLOG = (
     _key("execution.checkpointing.interval-during-backlog").duration_type().no_default_value()
 )
 CHECKPOINT_MODE = _key("execution.checkpointing.mode").string_type().default_value("EXACTLY_ONCE")
-CHECKPOINT_TIMEOUT = _key("execution.checkpointing.timeout").duration_type().default_value(10 * _MINUTE_MS)
-CHECKPOINT_MIN_PAUSE = _key("execution.checkpointing.min-pause").duration_type().default_value(0)
+CHECKPOINT_TIMEOUT = (
+    _key("execution.checkpointing.timeout")
+    .duration_type()
+    .default_value(10 * _MINUTE_MS)
+    .with_description("a checkpoint that takes longer has failed")
+)
+CHECKPOINT_MIN_PAUSE = (
+    _key("execution.checkpointing.min-pause")
+    .duration_type()
+    .default_value(0)
+    .with_description("least time between the end of a checkpoint and the start of the next")
+)
 MAX_CONCURRENT_CHECKPOINTS = _key("execution.checkpointing.max-concurrent-checkpoints").int_type().default_value(1)
 RETAINED_CHECKPOINTS = (
     _key("execution.checkpointing.num-retained")
     .int_type()
     .default_value(1)
     .with_deprecated_keys("state.checkpoints.num-retained")
+    .with_description("how many complete checkpoints are kept")
 )
-TOLERABLE_FAILED_CHECKPOINTS = _key("execution.checkpointing.tolerable-failed-checkpoints").int_type().default_value(0)
+TOLERABLE_FAILED_CHECKPOINTS = (
+    _key("execution.checkpointing.tolerable-failed-checkpoints")
+    .int_type()
+    .default_value(0)
+    .with_description("how many checkpoints in a row may fail before the job does")
+)
 CHECKPOINT_RETENTION = (
     _key("execution.checkpointing.externalized-checkpoint-retention")
     .string_type()
     .default_value("NO_EXTERNALIZED_CHECKPOINTS")
+    .with_description(
+        "which checkpoints stay when the job ends: NO_EXTERNALIZED_CHECKPOINTS, DELETE_ON_CANCELLATION "
+        "(those of a failed job), RETAIN_ON_CANCELLATION (also those of a cancelled one)"
+    )
 )
 CHECKPOINT_DIR = (
     _key("execution.checkpointing.dir")
     .string_type()
     .no_default_value()
     .with_deprecated_keys("state.checkpoints.dir", "state.backend.fs.checkpointdir")
+    .with_description("the folder or URI for checkpoints, which all machines must reach; none: a temporary folder")
 )
 SAVEPOINT_DIR = (
     _key("execution.checkpointing.savepoint-dir")
     .string_type()
     .no_default_value()
     .with_deprecated_keys("state.savepoints.dir")
+    .with_description("the folder or URI for savepoints where a command names none")
 )
 CHECKPOINT_STORAGE = (
     _key("execution.checkpointing.storage")
     .string_type()
     .no_default_value()
     .with_deprecated_keys("state.checkpoint-storage")
+    .with_description("filesystem, or jobmanager: a temporary folder of the driver, whatever folder is set")
 )
 INCREMENTAL_CHECKPOINTS = (
     _key("execution.checkpointing.incremental")
@@ -221,18 +319,23 @@ SAVEPOINT_PATH = (
     .string_type()
     .no_default_value()
     .with_deprecated_keys("execution.savepoint.path")
+    .with_description("start from this savepoint or checkpoint; the same as run -s")
 )
 CLAIM_MODE = (
     _key("execution.state-recovery.claim-mode")
     .string_type()
     .default_value("NO_CLAIM")
     .with_deprecated_keys("execution.savepoint-restore-mode")
+    .with_description(
+        "CLAIM: the job owns what it started from, and removes it as soon as it has a checkpoint; NO_CLAIM: it stays"
+    )
 )
 IGNORE_UNCLAIMED_STATE = (
     _key("execution.state-recovery.ignore-unclaimed-state")
     .boolean_type()
     .default_value(False)
     .with_deprecated_keys("execution.savepoint.ignore-unclaimed-state")
+    .with_description("true: start although some state has no operator any more; the same as run -n")
 )
 RECOVER_FROM_LOCAL = (
     _key("execution.state-recovery.from-local")
@@ -240,7 +343,13 @@ RECOVER_FROM_LOCAL = (
     .default_value(False)
     .with_deprecated_keys("state.backend.local-recovery")
 )
-STATE_BACKEND = _key("state.backend.type").string_type().default_value("hashmap").with_deprecated_keys("state.backend")
+STATE_BACKEND = (
+    _key("state.backend.type")
+    .string_type()
+    .default_value("hashmap")
+    .with_deprecated_keys("state.backend")
+    .with_description("where keyed state is kept while the job runs: hashmap (memory) or rocksdb (local disk)")
+)
 DISK_LOCAL_DIR = (
     _key("state.backend.rocksdb.localdir")
     .string_type()
@@ -257,19 +366,56 @@ DISK_CACHE_ENTRIES = (
 
 # Failure
 RESTART_STRATEGY = (
-    _key("restart-strategy.type").string_type().no_default_value().with_deprecated_keys("restart-strategy")
+    _key("restart-strategy.type")
+    .string_type()
+    .no_default_value()
+    .with_deprecated_keys("restart-strategy")
+    .with_description("what a job does after a failure: none, fixed-delay, failure-rate or exponential-delay")
 )
-FIXED_DELAY_ATTEMPTS = _key("restart-strategy.fixed-delay.attempts").int_type().default_value(1)
-FIXED_DELAY = _key("restart-strategy.fixed-delay.delay").duration_type().default_value(1000)
-EXPONENTIAL_INITIAL = _key("restart-strategy.exponential-delay.initial-backoff").duration_type().default_value(1000)
-EXPONENTIAL_MAX = _key("restart-strategy.exponential-delay.max-backoff").duration_type().default_value(_MINUTE_MS)
-EXPONENTIAL_MULTIPLIER = _key("restart-strategy.exponential-delay.backoff-multiplier").double_type().default_value(1.5)
+FIXED_DELAY_ATTEMPTS = (
+    _key("restart-strategy.fixed-delay.attempts").int_type().default_value(1).with_description("how many restarts")
+)
+FIXED_DELAY = (
+    _key("restart-strategy.fixed-delay.delay")
+    .duration_type()
+    .default_value(1000)
+    .with_description("time before each restart")
+)
+EXPONENTIAL_INITIAL = (
+    _key("restart-strategy.exponential-delay.initial-backoff")
+    .duration_type()
+    .default_value(1000)
+    .with_description("time before the first restart")
+)
+EXPONENTIAL_MAX = (
+    _key("restart-strategy.exponential-delay.max-backoff")
+    .duration_type()
+    .default_value(_MINUTE_MS)
+    .with_description("the longest time before a restart")
+)
+EXPONENTIAL_MULTIPLIER = (
+    _key("restart-strategy.exponential-delay.backoff-multiplier")
+    .double_type()
+    .default_value(1.5)
+    .with_description("how much longer each restart waits than the one before")
+)
 EXPONENTIAL_RESET = (
-    _key("restart-strategy.exponential-delay.reset-backoff-threshold").duration_type().default_value(60 * _MINUTE_MS)
+    _key("restart-strategy.exponential-delay.reset-backoff-threshold")
+    .duration_type()
+    .default_value(60 * _MINUTE_MS)
+    .with_description("after so long without a failure the delay begins anew")
 )
-EXPONENTIAL_JITTER = _key("restart-strategy.exponential-delay.jitter-factor").double_type().default_value(0.1)
+EXPONENTIAL_JITTER = (
+    _key("restart-strategy.exponential-delay.jitter-factor")
+    .double_type()
+    .default_value(0.1)
+    .with_description("the share by which a delay varies at random")
+)
 EXPONENTIAL_ATTEMPTS = (
-    _key("restart-strategy.exponential-delay.attempts-before-reset-backoff").int_type().default_value(2**31 - 1)
+    _key("restart-strategy.exponential-delay.attempts-before-reset-backoff")
+    .int_type()
+    .default_value(2**31 - 1)
+    .with_description("how many restarts before the job fails, counted since the delay last began anew")
 )
 REPEATED_FAILURE_ATTEMPTS = (
     _key("penstock.restart.repeated-failure-attempts")
@@ -279,25 +425,60 @@ REPEATED_FAILURE_ATTEMPTS = (
         "With checkpoints on and no restart strategy set: restarts after a failure that repeats at the same record"
     )
 )
-FAILURE_RATE_MAX = _key("restart-strategy.failure-rate.max-failures-per-interval").int_type().default_value(1)
-FAILURE_RATE_INTERVAL = (
-    _key("restart-strategy.failure-rate.failure-rate-interval").duration_type().default_value(_MINUTE_MS)
+FAILURE_RATE_MAX = (
+    _key("restart-strategy.failure-rate.max-failures-per-interval")
+    .int_type()
+    .default_value(1)
+    .with_description("how many failures within the interval are followed by a restart")
 )
-FAILURE_RATE_DELAY = _key("restart-strategy.failure-rate.delay").duration_type().default_value(1000)
-FAILOVER_STRATEGY = _key("jobmanager.execution.failover-strategy").string_type().default_value("region")
+FAILURE_RATE_INTERVAL = (
+    _key("restart-strategy.failure-rate.failure-rate-interval")
+    .duration_type()
+    .default_value(_MINUTE_MS)
+    .with_description("the interval in which failures are counted")
+)
+FAILURE_RATE_DELAY = (
+    _key("restart-strategy.failure-rate.delay")
+    .duration_type()
+    .default_value(1000)
+    .with_description("time before each restart")
+)
+FAILOVER_STRATEGY = (
+    _key("jobmanager.execution.failover-strategy")
+    .string_type()
+    .default_value("region")
+    .with_description("region: what is connected with the failed task restarts; full: the whole job does")
+)
 TASK_CANCELLATION_INTERVAL = (
     _key("task.cancellation.interval")
     .duration_type()
     .default_value(30_000)
     .with_deprecated_keys("task.cancellation-interval")
 )
-TASK_CANCELLATION_TIMEOUT = _key("task.cancellation.timeout").duration_type().default_value(180_000)
+TASK_CANCELLATION_TIMEOUT = (
+    _key("task.cancellation.timeout")
+    .duration_type()
+    .default_value(180_000)
+    .with_description("how long a source function may take to end when its job ends; 10 s unless set")
+)
 
 # Cluster, REST, metrics
 SCHEDULER = _key("jobmanager.scheduler").string_type().default_value("Default")
 SCHEDULER_MODE = _key("scheduler-mode").string_type().no_default_value()
-TASK_SLOTS = _key("taskmanager.numberOfTaskSlots").int_type().no_default_value()
-SLOT_TIMEOUT = _key("slot.request.timeout").duration_type().default_value(5 * _MINUTE_MS)
+TASK_SLOTS = (
+    _key("taskmanager.numberOfTaskSlots")
+    .int_type()
+    .no_default_value()
+    .with_description(
+        "slots of each executor; jobs then wait until there are enough, as in Flink. Unless set, there is no limit"
+    )
+)
+SLOT_TIMEOUT = (
+    _key("slot.request.timeout")
+    .duration_type()
+    .default_value(5 * _MINUTE_MS)
+    .with_description("how long a job waits for slots before it fails")
+)
 HEARTBEAT_INTERVAL = (
     _key("heartbeat.interval")
     .duration_type()
@@ -325,9 +506,18 @@ WORKER_PORTS = (
     .default_value("0")
     .with_description("on a cluster: the ports on which workers wait for each other, in the same form; 0: any")
 )
-ARCHIVE_DIR = _key("jobmanager.archive.fs.dir").string_type().no_default_value()
+ARCHIVE_DIR = (
+    _key("jobmanager.archive.fs.dir")
+    .string_type()
+    .no_default_value()
+    .with_description("where a job manager writes ended jobs, in the form of Flink's archives")
+)
 HIGH_AVAILABILITY = (
-    _key("high-availability.type").string_type().default_value("NONE").with_deprecated_keys("high-availability")
+    _key("high-availability.type")
+    .string_type()
+    .default_value("NONE")
+    .with_deprecated_keys("high-availability")
+    .with_description("filesystem or zookeeper: several job managers stand by for each other")
 )
 HA_STORAGE_DIR = (
     _key("high-availability.storageDir")
@@ -341,6 +531,7 @@ HA_CLUSTER_ID = (
     .string_type()
     .default_value("/default")
     .with_deprecated_keys("high-availability.zookeeper.path.namespace")
+    .with_description("job managers with the same id and storageDir belong together")
 )
 HA_LEASE_DURATION = (
     _key("penstock.high-availability.lease-duration")
@@ -354,18 +545,52 @@ HA_RENEW_INTERVAL = (
     .default_value(2_000)
     .with_description("filesystem: how often the leader shows a sign of life, and the others look for one")
 )
-ZOOKEEPER_QUORUM = _key("high-availability.zookeeper.quorum").string_type().no_default_value()
-ZOOKEEPER_ROOT = _key("high-availability.zookeeper.path.root").string_type().default_value("/flink")
+ZOOKEEPER_QUORUM = (
+    _key("high-availability.zookeeper.quorum")
+    .string_type()
+    .no_default_value()
+    .with_description("ZooKeeper's servers, such as a:2181,b:2181")
+)
+ZOOKEEPER_ROOT = (
+    _key("high-availability.zookeeper.path.root")
+    .string_type()
+    .default_value("/flink")
+    .with_description("the node in ZooKeeper below which all others are")
+)
 ZOOKEEPER_SESSION_TIMEOUT = (
-    _key("high-availability.zookeeper.client.session-timeout").duration_type().default_value(_MINUTE_MS)
+    _key("high-availability.zookeeper.client.session-timeout")
+    .duration_type()
+    .default_value(_MINUTE_MS)
+    .with_description("zookeeper: a leader that shows no sign of life for so long is taken for dead")
 )
 ZOOKEEPER_CONNECTION_TIMEOUT = (
-    _key("high-availability.zookeeper.client.connection-timeout").duration_type().default_value(15_000)
+    _key("high-availability.zookeeper.client.connection-timeout")
+    .duration_type()
+    .default_value(15_000)
+    .with_description("how long to try to reach ZooKeeper")
 )
-REST_PORT = _key("rest.port").int_type().default_value(8081).with_deprecated_keys("web.port")
-REST_BIND_PORT = _key("rest.bind-port").string_type().default_value("8081")
-REST_ADDRESS = _key("rest.address").string_type().no_default_value()
-REST_BIND_ADDRESS = _key("rest.bind-address").string_type().no_default_value()
+REST_PORT = (
+    _key("rest.port")
+    .int_type()
+    .default_value(8081)
+    .with_deprecated_keys("web.port")
+    .with_description("the port of the REST API and the dashboard; for clients, that of the job manager")
+)
+REST_BIND_PORT = (
+    _key("rest.bind-port")
+    .string_type()
+    .default_value("8081")
+    .with_description("the port, or a range of ports such as 8081-8090, that a server listens on")
+)
+REST_ADDRESS = (
+    _key("rest.address").string_type().no_default_value().with_description("for clients: the host of the job manager")
+)
+REST_BIND_ADDRESS = (
+    _key("rest.bind-address")
+    .string_type()
+    .no_default_value()
+    .with_description("the address that a server listens on; 127.0.0.1 unless set")
+)
 REST_AUTH_ENABLED = (
     _key("rest.auth.enabled")
     .boolean_type()
@@ -387,13 +612,48 @@ REST_AUTH_FORWARDED = (
     .default_value(False)
     .with_description("for clients: true if a port of this machine leads to a server elsewhere (ssh -L and its like)")
 )
-SSL_REST_ENABLED = _key("security.ssl.rest.enabled").boolean_type().default_value(False)
-SSL_REST_KEYSTORE = _key("security.ssl.rest.keystore").string_type().no_default_value()
-SSL_REST_KEYSTORE_PASSWORD = _key("security.ssl.rest.keystore-password").string_type().no_default_value()
-SSL_REST_KEY_PASSWORD = _key("security.ssl.rest.key-password").string_type().no_default_value()
-SSL_REST_TRUSTSTORE = _key("security.ssl.rest.truststore").string_type().no_default_value()
-SSL_REST_AUTHENTICATION = _key("security.ssl.rest.authentication-enabled").boolean_type().default_value(False)
-REST_STORE_DURATION = _key("rest.async.store-duration").duration_type().default_value(5 * _MINUTE_MS)
+SSL_REST_ENABLED = (
+    _key("security.ssl.rest.enabled")
+    .boolean_type()
+    .default_value(False)
+    .with_description("true: the REST API speaks TLS")
+)
+SSL_REST_KEYSTORE = (
+    _key("security.ssl.rest.keystore")
+    .string_type()
+    .no_default_value()
+    .with_description("a PEM file with the server's certificate and key")
+)
+SSL_REST_KEYSTORE_PASSWORD = (
+    _key("security.ssl.rest.keystore-password")
+    .string_type()
+    .no_default_value()
+    .with_description("the password of that file")
+)
+SSL_REST_KEY_PASSWORD = (
+    _key("security.ssl.rest.key-password")
+    .string_type()
+    .no_default_value()
+    .with_description("the password of the key in it")
+)
+SSL_REST_TRUSTSTORE = (
+    _key("security.ssl.rest.truststore")
+    .string_type()
+    .no_default_value()
+    .with_description("a PEM file with the certificates that the other side may have")
+)
+SSL_REST_AUTHENTICATION = (
+    _key("security.ssl.rest.authentication-enabled")
+    .boolean_type()
+    .default_value(False)
+    .with_description("true: clients must show a certificate, too")
+)
+REST_STORE_DURATION = (
+    _key("rest.async.store-duration")
+    .duration_type()
+    .default_value(5 * _MINUTE_MS)
+    .with_description("how long the outcome of an operation, such as a savepoint, can be asked for")
+)
 REST_MAX_CONTENT = (
     _key("rest.server.max-content-length")
     .int_type()
@@ -425,10 +685,30 @@ WEB_UI_ENABLED = (
     .with_description("false: no dashboard, and no port is opened for it; same as --no-web")
 )
 WEB_SUBMIT = _key("web.submit.enable").boolean_type().default_value(True)
-WEB_CANCEL = _key("web.cancel.enable").boolean_type().default_value(True)
-WEB_REFRESH_INTERVAL = _key("web.refresh-interval").duration_type().default_value(3000)
-WEB_CHECKPOINT_HISTORY = _key("web.checkpoints.history").int_type().default_value(10)
-WEB_EXCEPTION_HISTORY = _key("web.exception-history-size").int_type().default_value(16)
+WEB_CANCEL = (
+    _key("web.cancel.enable")
+    .boolean_type()
+    .default_value(True)
+    .with_description("false: the dashboard has no button to cancel jobs")
+)
+WEB_REFRESH_INTERVAL = (
+    _key("web.refresh-interval")
+    .duration_type()
+    .default_value(3000)
+    .with_description("how often the dashboard asks for news")
+)
+WEB_CHECKPOINT_HISTORY = (
+    _key("web.checkpoints.history")
+    .int_type()
+    .default_value(10)
+    .with_description("how many checkpoints the REST API remembers")
+)
+WEB_EXCEPTION_HISTORY = (
+    _key("web.exception-history-size")
+    .int_type()
+    .default_value(16)
+    .with_description("how many failures the REST API remembers")
+)
 METRIC_REPORTERS = (
     _key("metrics.reporters")
     .string_type()
@@ -455,10 +735,27 @@ LATENCY_HISTORY = (
 )
 
 # Python
-PYTHON_FILES = _key("python.files").string_type().no_default_value()
-PYTHON_ARCHIVES = _key("python.archives").string_type().no_default_value()
-PYTHON_REQUIREMENTS = _key("python.requirements").string_type().no_default_value()
-PYTHON_EXECUTABLE = _key("python.executable").string_type().default_value("python")
+PYTHON_FILES = (
+    _key("python.files")
+    .string_type()
+    .no_default_value()
+    .with_description("files, folders and zips that functions import from, separated by commas")
+)
+PYTHON_ARCHIVES = (
+    _key("python.archives")
+    .string_type()
+    .no_default_value()
+    .with_description("archives to unpack where functions run, such as data.zip#data, separated by commas")
+)
+PYTHON_REQUIREMENTS = (
+    _key("python.requirements")
+    .string_type()
+    .no_default_value()
+    .with_description("packages to install for functions: a requirements file, and after # a folder with the packages")
+)
+PYTHON_EXECUTABLE = (
+    _key("python.executable").string_type().default_value("python").with_description("the Python that runs functions")
+)
 PYTHON_CLIENT_EXECUTABLE = _key("python.client.executable").string_type().default_value("python")
 PYTHON_PATH = _key("python.pythonpath").string_type().no_default_value()
 PYTHON_EXECUTION_MODE = _key("python.execution-mode").string_type().default_value("process")
@@ -474,6 +771,44 @@ KNOWN_OPTIONS: dict[str, ConfigOption[Any]] = {
     option.key: option for option in list(globals().values()) if isinstance(option, ConfigOption)
 }
 _OLD_KEYS = {old: option.key for option in KNOWN_OPTIONS.values() for old in option.old_keys}
+
+#: Keys of Flink's that jobs and configurations may set, and that nothing here depends on; with the reason.
+WITHOUT_EFFECT: dict[str, str] = {
+    AUTO_GENERATE_UIDS.key: "operators without a uid get an id from their place in the program",
+    CHAIN_DIFFERENT_MAX_PARALLELISM.key: "operators are chained by the other rules alone",
+    PARALLELISM_OVERRIDES.key: "set the parallelism in the program",
+    CLOSURE_CLEANER_LEVEL.key: "there are no Java closures",
+    FORCE_KRYO.key: "elements are pickled",
+    FORCE_AVRO.key: "elements are pickled",
+    GENERIC_TYPES.key: "elements are pickled",
+    VERTEX_DESCRIPTION_MODE.key: "descriptions have one form",
+    CHECKPOINT_INTERVAL_DURING_BACKLOG.key: "checkpoints are taken at their interval",
+    CHECKPOINT_MODE.key: "checkpoints are always exactly once",
+    MAX_CONCURRENT_CHECKPOINTS.key: "there is never more than one at a time",
+    INCREMENTAL_CHECKPOINTS.key: "checkpoints always write only what changed",
+    UNALIGNED_CHECKPOINTS.key: "epochs have nothing to align",
+    FORCE_UNALIGNED.key: "epochs have nothing to align",
+    ALIGNED_CHECKPOINT_TIMEOUT.key: "epochs have nothing to align",
+    CHECKPOINTS_AFTER_TASKS_FINISH.key: "checkpoints continue when some tasks have finished",
+    SNAPSHOT_COMPRESSION.key: "state files are not compressed",
+    FILE_MERGING.key: "each subtask writes one file",
+    LOCAL_BACKUP.key: "state is restored from the checkpoint storage",
+    RECOVER_FROM_LOCAL.key: "state is restored from the checkpoint storage",
+    TASK_CANCELLATION_INTERVAL.key: "a task is asked to end once",
+    SCHEDULER.key: "there is one scheduler",
+    SCHEDULER_MODE.key: "workers are as many as Spark has room for",
+    WEB_SUBMIT.key: "there are no jars to upload",
+    PYTHON_CLIENT_EXECUTABLE.key: "start penstock with the Python you want",
+    PYTHON_PATH.key: "use python.files or PYTHONPATH",
+    PYTHON_EXECUTION_MODE.key: "functions run in the workers",
+    PYTHON_BUNDLE_SIZE.key: "records are not bundled",
+    PYTHON_BUNDLE_TIME.key: "records are not bundled",
+    PYTHON_ARROW_BATCH_SIZE.key: "there are no pandas functions",
+    PYTHON_STATE_CACHE_SIZE.key: "state is in the same process",
+    PYTHON_MAP_READ_CACHE_SIZE.key: "state is in the same process",
+    PYTHON_PROFILE.key: "the dashboard has flame graphs",
+    PYTHON_CHAINING.key: "use pipeline.operator-chaining.enabled",
+}
 
 #: Passed on as they are: to the Spark session, and to reporters of metrics.
 _PASSED_THROUGH = ("spark.", "metrics.reporter.")
@@ -498,7 +833,7 @@ def find_option(key: str) -> ConfigOption[Any] | None:
 
 
 def check_keys(config: Configuration) -> None:
-    """Move values from older names of keys to today's, and warn about keys nobody knows.
+    """Move values from older names of keys to today's, and warn about keys that nobody knows or that have no effect.
 
     Warnings go through `warnings`, so Python shows each text once. Values are read as their type once, so that a bad
     one is an error here and not in the middle of a job.
@@ -507,9 +842,14 @@ def check_keys(config: Configuration) -> None:
         if key in _OLD_KEYS:
             _rename(config, key, _OLD_KEYS[key])
         elif key in KNOWN_OPTIONS:
-            config.get(KNOWN_OPTIONS[key])
+            _check_known(config, KNOWN_OPTIONS[key])
         elif not key.startswith(_PASSED_THROUGH):
             _report_unknown(key)
+
+
+def _check_known(config: Configuration, option: ConfigOption[Any]) -> None:
+    if config.get(option) != option.default and option.key in WITHOUT_EFFECT:
+        notify(f"configuration key {option.key!r} has no effect: {WITHOUT_EFFECT[option.key]}")
 
 
 def _rename(config: Configuration, old: str, new: str) -> None:
@@ -518,7 +858,7 @@ def _rename(config: Configuration, old: str, new: str) -> None:
     config.remove_config(old)
     if not config.contains_key(new):
         config.set_string(new, value)
-        config.get(KNOWN_OPTIONS[new])
+        _check_known(config, KNOWN_OPTIONS[new])
 
 
 def _report_unknown(key: str) -> None:

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import re
 import warnings
+from pathlib import Path
 
 import pytest
 
-from penstock.common import Configuration, ExecutionConfig, config_keys
+import penstock
+from penstock.common import ConfigOption, Configuration, ExecutionConfig, config_keys
 from penstock.common.config_keys import check_keys, find_option, load_config_file
 from penstock.common.exceptions import ConfigurationError
 
@@ -34,6 +37,43 @@ def test_known_keys_and_keys_for_spark_or_flinks_processes_pass_in_silence():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_keys(config)
+
+
+SOURCE = Path(penstock.__file__).parent
+#: Where a key may be set or shown though nothing depends on it.
+SETTERS = {"execution_config.py", "checkpoint_config.py", "config_keys.py"}
+
+
+def readers_of(name: str, key: str, code: dict[Path, str]) -> list[str]:
+    return [path.name for path, text in code.items() if re.search(rf"\b{name}\b", text) or f'"{key}"' in text]
+
+
+def test_every_key_is_read_or_listed_as_one_without_effect():
+    code = {path: path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py") if path.name != "config_keys.py"}
+    options = {name: each for name, each in vars(config_keys).items() if isinstance(each, ConfigOption)}
+    by_setters_only = {
+        each.key for name, each in options.items() if not set(readers_of(name, each.key, code)) - SETTERS
+    }
+    # Read through `ExecutionConfig.get_auto_watermark_interval`, by the environment and the streams.
+    by_setters_only.remove(config_keys.AUTO_WATERMARK_INTERVAL.key)
+    assert by_setters_only - set(config_keys.WITHOUT_EFFECT) == set(), "make them work, or list them"
+    assert set(config_keys.WITHOUT_EFFECT) <= set(config_keys.KNOWN_OPTIONS)
+
+
+def test_every_key_that_takes_effect_is_described():
+    missing = [key for key, option in config_keys.KNOWN_OPTIONS.items() if not option.description]
+    assert [key for key in missing if key not in config_keys.WITHOUT_EFFECT] == []
+
+
+def test_setting_a_key_without_effect_is_reported_unless_it_is_the_default():
+    with pytest.warns(UserWarning, match="'python.fn-execution.bundle.size' has no effect: records are not bundled"):
+        check_keys(Configuration.from_dict({"python.fn-execution.bundle.size": "5000"}))
+    with pytest.warns(UserWarning) as shown:
+        check_keys(Configuration.from_dict({"execution.checkpointing.unaligned": "true"}))
+    assert "has no effect: epochs have nothing to align" in str(shown[-1].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_keys(Configuration.from_dict({"execution.checkpointing.mode": "EXACTLY_ONCE"}))
 
 
 def test_an_unknown_key_is_named_with_the_nearest_known_one():
