@@ -88,11 +88,11 @@ class ExecutionConfig:
         return self._configuration.get(config_keys.AUTO_WATERMARK_INTERVAL)
 
     def set_latency_tracking_interval(self, interval: int) -> ExecutionConfig:
-        """Accepted without effect: there are no latency markers."""
+        """Milliseconds between two latency markers of each source; 0 or less turns them off."""
         return self._set(config_keys.LATENCY_INTERVAL, max(interval, 0))
 
     def get_latency_tracking_interval(self) -> int:
-        """The setting of `set_latency_tracking_interval`."""
+        """Milliseconds between two latency markers; 0 if there are none."""
         return self._configuration.get(config_keys.LATENCY_INTERVAL)
 
     def set_task_cancellation_interval(self, interval: int) -> ExecutionConfig:
