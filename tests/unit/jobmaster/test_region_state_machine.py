@@ -310,20 +310,14 @@ class World:
 
     def run(self, steps):
         actions = self.machine.begin()
-        for _ in range(steps):
+        for step in range(steps + 10):
             event = self.carry_out(actions)
             if event is None:
                 return self.end()
             for happened in self.random.choices(OUTSIDE, k=3):
                 self.happens(happened)
-            if self.random.random() < 0.02:
+            if step >= steps or self.random.random() < 0.02:  # Also a long walk has an end.
                 self.happens(CancelRequested())
-            actions = self.machine.on_event(event)
-        self.happens(CancelRequested())  # Also a long walk has an end.
-        for _ in range(10):
-            event = self.carry_out(actions)
-            if event is None:
-                return self.end()
             actions = self.machine.on_event(event)
         raise AssertionError("a cancelled region did not leave")
 
