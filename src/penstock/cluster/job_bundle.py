@@ -18,6 +18,7 @@ from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.job_id import JobID
 from penstock.datastream.dependencies import CachedFile, JobDependencies, is_remote
+from penstock.files.locations import is_local, local_path
 from penstock.graph.job_graph import JobGraph
 from penstock.jobmaster.dependencies.archives import files_below, pack
 from penstock.jobmaster.dependencies.blob_store import ShippedFile
@@ -131,8 +132,8 @@ def settings_of_job(config: Configuration) -> dict[str, str]:
         job.remove_config(key)
     for option in _FOLDERS:
         given = job.get_optional(option)
-        if given is not None and not is_remote(given):
-            job.set_string(option.key, os.path.abspath(given.removeprefix("file:")))
+        if given is not None and is_local(given):
+            job.set_string(option.key, local_path(given))
     return job.to_dict()
 
 

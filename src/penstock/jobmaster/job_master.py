@@ -30,6 +30,7 @@ from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.common.local_folders import new_local_folder
 from penstock.common.moment import Moment, wait_seconds
+from penstock.files.locations import is_local, local_path
 from penstock.graph.execution_graph import ExecutionFacts, ExecutionGraph, ExecutionState
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region, pipelined_regions
@@ -379,12 +380,12 @@ class JobMaster:
         """
         parent = self.config.get_optional(keys.WORKING_DIR)
         if parent is not None:
-            parent = parent.removeprefix("file://")
-            if "://" in parent:
+            if not is_local(parent):
                 raise ConfigurationError(
                     f"{keys.WORKING_DIR.key} is '{parent}', but a job's working files need a folder on a mounted disk; "
                     f"for checkpoints elsewhere set {keys.CHECKPOINT_DIR.key}"
                 )
+            parent = local_path(parent)
             Path(parent).mkdir(parents=True, exist_ok=True)
             prefix = f"penstock-{self.id_text[:8]}-"
             with tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True) as folder:

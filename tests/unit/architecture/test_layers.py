@@ -13,13 +13,15 @@ import penstock
 ROOT = Path(penstock.__file__).parent
 MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 
-# Package -> the packages it may import. `metrics` holds values that functions are handed, like `common`.
-_VALUES = {"common", "metrics"}
+# Package -> the packages it may import. `metrics` holds values that functions are handed, like `common`;
+# `files` turns a URI into a store.
+_VALUES = {"common", "files", "metrics"}
 _PROGRAM = _VALUES | {"graph", "datastream"}
 _RUNTIME = _PROGRAM | {"runtime"}
 _DRIVER = _RUNTIME | {"checkpoint", "jobmaster"}
 ALLOWED: dict[str, set[str]] = {
     "common": set(),
+    "files": {"common"},
     "metrics": {"common"},
     "graph": _VALUES,
     "datastream": _VALUES | {"graph"},

@@ -15,8 +15,9 @@ from penstock.common.typeinfo import Types
 from penstock.datastream.connectors import BucketAssigner, FileSink, RollingPolicy
 from penstock.datastream.connectors.file_system import FileCompactor, FileCompactStrategy
 from penstock.datastream.connectors.file_system.compaction import Compaction, PartsToCompact
-from penstock.datastream.connectors.file_system.part_files import ArrowPartFiles, PartFile
+from penstock.datastream.connectors.file_system.part_files import PartFile
 from penstock.datastream.formats.parquet import ParquetBulkWriters
+from penstock.files.arrow_store import ArrowStore
 
 EVERY_THIRD = FileCompactStrategy.builder().enable_compaction_on_checkpoint(3).build()
 SIX_BYTES = FileCompactStrategy.builder().set_size_threshold(6).build()
@@ -84,7 +85,7 @@ def test_file_that_is_gone_is_named(tmp_path):
 
 
 def test_stores_that_pyarrow_reaches(tmp_path):
-    files = ArrowPartFiles(LocalFileSystem())
+    files = ArrowStore(LocalFileSystem())
     parts = []
     for number in range(2):
         with files.create(f"{tmp_path}/.small-{number}") as out:

@@ -15,8 +15,8 @@ from penstock.common.exceptions import JobExecutionError
 from penstock.common.serialization import Encoder, SimpleStringSchema
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import BucketAssigner, FileSink, LineEncoder, OutputFileConfig, RollingPolicy
-from penstock.datastream.connectors.file_system.part_files import ArrowPartFiles, LocalPartFiles, part_files_at
 from penstock.datastream.formats.json import JsonRowSerializationSchema
+from penstock.files.arrow_store import ArrowStore
 
 UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
@@ -239,21 +239,12 @@ def test_commit_refuses_a_file_of_the_wrong_length(tmp_path):
 # --- where files are -------------------------------------------------------------------------------------------------
 
 
-def test_paths_and_uris_of_this_machine_are_local(tmp_path):
-    for base_path in (str(tmp_path), f"{tmp_path}/", f"file://{tmp_path}", f"file:{tmp_path}"):
-        files, folder = part_files_at(base_path)
-        assert isinstance(files, LocalPartFiles) and folder == str(tmp_path)
-    assert part_files_at("file:///a%20b")[1] == "/a b"
-    with pytest.raises(ValueError, match=r"cannot write to 'nowhere://x/y'.*use a local path, file://, or a scheme"):
-        part_files_at("nowhere://x/y")
-
-
 def test_where_files_cannot_be_cut_every_checkpoint_finishes_them(tmp_path, monkeypatch):
     from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
-    store = ArrowPartFiles(SubTreeFileSystem(str(tmp_path), LocalFileSystem()))
+    store = ArrowStore(SubTreeFileSystem(str(tmp_path), LocalFileSystem()))
     for module in ("writer", "committer"):
-        name = f"penstock.datastream.connectors.file_system.{module}.part_files_at"
+        name = f"penstock.datastream.connectors.file_system.{module}.store_at"
         monkeypatch.setattr(name, lambda path: (store, "out"))
     job = SinkJob(rows(tmp_path / "out").build(), tmp_path).write(2).checkpoint()
     assert contents(tmp_path) == [b"0\n1\n"]

@@ -28,7 +28,6 @@ from penstock.datastream.connectors.bad_records import BadRecord, BadRecords
 from penstock.datastream.connectors.file_system import FileEnumeratorProvider, FileSource, StreamFormat
 from penstock.datastream.connectors.file_system import source as file_source
 from penstock.datastream.connectors.file_system.formats import FileToRead
-from penstock.datastream.connectors.file_system.input_files import ArrowInputFiles
 from penstock.datastream.connectors.file_system.text_lines import line_blocks
 from penstock.datastream.formats import csv_files
 from penstock.datastream.formats.avro import AvroSchema
@@ -36,6 +35,7 @@ from penstock.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, Csv
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
 from penstock.datastream.formats.orc import OrcBulkWriters, OrcColumnarRowInputFormat
 from penstock.datastream.formats.parquet import AvroParquetReaders, ParquetBulkWriters, ParquetColumnarRowInputFormat
+from penstock.files.arrow_store import ArrowStore
 
 TEXT = StreamFormat.text_line_format()
 
@@ -81,8 +81,8 @@ def test_files_are_read_through_arrow_where_they_are_not_local(tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a.txt").write_text("1\n2\n")
     (tmp_path / "_hidden").write_text("3\n")
-    files = ArrowInputFiles(pyarrow.fs.LocalFileSystem())
-    found = list(files.find(str(tmp_path)))
+    files = ArrowStore(pyarrow.fs.LocalFileSystem())
+    found = list(files.find(str(tmp_path), (".", "_")))
     assert found == [(str(tmp_path / "sub" / "a.txt"), 4)]
     with files.open(found[0][0]) as stream:
         assert [block for block, _ in line_blocks(stream, 2, None, None)] == [b"2\n"]
@@ -91,7 +91,7 @@ def test_files_are_read_through_arrow_where_they_are_not_local(tmp_path):
 
 
 def test_unknown_scheme_is_told():
-    with pytest.raises(JobExecutionError, match=r"cannot read 'nope://x/y'.*use a local path"):
+    with pytest.raises(JobExecutionError, match=r"nope://x/y: no file system is known.*use a local path"):
         lines_of("nope://x/y")
 
 

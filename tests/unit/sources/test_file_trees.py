@@ -25,14 +25,14 @@ from penstock.common.exceptions import JobExecutionError
 from penstock.common.time import Duration
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat, input_files
 from penstock.datastream.connectors.file_system.input_files import (
-    ArrowInputFiles,
-    LocalInputFiles,
     find_files,
     is_below,
     uri_of,
 )
 from penstock.datastream.connectors.support.split_dealing import DealtSplits
 from penstock.datastream.formats.csv import CsvReaderFormat, CsvRowDeserializationSchema, CsvSchema
+from penstock.files.arrow_store import ArrowStore
+from penstock.files.local_store import LocalStore
 
 TEXT = StreamFormat.text_line_format()
 
@@ -99,8 +99,8 @@ def test_a_file_that_goes_while_its_folder_is_looked_through_is_left_out(tmp_pat
         (tmp_path / "b.txt").unlink(missing_ok=True)
         return names
 
-    monkeypatch.setattr(input_files.os, "listdir", list_then_remove)
-    assert [Path(path).name for path, _ in sorted(LocalInputFiles().find(str(tmp_path)))] == ["a.txt", "c.txt"]
+    monkeypatch.setattr(os, "listdir", list_then_remove)
+    assert [Path(path).name for path, _ in sorted(LocalStore().find(str(tmp_path)))] == ["a.txt", "c.txt"]
 
 
 def test_a_folder_that_goes_while_it_is_looked_through_is_left_out(tmp_path, monkeypatch):
@@ -114,8 +114,8 @@ def test_a_folder_that_goes_while_it_is_looked_through_is_left_out(tmp_path, mon
             os.rmdir(path)
         return about
 
-    monkeypatch.setattr(input_files.os, "stat", stat_then_remove)
-    assert [path for path, _ in LocalInputFiles().find(str(tmp_path))] == [str(tmp_path / "a.txt")]
+    monkeypatch.setattr(os, "stat", stat_then_remove)
+    assert [path for path, _ in LocalStore().find(str(tmp_path))] == [str(tmp_path / "a.txt")]
 
 
 def test_a_failed_look_does_not_end_a_source_that_looks_again(tmp_path, monkeypatch, caplog):
@@ -147,7 +147,7 @@ def test_equal_paths_on_two_file_systems_are_two_files(monkeypatch):
         store.create_dir("data")
         with store.open_output_stream("data/a.txt") as file:
             file.write(f"from {name}\n".encode())
-    monkeypatch.setattr(input_files, "input_files_at", lambda path: (ArrowInputFiles(stores[path]), "data"))
+    monkeypatch.setattr(input_files, "store_at", lambda path: (ArrowStore(stores[path]), "data"))
     found = find_files(tuple(stores))
     assert [file.uri for file in found] == ["hdfs://nn1/data/a.txt", "hdfs://nn2/data/a.txt"]
     source = FileSource.for_record_stream_format(TEXT, *stores).build()
@@ -482,4 +482,4 @@ def change_meanwhile(patch, calls, action):
         return ask
 
     for name in ("stat", "listdir"):
-        patch.setattr(input_files.os, name, counting(getattr(os, name)))
+        patch.setattr(os, name, counting(getattr(os, name)))

@@ -8,16 +8,16 @@ from penstock.datastream.connectors.file_system.part_files import (
     FileCommittable,
     InProgressFileToCleanup,
     PartFile,
-    part_files_at,
 )
 from penstock.datastream.connectors.sink_v2 import CommitRequest, Committer
+from penstock.files.locations import store_at
 
 
 class FileCommitter(Committer[FileCommittable]):
     """Gives part files their final names, and removes what is not needed. What was done already is left alone."""
 
     def __init__(self, base_path: str) -> None:
-        self._files, _ = part_files_at(base_path)
+        self._files, _ = store_at(base_path)
         self._shown: set[str] = set()
         """What the last call showed: after a restart it comes again, and somebody may have fetched it by then."""
 

@@ -14,8 +14,8 @@ from penstock.datastream.connectors.file_system.part_files import (
     FileCommittable,
     InProgressFileToCleanup,
     PartFile,
-    PartFileSystem,
 )
+from penstock.files.store import FileStore
 
 _AT_ONCE = 1 << 20
 
@@ -43,7 +43,7 @@ class PartsToCompact:
     They stay as they are, and hidden, until the checkpoint that knows the file they became part of is complete.
     """
 
-    def __init__(self, compaction: Compaction, files: PartFileSystem) -> None:
+    def __init__(self, compaction: Compaction, files: FileStore) -> None:
         self._strategy = compaction.strategy
         self._compactor = compaction.compactor
         self._delimiter = compaction.compactor.file_delimiter or b""

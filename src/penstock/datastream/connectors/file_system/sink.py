@@ -21,7 +21,7 @@ from penstock.datastream.connectors.file_system.bucketing import (
 )
 from penstock.datastream.connectors.file_system.committer import FileCommitter
 from penstock.datastream.connectors.file_system.compaction import Compaction
-from penstock.datastream.connectors.file_system.part_files import FileCommittable, absolute_path
+from penstock.datastream.connectors.file_system.part_files import FileCommittable
 from penstock.datastream.connectors.file_system.writer import FileWriter, FileWriterState
 from penstock.datastream.connectors.sink_v2 import (
     CommitterInitContext,
@@ -29,6 +29,7 @@ from penstock.datastream.connectors.sink_v2 import (
     SupportsWriterState,
     WriterInitContext,
 )
+from penstock.files.locations import absolute_location
 
 B = TypeVar("B", bound="_FileBuilder")
 
@@ -49,7 +50,7 @@ class FileSinkOptions:
     def __post_init__(self) -> None:
         if not isinstance(self.base_path, str) or not self.base_path:
             raise ValueError(f"FileSink: base_path must be a folder or a URI, got {self.base_path!r}")
-        object.__setattr__(self, "base_path", absolute_path(self.base_path))
+        object.__setattr__(self, "base_path", absolute_location(self.base_path))
 
     @staticmethod
     def for_rows(base_path: str, encoder: Encoder) -> FileSinkOptions:
@@ -161,9 +162,10 @@ class FileSink(Sink, SupportsWriterState[FileWriterState], SupportsCommitter[Fil
     """Writes elements to files exactly once: a file shows up when its checkpoint is complete.
 
     Files are in folders, the *buckets*, below `base_path`: a local path, which the driver and all executors must reach,
-    or a URI (`file://`, or what pyarrow knows: `s3://`, `gs://`, `hdfs://`). While a file is written its name begins
-    with a dot, so most readers pass it over; it is finished when the rolling policy says so and gets its final name
-    when the next checkpoint is complete. In a bounded job the last files show up at its end, also without checkpoints.
+    or a URI (`file://`, or what Arrow or fsspec knows, such as `s3://`, `gs://` or `hdfs://`). While a file is written
+    its name begins with a dot, so most readers pass it over; it is finished when the rolling policy says so and gets
+    its final name when the next checkpoint is complete. In a bounded job the last files show up at its end, also
+    without checkpoints.
 
     A file of a row format may stay open over checkpoints; after a restart it is cut to what the checkpoint knows.
     Bulk formats, and all files outside of local file systems, are finished at every checkpoint.

@@ -23,7 +23,6 @@ from penstock.datastream.connectors.file_system.input_files import (
     FoundFile,
     find_files,
     is_below,
-    is_local,
     open_file,
     uri_of,
 )
@@ -38,6 +37,7 @@ from penstock.datastream.connectors.source_v2 import (
 )
 from penstock.datastream.connectors.support.split_dealing import DealtSplits, SplitsEnumerator
 from penstock.datastream.connectors.support.split_reading import OffsetSplit, ReadBatch, SplitsReader
+from penstock.files.locations import is_local
 
 __all__ = [
     "BulkFormat",
@@ -143,9 +143,9 @@ class FilePart:
 class FileSource(Source[Any, OffsetSplit, DealtSplits]):
     """Elements from files; made by `FileSource.for_record_stream_format(...)` or `for_bulk_file_format(...)`.
 
-    Paths are files or folders, local or URIs that pyarrow knows; folders are read with everything in them, also behind
-    links, except names that begin with `.` or `_`. A file that was found is read once: what is added to it later is not
-    seen.
+    Paths are files or folders, local or URIs that Arrow or fsspec knows; folders are read with everything in them, also
+    behind links, except names that begin with `.` or `_`. A file that was found is read once: what is added to it later
+    is not seen.
     """
 
     format: FileFormat

@@ -16,9 +16,8 @@ from penstock.datastream.connectors.file_system.part_files import (
     FileCommittable,
     InProgressFileToCleanup,
     PartFile,
-    PartFileSystem,
     PartStream,
-    part_files_at,
+    resume_part,
 )
 from penstock.datastream.connectors.sink_v2 import (
     CommittingSinkWriter,
@@ -26,6 +25,8 @@ from penstock.datastream.connectors.sink_v2 import (
     StatefulSinkWriter,
     WriterInitContext,
 )
+from penstock.files.locations import store_at
+from penstock.files.store import FileStore
 
 if TYPE_CHECKING:
     from penstock.datastream.connectors.file_system.sink import FileSinkOptions
@@ -85,20 +86,20 @@ class OpenPart(PartFileInfo):
         self._writer.add_element(element)
         self._updated_ms = now_ms
 
-    def save(self, files: PartFileSystem) -> BucketState:
+    def save(self, files: FileStore) -> BucketState:
         """Make everything written so far safe, and remember how much that is."""
         files.sync(self._stream.file, self._hidden_path)
         self.is_saved = True
         return BucketState(self._bucket_id, self._created_ms, self._part())
 
-    def finish(self, files: PartFileSystem) -> PartFile:
+    def finish(self, files: FileStore) -> PartFile:
         """End the file; it stays hidden."""
         self._writer.finish()
         files.sync(self._stream.file, self._hidden_path)
         self._stream.file.close()
         return self._part()
 
-    def dispose(self, files: PartFileSystem) -> None:
+    def dispose(self, files: FileStore) -> None:
         try:
             self._stream.discard()
         finally:
@@ -116,7 +117,7 @@ class Bucket:
     `.part-<unique id>-<number>.inprogress.<another unique id>`.
     """
 
-    def __init__(self, bucket_id: str, folder: str, options: FileSinkOptions, files: PartFileSystem) -> None:
+    def __init__(self, bucket_id: str, folder: str, options: FileSinkOptions, files: FileStore) -> None:
         self._bucket_id = bucket_id
         self._folder = folder
         self._policy = options.rolling_policy
@@ -184,7 +185,7 @@ class Bucket:
         """Write on in a file; after a change of parallelism there may be several, of which one stays open."""
         saved = state.part
         part = PartFile(saved.path, _hidden(saved.path), saved.length)
-        stream = PartStream(self._files.resume(saved.hidden_path, saved.length, part.hidden_path), saved.length)
+        stream = PartStream(resume_part(self._files, saved.hidden_path, saved.length, part.hidden_path), saved.length)
         self._copied.append(InProgressFileToCleanup(saved.hidden_path))
         if self._open is None and self._can_stay_open():
             self._open = self._opened(part.path, part.hidden_path, stream, state.created_ms)
@@ -205,7 +206,7 @@ class Bucket:
 
     def _can_stay_open(self) -> bool:
         """True if a checkpoint may find the file open: it can be cut, and has no end that is still to be written."""
-        return self._files.can_resume and self._options.encoder is not None
+        return self._files.can_append and self._options.encoder is not None
 
     def _finish_part(self) -> None:
         if self._open is not None:
@@ -259,7 +260,7 @@ class FileWriter(CommittingSinkWriter[Any, FileCommittable], StatefulSinkWriter[
 
     def __init__(self, options: FileSinkOptions, context: WriterInitContext, states: Iterable[FileWriterState]) -> None:
         self._options = options
-        self._files, self._base_folder = part_files_at(options.base_path)
+        self._files, self._base_folder = store_at(options.base_path)
         self._assigner = options.bucket_assigner
         self._element_context = _ElementContext()
         self._time = context.get_processing_time_service()

@@ -10,9 +10,9 @@ import threading
 from typing import Any
 
 from penstock.common.exceptions import JobExecutionError
-from penstock.datastream.connectors.file_system.input_files import find_files, input_files_at
-from penstock.datastream.connectors.file_system.part_files import part_files_at
+from penstock.datastream.connectors.file_system.input_files import find_files
 from penstock.datastream.connectors.file_system.source import FilePart
+from penstock.files.locations import store_at
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class BatchSpool:
         self.folder = folder
         self._first_batch = self._next_batch = next_batch
         self._most_ahead = most_ahead
-        self._files, self._path = part_files_at(folder)
+        self._files, self._path = store_at(folder)
         self._changed = threading.Condition()
         self._is_closed = False
 
@@ -82,7 +82,7 @@ class BatchSpool:
         path = self._list_of(batch_id)
         if self._files.size_of(path) is None:
             return None
-        with input_files_at(self.folder)[0].open(path) as file:
+        with self._files.open(path) as file:
             return [FilePart(root, found) for root, found in json.load(file)]
 
     def make_room(self, next_batch: int) -> None:

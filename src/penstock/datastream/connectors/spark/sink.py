@@ -22,7 +22,7 @@ from penstock.common.serialization import BulkWriterFactory
 from penstock.datastream.connectors.base import Sink
 from penstock.datastream.connectors.file_system.bucketing import BucketAssigner
 from penstock.datastream.connectors.file_system.committer import FileCommitter
-from penstock.datastream.connectors.file_system.part_files import FileCommittable, PartFile, part_files_at
+from penstock.datastream.connectors.file_system.part_files import FileCommittable, PartFile
 from penstock.datastream.connectors.file_system.sink import FileSinkOptions
 from penstock.datastream.connectors.file_system.writer import FileWriter
 from penstock.datastream.connectors.sink_v2 import (
@@ -36,6 +36,7 @@ from penstock.datastream.connectors.sink_v2 import (
     SupportsWriterState,
     WriterInitContext,
 )
+from penstock.files.locations import store_at
 
 __all__ = ["SparkSink", "SparkTarget"]
 
@@ -157,7 +158,7 @@ class SparkCommitter(Committer[StagedFile]):
         self._schema = schema
         self._staging = staging
         self._session = session
-        self._files, _ = part_files_at(staging)
+        self._files, _ = store_at(staging)
         self._done: deque[str] = deque()
 
     def commit(self, requests: list[CommitRequest[StagedFile]]) -> None:

@@ -1,0 +1,111 @@
+"""Files in a store that Arrow reaches, such as S3, GCS or HDFS, or that fsspec does."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import posixpath
+import secrets
+from collections.abc import Iterator
+from typing import Any, BinaryIO, cast
+
+from penstock.files.store import FileStore
+
+_STORES_WITHOUT_FOLDERS = {"s3", "gcs", "abfs"}
+
+
+class ArrowStore(FileStore):
+    """A file is complete there when it is closed."""
+
+    can_append = False
+
+    def __init__(self, file_system: Any) -> None:
+        self._files = file_system
+        self.name = str(file_system.type_name)
+
+    @staticmethod
+    def at(uri: str) -> tuple[ArrowStore, str]:
+        """The store of a URI, and the path within it; ValueError if neither Arrow nor fsspec knows it."""
+        import pyarrow
+        from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
+
+        try:
+            file_system, path = FileSystem.from_uri(uri)
+        except pyarrow.ArrowInvalid as unknown:
+            try:
+                import fsspec  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+                files, path = fsspec.core.url_to_fs(uri)
+            except (ImportError, ValueError) as error:
+                raise ValueError(
+                    f"{uri}: no file system is known for it ({unknown}; {error}); use a local path, file://, or a URI "
+                    f"that Arrow or fsspec knows, such as s3://bucket/folder"
+                ) from error
+            file_system = PyFileSystem(FSSpecHandler(files))
+        return ArrowStore(file_system), path.rstrip("/") or path
+
+    def open(self, path: str) -> BinaryIO:
+        # Buffered, because an Arrow file cannot read single lines.
+        return cast(BinaryIO, io.BufferedReader(self._files.open_input_file(path)))
+
+    def create(self, path: str) -> BinaryIO:
+        if self.name not in _STORES_WITHOUT_FOLDERS:
+            self._files.create_dir(posixpath.dirname(path), recursive=True)
+        stream: BinaryIO = self._files.open_output_stream(path)
+        return stream
+
+    @contextlib.contextmanager
+    def create_whole(self, path: str) -> Iterator[BinaryIO]:
+        # Object stores show an object only when it is whole. On others a file that was cut off keeps its other name.
+        partial = f"{path}.{secrets.token_hex(4)}.partial"
+        try:
+            with self._files.open_output_stream(partial) as out:
+                yield cast(BinaryIO, out)
+            self._files.move(partial, path)
+        except BaseException:
+            with contextlib.suppress(OSError):  # The first error is the one that counts.
+                self._files.delete_file(partial)
+            raise
+
+    def sync(self, file: BinaryIO, path: str) -> None:
+        """Closing the file, which follows, is what makes it safe."""
+
+    def sync_folder(self, folder: str) -> None:
+        """The store does so itself."""
+
+    def size_of(self, path: str) -> int | None:
+        found = self._files.get_file_info(path)
+        return int(found.size) if found.is_file else None
+
+    def names(self, folder: str) -> list[str]:
+        from pyarrow.fs import FileSelector
+
+        found = self._files.get_file_info(FileSelector(folder, allow_not_found=True))
+        return [posixpath.basename(each.path.rstrip("/")) for each in found]
+
+    def find(self, path: str, hidden: tuple[str, ...] = ()) -> Iterator[tuple[str, int]]:
+        from pyarrow.fs import FileSelector, FileType
+
+        about = self._files.get_file_info(path)
+        if about.type == FileType.NotFound:
+            raise FileNotFoundError(f"there is no file or folder {path} on {self.name}")
+        if about.type == FileType.File:
+            yield about.path, about.size
+            return
+        for each in self._files.get_file_info(FileSelector(path, recursive=True)):
+            below = posixpath.relpath(each.path, path)
+            if each.type == FileType.File and not any(part.startswith(hidden) for part in below.split("/")):
+                yield each.path, each.size
+
+    def rename(self, path: str, new_path: str) -> None:
+        self._files.move(path, new_path)
+
+    def make_folder(self, path: str) -> None:
+        self._files.create_dir(path, recursive=True)
+
+    def delete(self, path: str) -> None:
+        self._files.delete_file(path)
+
+    def delete_folder(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._files.delete_dir(path)
