@@ -171,20 +171,27 @@ def test_grafana_dashboard_names_only_metrics_that_exist():
 
 # --- Prometheus' format -----------------------------------------------------------------------------------------------
 
-names = st.text(max_size=20)
+texts = st.text(max_size=20)
+label_names = st.from_regex(r"[a-z_]?[a-z][a-z0-9_]{0,4}", fullmatch=True)
 
 
-@given(
-    names,
-    st.dictionaries(st.from_regex(r"[a-z_]{1,5}", fullmatch=True), names, max_size=3),
-    st.floats() | st.integers(),
-)
-def test_any_name_and_value_can_be_read_back(name, variables, value):
-    sample = Sample(Scope.OPERATOR, name, name, Kind.GAUGE, value, variables)
+def read_back(sample: Sample) -> Any:
     [family] = prometheus_parser.text_string_to_metric_families(as_text([sample]))
     [read] = family.samples
+    return read
+
+
+@given(texts, st.dictionaries(label_names, texts, max_size=3), st.floats() | st.integers(-(2**53), 2**53))
+def test_names_labels_and_values_can_be_read_back(name, variables, value):
+    read = read_back(Sample(Scope.OPERATOR, name, name, Kind.GAUGE, value, variables))
     assert read.labels == variables
-    assert read.value == float(value) or (math.isnan(read.value) and math.isnan(value))
+    assert read.value == value or (math.isnan(read.value) and math.isnan(value))
+
+
+@given(st.dictionaries(texts, texts, max_size=3))
+def test_any_name_of_a_variable_makes_a_label_that_prometheus_takes(variables):
+    read = read_back(Sample(Scope.OPERATOR, "n", "n", Kind.GAUGE, 1, variables))
+    assert set(read.labels.values()) <= set(variables.values())
 
 
 def test_texts_are_left_out():

@@ -9,7 +9,7 @@ import logging
 import math
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _UNFIT = re.compile(r"[^a-zA-Z0-9:_]")
+_UNFIT_FOR_LABELS = re.compile(r"[^a-zA-Z0-9_]")
 DEFAULT_PORTS = "9249"
 """Flink's."""
 
@@ -61,9 +62,16 @@ def _lines(name: str, sample: Sample) -> Iterable[str]:
         yield f"{name}{_labels(sample.variables)} {_number(value)}"
 
 
-def _labels(variables: Any) -> str:
-    shown = ",".join(f'{_UNFIT.sub("_", name)}="{_escaped(value)}"' for name, value in variables.items())
+def _labels(variables: Mapping[str, str]) -> str:
+    named = {_label_name(name): _escaped(value) for name, value in variables.items()}
+    shown = ",".join(f'{name}="{value}"' for name, value in named.items())
     return f"{{{shown}}}" if shown else ""
+
+
+def _label_name(name: str) -> str:
+    """Two underscores at the beginning are Prometheus' own, and a digit cannot be there."""
+    fit = _UNFIT_FOR_LABELS.sub("_", name)
+    return re.sub(r"\A_{2,}", "_", fit) if fit[:1].isalpha() or fit[:1] == "_" else f"_{fit}"
 
 
 def _escaped(value: str) -> str:
