@@ -24,6 +24,8 @@ _ELSEWHERE = {
     "stop": "job_commands:stop",
     "savepoint": "job_commands:savepoint",
     "checkpoint": "job_commands:checkpoint",
+    "status": "watch_commands:status",
+    "top": "watch_commands:top",
     "jobmanager": "jobmanager_commands:jobmanager",
 }
 
@@ -73,15 +75,25 @@ def main() -> None:
 def run(**given: Any) -> None:
     """Run a job and wait for its end: in this process, or with -m at a job manager.
 
-    Words after JOB.PY are the job's own arguments. Ctrl-C cancels the job.
+    Words after JOB.PY are the job's own arguments. Ctrl-C cancels the job. What the job prints goes to stdout; how it
+    is doing goes to stderr: a live line on a terminal, elsewhere a line now and then.
     """
     request = checked_request(given)
     java = _start_java(request)
     from penstock.cli.launching import run_program
+    from penstock.cli.run_screen import RunScreen
     from penstock.datastream.launch import Launch
 
+    is_detached = request.configuration.get(keys.ATTACHED.key) == "false"
+    screen = None if is_detached else RunScreen()
+    launch = Launch(
+        configuration=request.configuration,
+        # Scripts read the id on stdout of a detached run; of any other, stdout is for results.
+        announce=lambda text: click.echo(text, err=not is_detached),
+        on_start=None if screen is None else screen.watch,
+    )
     try:
-        run_program(request, Launch(configuration=request.configuration, announce=click.echo))
+        run_program(request, launch, screen)
     finally:
         if java is not None:
             java.end_java()

@@ -47,14 +47,14 @@ class Answer:
     """What a verb says: sentences as Flink's, or with --json one JSON object at the end."""
 
     def __init__(self, is_json: bool) -> None:
-        self._is_json = is_json
+        self.is_json = is_json
 
     def say(self, text: str) -> None:
-        if not self._is_json:
+        if not self.is_json:
             click.echo(text)
 
     def give(self, result: Mapping[str, Any]) -> None:
-        if self._is_json:
+        if self.is_json:
             click.echo(json.dumps(result))
 
 

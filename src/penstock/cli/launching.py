@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
 
 from penstock.cli.errors import complain, report
 from penstock.cli.options import Request
@@ -15,9 +17,17 @@ from penstock.datastream.submission import Submission
 INTERRUPTED = 130
 
 
-def run_program(request: Request, launch: Launch) -> None:
-    """Run the program; ends this process with a clear message and Flink's exit code if that or its job fails."""
-    _guarded(request, lambda: _launch(request, launch))
+def run_program(request: Request, launch: Launch, screen: AbstractContextManager[Any] | None = None) -> None:
+    """Run the program; ends this process with a clear message and Flink's exit code if that or its job fails.
+
+    `screen` is there while it runs.
+    """
+
+    def launch_program() -> None:
+        with screen or contextlib.nullcontext():
+            _launch(request, launch)
+
+    _guarded(request, launch_program)
     if not launch.submitted:
         complain(f"{request.program.target} ended without running a job; call env.execute() at its end")
         sys.exit(1)

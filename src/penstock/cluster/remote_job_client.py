@@ -197,6 +197,11 @@ class RemoteJobClient(JobClient):
         path = f"/jobs/{self._job_id}/savepoints"
         return CompletableFuture(_in_background(lambda: str(wait_for_operation(self._rest, path, request)["location"])))
 
+    def progress(self) -> dict[str, Any]:
+        """How the job is doing, as `/jobs/:id/progress` tells."""
+        told: dict[str, Any] = self._rest.get(f"/jobs/{self._job_id}/progress")
+        return told
+
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         told = self._rest.get(f"/jobs/{self._job_id}/accumulators", includeSerializedValue="true")
         values = told["serialized-user-task-accumulators"]

@@ -35,6 +35,8 @@ class Launch:
     plan_only: bool = False
     announce: Callable[[str], None] | None = None
     """Told what a person at a terminal wants to know: the job's id when it is submitted, and its cancellation."""
+    on_start: Callable[[JobClient], None] | None = None
+    """Given every job that was started."""
     submitted: list[SubmittedJob] = field(default_factory=list)
     clients: list[JobClient] = field(default_factory=list)
     """The jobs that run; a starter that outlives the script waits for them."""

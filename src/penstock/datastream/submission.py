@@ -71,6 +71,8 @@ def submit(
     start = importlib.import_module(_STARTER).start_job
     client: JobClient = start(job_graph, configuration, dependencies, spark, launch.announce)
     launch.clients.append(client)
+    if launch.on_start is not None:
+        launch.on_start(client)
     return Submission(client, launch)
 
 

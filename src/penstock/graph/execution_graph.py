@@ -65,6 +65,8 @@ class ExecutionFacts:
     """Time spent in epochs; the rest it waited."""
     watermark: int | None = None
     state_size: int = 0
+    is_provisional: bool = False
+    """True in the middle of a batch job: its end brings all facts anew."""
 
 
 @dataclass

@@ -18,6 +18,8 @@ class FailureRecord:
     task_name: str | None = None
     subtask: int | None = None
     host: str | None = None
+    message: str = ""
+    """In one line."""
 
 
 class FailureHistory:
@@ -36,6 +38,7 @@ class FailureHistory:
                 getattr(failure, "operator", None),
                 getattr(failure, "subtask", None),
                 getattr(failure, "host", None),
+                str(failure).partition("\n")[0],
             )
         )
 

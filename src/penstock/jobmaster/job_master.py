@@ -91,6 +91,8 @@ class JobMaster:
         self.epochs = EpochHistory(self.job_graph)
         self.flame_graphs = FlameGraphs()
         self.restarts = 0
+        self.stopped_with: str | None = None
+        """The savepoint with which the job has ended."""
         self._changed = threading.Condition()
         self._runners: list[RegionRunner] = []
         self._early_requests: list[Request] = []
@@ -142,6 +144,30 @@ class JobMaster:
     def failures(self) -> list[FailureRecord]:
         """What failed, newest first."""
         return self._failures.newest_first()
+
+    def share_done(self) -> float | None:
+        """How much of its work a bounded job has done, from 0 to 1; None if that is not known."""
+        runners = list(self._runners)
+        if self.status.is_globally_terminal_state() or not runners:
+            return None
+        if self.job_graph.is_batch:
+            tasks = list(self.execution_graph.vertices())
+            return sum(each.current.facts.epochs > 0 for each in tasks) / len(tasks)
+        known = [runner.share_read() for runner in runners]
+        shares = [share for share in known if share is not None]
+        return sum(shares) / len(shares) if len(shares) == len(known) else None
+
+    def look_at_batch(self) -> None:
+        """In batch mode, where all is one epoch: note what subtasks have done before it ends."""
+        if not self.job_graph.is_batch:
+            return
+        done = [each for runner in list(self._runners) for each in runner.executor.tasks_done()]
+        with self._changed:
+            for each in done:
+                facts = self.execution_graph.job_vertices[each.vertex].subtasks[each.subtask].current.facts
+                if facts.epochs == 0:
+                    facts.epochs, facts.is_provisional = 1, True
+                    facts.records_in, facts.records_out = each.records_in, each.records_out
 
     @property
     def accumulators(self) -> dict[str, Any]:
@@ -216,7 +242,13 @@ class JobMaster:
 
         With `drain` the input ends first: windows and timers of event time fire, and the job cannot be continued.
         """
-        return self._ask_for_savepoint(directory, format_type, stops_job=True, drains=drain)
+        written = self._ask_for_savepoint(directory, format_type, stops_job=True, drains=drain)
+        written.add_done_callback(self._note_savepoint)
+        return written
+
+    def _note_savepoint(self, written: Future[str]) -> None:
+        if written.exception() is None:
+            self.stopped_with = written.result()
 
     def _ask_for_savepoint(
         self, directory: str | None, format_type: str, stops_job: bool = False, drains: bool = False
@@ -433,7 +465,10 @@ class JobMaster:
 
     def acknowledged(self, ack: TaskAck) -> None:
         execution = self.execution_graph.job_vertices[ack.vertex].subtasks[ack.subtask].current
-        add_report(execution.facts, ack)
+        with self._changed:
+            if execution.facts.is_provisional:
+                execution.facts = ExecutionFacts()
+            add_report(execution.facts, ack)
         if execution.state is ExecutionState.INITIALIZING:
             execution.transition_to(ExecutionState.RUNNING, ack.started_ms)
         if ack.outcome.is_finished and execution.state is ExecutionState.RUNNING:

@@ -7,11 +7,13 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from pyspark.accumulators import AccumulatorParam
+
 from penstock.checkpoint.folders import Folder
 from penstock.checkpoint.savepoints import Copy
 from penstock.common import config_keys as keys
 from penstock.common.exceptions import JobExecutionError
-from penstock.jobmaster.execution.stage_executor import EpochCancelledError
+from penstock.jobmaster.execution.stage_executor import EpochCancelledError, TaskDone
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.protocol import EpochCommand
 from penstock.runtime.rows import Row
@@ -52,6 +54,18 @@ class _SharedSlot:
                 self._ledger.give_back(1)
 
 
+class _TasksDone(AccumulatorParam[dict[tuple[int, int], TaskDone]]):
+    """By vertex and subtask: a task that Spark repeats counts once."""
+
+    def zero(self, value: dict[tuple[int, int], TaskDone]) -> dict[tuple[int, int], TaskDone]:
+        return {}
+
+    def addInPlace(
+        self, value1: dict[tuple[int, int], TaskDone], value2: dict[tuple[int, int], TaskDone]
+    ) -> dict[tuple[int, int], TaskDone]:
+        return {**value1, **value2}
+
+
 class BatchExecutor:
     """The stages of one region of a job in batch mode."""
 
@@ -64,6 +78,7 @@ class BatchExecutor:
         self._widths: list[int] = []
         self._folder: Folder | None = None
         self._is_cancelled = False
+        self._done: Any = None
 
     def executors(self) -> tuple[str, int]:
         return self._side.executors()
@@ -92,6 +107,7 @@ class BatchExecutor:
         try:
             if self._is_cancelled:
                 raise EpochCancelledError
+            self._done = context.accumulator({}, _TasksDone())
             rows: list[Row] = self._stages(command, source_rows).collect()
         except Exception as error:
             if self._is_cancelled:
@@ -112,7 +128,7 @@ class BatchExecutor:
             if (width, next_width) == (1, 1):
                 continue
             assert self._folder is not None
-            task = StageTask(self._deployment, self._folder, command, tuple(stages), width)
+            task = StageTask(self._deployment, self._folder, command, tuple(stages), width, self._done)
             rdd = rdd.mapPartitionsWithIndex(task)
             if next_width is not None:
                 rdd = rdd.map(_by_subtask).partitionBy(next_width, _as_it_is).values()
@@ -124,6 +140,9 @@ class BatchExecutor:
         for row in source_rows:
             parts[row.subtask % len(parts)].append(row)
         return self._side.context.parallelize(parts, len(parts)).flatMap(_as_it_is)
+
+    def tasks_done(self) -> list[TaskDone]:
+        return [] if self._done is None else list(self._done.value.values())
 
     def end_run(self) -> None:
         if self._deployment is not None:

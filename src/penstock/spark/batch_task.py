@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.runtime.protocol import EpochCommand
-from penstock.runtime.rows import Row
+from penstock.jobmaster.execution.stage_executor import TaskDone
+from penstock.runtime.protocol import EpochCommand, TaskAck
+from penstock.runtime.rows import ACKNOWLEDGEMENT, Row
 from penstock.runtime.saved_state import StateFolder
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.worker import run_stage_alone, stages_of
@@ -26,6 +27,8 @@ class StageTask:
     stages: tuple[int, ...]
     tasks: int
     """How many tasks share the slots."""
+    done: Any
+    """The Spark accumulator of what subtasks did, by vertex and subtask."""
 
     def __call__(self, number: int, received: Iterable[Row]) -> Iterator[Row]:
         with as_before():
@@ -34,4 +37,12 @@ class StageTask:
             rows = received
             for stage in self.stages:
                 rows = run_stage_alone(deployment, self.folder, self.command, parts[stage], rows)
-            yield from rows
+            own = {task for stage in self.stages for task in parts[stage].tasks}
+            for row in rows:
+                if row.vertex == ACKNOWLEDGEMENT:
+                    self._tell(pickle.loads(row.chunk), own)
+                yield row
+
+    def _tell(self, ack: TaskAck, own: set[tuple[int, int]]) -> None:
+        if (ack.vertex, ack.subtask) in own:  # Those of earlier stages pass by.
+            self.done.add({(ack.vertex, ack.subtask): TaskDone.of(ack)})

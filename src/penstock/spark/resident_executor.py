@@ -17,7 +17,7 @@ from penstock.datastream.connectors.spark.data_frame_stream import StreamingData
 from penstock.datastream.connectors.spark.sink import SparkSink
 from penstock.graph.job_graph import JobGraph
 from penstock.jobmaster.execution.slots import NoResourceAvailableError
-from penstock.jobmaster.execution.stage_executor import EpochCancelledError
+from penstock.jobmaster.execution.stage_executor import EpochCancelledError, TaskDone
 from penstock.jobmaster.execution.worker_group import GroupSettings, WorkerGroup, WorkerLostError
 from penstock.jobmaster.job_contents import values_in
 from penstock.runtime.chunk import encode_in_driver
@@ -163,6 +163,9 @@ class ResidentExecutor:
             return self._failures
         with self._asking(f"epoch {command.epoch} failed"):
             return self._group.run_epoch(command, source_rows)
+
+    def tasks_done(self) -> list[TaskDone]:
+        return []  # Epochs are short.
 
     def end_run(self) -> None:
         if self._group is not None and not self._group.release():

@@ -81,7 +81,7 @@ def test_info_of_a_pyflink_program_as_it_is():
 def test_run_announces_the_job_and_prints_its_results():
     result = penstock("run", "-t", "inline", "job.py", "x")
     assert result.exit_code == 0, result.output
-    assert re.search(r"^Job has been submitted with JobID [0-9a-f]{32}$", result.stdout, re.MULTILINE)
+    assert re.search(r"^Job has been submitted with JobID [0-9a-f]{32}$", result.stderr, re.MULTILINE)
     assert "arguments ['x']" in result.stdout
 
 

@@ -243,6 +243,13 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is complete."""
 
+    def share_read(self) -> float | None:
+        """For who waits for the end of a bounded source: how much was read, from 0 to 1. None: not known.
+
+        Other than all else this may be called by another thread at the same time.
+        """
+        return None
+
     def close(self) -> None:
         """Release what the enumerator holds; also called after a failure."""
 

@@ -19,6 +19,20 @@ from penstock.runtime.task_host import TaskHost
 from penstock.runtime.worker import Worker
 
 
+@dataclass(frozen=True)
+class TaskDone:
+    """What a subtask did in the epoch that runs."""
+
+    vertex: int
+    subtask: int
+    records_in: int
+    records_out: int
+
+    @staticmethod
+    def of(ack: TaskAck) -> TaskDone:
+        return TaskDone(ack.vertex, ack.subtask, ack.outcome.records_in, ack.outcome.records_out)
+
+
 class StageExecutor(Protocol):
     """Runs all stages of a region that do not run in the driver."""
 
@@ -39,6 +53,9 @@ class StageExecutor(Protocol):
 
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
         """Run the stages; returns the rows for the driver: its vertices' input, acknowledgements, failures."""
+
+    def tasks_done(self) -> list[TaskDone]:
+        """Which subtasks have done their part of the epoch that runs, as far as that is known before its end."""
 
     def end_run(self) -> None:
         """Close and drop the subtasks of the run; also if it failed in the middle of an epoch."""
@@ -97,6 +114,7 @@ class InlineExecutor:
         self._dependencies = dependencies
         self._worker: Worker | None = None
         self._is_cancelled = False
+        self._done: list[TaskDone] = []
 
     def executors(self) -> tuple[str, int]:
         return "inline", 1
@@ -107,6 +125,7 @@ class InlineExecutor:
     def deploy(self, deployment: JobDeployment, folder: Folder, on_loss: Callable[[], None]) -> None:
         cached_files = {} if self._dependencies is None else self._dependencies.files
         self._worker = Worker(replace(deployment, cached_files=cached_files), folder)
+        self._is_batch = deployment.job_graph.is_batch
 
     def check(self) -> None:
         """It is not lost but with the driver."""
@@ -114,11 +133,17 @@ class InlineExecutor:
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
         assert self._worker is not None
         rows = []
+        self._done = []
         for row in self._worker.run_epoch(command, source_rows):
             if self._is_cancelled:
                 raise EpochCancelledError
             rows.append(row)
+            if self._is_batch and row.vertex == ACKNOWLEDGEMENT:
+                self._done.append(TaskDone.of(pickle.loads(row.chunk)))
         return rows
+
+    def tasks_done(self) -> list[TaskDone]:
+        return list(self._done)
 
     def end_run(self) -> None:
         if self._worker is not None:

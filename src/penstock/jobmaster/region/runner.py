@@ -130,6 +130,10 @@ class RegionRunner:
             self.wake_up()
             return True
 
+    def share_read(self) -> float | None:
+        """How much of its input the region has read, from 0 to 1; None if that is not known."""
+        return self._sources.share_read()
+
     @property
     def accumulators(self) -> dict[str, Any]:
         """What the region's functions have counted so far, by name."""
@@ -290,6 +294,8 @@ class RegionRunner:
         self._attempt = RegionAttempt(self.executor, self._deployment(), folder, self._coordinator)
         self._attempt.deploy(on_loss=self.wake_up)
         self._transition(ExecutionState.INITIALIZING)
+        if self._graph.is_batch:  # All of it is one epoch, at whose end tasks report.
+            self._transition(ExecutionState.RUNNING)
         return Deployed()
 
     def _deployment(self) -> JobDeployment:

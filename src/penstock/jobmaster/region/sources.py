@@ -51,6 +51,12 @@ class RegionSources:
         """True if nothing will come any more: a job that was restored after its end has only to end."""
         return all(source.is_exhausted for source in self._by_vertex.values())
 
+    def share_read(self) -> float | None:
+        """How much of all of them was read, from 0 to 1; None if that is not known of one of them."""
+        known = [source.share_read() for source in self._by_vertex.values()]
+        shares = [share for share in known if share is not None]
+        return sum(shares) / len(shares) if shares and len(shares) == len(known) else None
+
     @property
     def positions(self) -> Positions:
         return {self._operator_ids[vertex]: source.position for vertex, source in self._by_vertex.items()}

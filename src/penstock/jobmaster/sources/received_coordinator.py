@@ -283,6 +283,9 @@ class ReceivedSourceCoordinator:
     def is_exhausted(self) -> bool:
         return all(subtask.has_ended for subtask in self._subtasks)
 
+    def share_read(self) -> float | None:
+        return None
+
     def check(self) -> None:
         for subtask in self._subtasks:
             if subtask.failure is not None:

@@ -77,6 +77,9 @@ class SourceCoordinator(Protocol):
     def is_exhausted(self) -> bool:
         """True once the end was planned."""
 
+    def share_read(self) -> float | None:
+        """How much of the source was read, from 0 to 1; None if that is not known."""
+
     def check(self) -> None:
         """Raise if the source has failed."""
 
@@ -109,6 +112,9 @@ class KnownSourceCoordinator:
 
     @property
     def is_exhausted(self) -> bool:
+        raise NotImplementedError
+
+    def share_read(self) -> float | None:
         raise NotImplementedError
 
     def check(self) -> None:
@@ -153,6 +159,9 @@ class CollectionSourceCoordinator(KnownSourceCoordinator):
     def is_exhausted(self) -> bool:
         return self.position[1]
 
+    def share_read(self) -> float | None:
+        return self.position[0] / len(self._values) if self._values else 1.0
+
 
 @dataclass(frozen=True)
 class SequencePosition:
@@ -168,6 +177,7 @@ class SequenceSourceCoordinator(KnownSourceCoordinator):
     def __init__(self, first: int, last: int, parallelism: int, pace: EpochPace) -> None:
         super().__init__(pace)
         self._parallelism = parallelism
+        self._size = max(0, last + 1 - first)
         self.position = SequencePosition(_dealt([range(first, last + 1)], parallelism))
 
     def plan(self, epoch: int, is_checkpoint: bool) -> dict[int, SourceAssignment]:
@@ -203,6 +213,10 @@ class SequenceSourceCoordinator(KnownSourceCoordinator):
     @property
     def is_exhausted(self) -> bool:
         return len(self.position.ended) == self._parallelism
+
+    def share_read(self) -> float | None:
+        left = sum(len(each) for ranges in self.position.left for each in ranges)
+        return 1 - left / self._size if self._size else 1.0
 
 
 def _take(ranges: tuple[range, ...], count: int) -> tuple[range, tuple[range, ...]]:

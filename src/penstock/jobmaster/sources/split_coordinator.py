@@ -321,6 +321,10 @@ class SplitSourceCoordinator:
     def is_exhausted(self) -> bool:
         return len(self._ended) == self._setup.parallelism
 
+    def share_read(self) -> float | None:
+        enumerator = self._enumerator
+        return 1.0 if self.is_exhausted else None if enumerator is None else enumerator.share_read()
+
     def check(self) -> None:
         if self._failure is not None:
             raise self._failure

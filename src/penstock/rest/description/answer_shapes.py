@@ -153,6 +153,26 @@ EXECUTION_RESULT = {
         )
     ),
 }
+PROGRESS = {
+    "jid": str,
+    "name": str,
+    "state": str,
+    "start-time": int,
+    "end-time": int,
+    "duration": int,
+    "records": int,
+    "records-per-second": float,
+    "share-done": Maybe(float),
+    "watermark": Maybe(int),
+    "watermark-lag": Maybe(int),
+    "busy": {"share": float, "vertex": Maybe(str)},
+    "backpressure": {"level": OneOf(("ok", "low", "high")), "share": float, "vertex": Maybe(str)},
+    "checkpoint": Maybe({"id": int, "completed": int, "duration": int, "size": int}),
+    "failed-checkpoints": int,
+    "restarts": int,
+    "failure": Maybe(str),
+    "savepoint": Maybe(str),
+}
 STDOUT = {"total": int, "lines": [{"stream": OneOf(("stdout", "stderr")), "text": str}]}
 _SERIES = [Maybe(float)]
 EPOCHS = {

@@ -68,6 +68,7 @@ DESCRIBED: dict[str, Described] = {
         shapes.EPOCHS,
         {"resolution": "1000 or 10000 (milliseconds)", "since": "only what began after this time (milliseconds)"},
     ),
+    f"GET {_JOB}/progress": Described("How a job is doing, at a glance", shapes.PROGRESS),
     f"GET {_JOB}/stdout": Described("The last lines that a job has printed", shapes.STDOUT),
     f"GET {_CHECKPOINT}": Described("Checkpoints and savepoints of a job", shapes.CHECKPOINTS),
     f"POST {_CHECKPOINT}": Described("Take a checkpoint", shapes.BEGUN, body=_body(checkpointType=str), status=202),

@@ -14,6 +14,7 @@ from penstock.rest.documents import checkpoints as checkpoint_documents
 from penstock.rest.documents import epochs as epoch_documents
 from penstock.rest.documents import jobs as job_documents
 from penstock.rest.documents import metrics as metric_documents
+from penstock.rest.documents import progress as progress_documents
 from penstock.rest.documents import vertices as vertex_documents
 from penstock.rest.routes.errors import not_found
 
@@ -38,6 +39,7 @@ OF_JOB: dict[str, Callable[[RunningJob], Any]] = {
     "/checkpoints/config": checkpoint_documents.settings,
     "/epochs": epoch_documents.kept,
     "/stdout": job_documents.printed,
+    "/progress": progress_documents.progress,
 }
 OF_VERTEX: dict[str, Callable[[RunningJob, str], Any]] = {
     "": vertex_documents.details,

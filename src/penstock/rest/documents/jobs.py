@@ -53,6 +53,7 @@ def _times(job: RunningJob) -> dict[str, int]:
 
 
 def details(job: RunningJob) -> dict[str, Any]:
+    job.master.look_at_batch()
     vertices = [job_vertex_entry(vertex) for vertex in job.master.execution_graph.job_vertices]
     counts = Counter(entry["status"] for entry in vertices)
     return {

@@ -59,6 +59,9 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
         self._waiting: dict[int, None] = {}
         """Readers that have asked in vain, in the order they did."""
         self._dealt = len(self._known)
+        self._handed_out = 0
+        self._complete: set[int] = set()
+        """Readers that have read all they get."""
 
     def start(self) -> None:
         if self._period_ms is not None:
@@ -96,8 +99,18 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
     def _answer(self, subtask: int) -> None:
         if self._unassigned:
             self._context.assign_split(self._unassigned.pop(0), subtask)
+            self._handed_out += 1
         else:
             self._context.signal_no_more_splits(subtask)
+            self._complete.add(subtask)
+
+    def share_read(self) -> float | None:
+        if not self._has_all() or self._deals_at_once:
+            return None
+        total = self._handed_out + len(self._unassigned)
+        # Who asks for a split has read the one before.
+        reading = len(self._context.registered_readers() - self._complete)
+        return max(0, self._handed_out - reading) / total if total else 1.0
 
     def _has_all(self) -> bool:
         return self._has_looked and self._period_ms is None and self._splits_end

@@ -1,0 +1,125 @@
+"""How a job is doing, in words: from the document `/jobs/:id/progress`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Progress = Mapping[str, Any]
+
+_BAR = 20
+
+
+def in_one_line(told: Progress, now_ms: int) -> str:
+    """State, rates, watermark, last checkpoint, restarts; a bar first, if it is known how much is left."""
+    return "  ".join(_parts(told, now_ms))
+
+
+def _parts(told: Progress, now_ms: int) -> Iterator[str]:
+    yield told["state"]
+    if told["share-done"] is not None:
+        yield bar(told["share-done"])
+    yield f"{count(told['records'])} records"
+    yield f"{count(told['records-per-second'])}/s"
+    if told["watermark"] is not None:
+        yield f"watermark {clock(told['watermark'])} (lag {duration(told['watermark-lag'])})"
+    checkpoint = told["checkpoint"]
+    if checkpoint is not None:
+        ago = duration(max(0, now_ms - checkpoint["completed"]))
+        yield f"checkpoint {checkpoint['id']} {ago} ago"
+    if told["backpressure"]["level"] != "ok":
+        yield f"backpressure {told['backpressure']['level']}"
+    if told["restarts"]:
+        yield f"restarts {told['restarts']}"
+
+
+def closing_line(told: Progress) -> str:
+    """How it has ended, how much it has read and how long it took."""
+    ends = {"FINISHED": "finished", "CANCELED": "was cancelled", "FAILED": "failed", "SUSPENDED": "was suspended"}
+    how = ends.get(told["state"], told["state"])
+    if told["savepoint"] is not None:
+        how = f"stopped with savepoint {told['savepoint']}"
+    restarts = f", {told['restarts']} restarts" if told["restarts"] else ""
+    return f"Job '{told['name']}' {how}: {count(told['records'])} records in {duration(told['duration'])}{restarts}"
+
+
+def status_lines(told: Progress, now_ms: int) -> Iterator[str]:
+    """For `penstock status`."""
+    yield f"Job:          {told['name']} ({told['jid']})"
+    yield f"State:        {told['state']}, for {duration(told['duration'])} since {moment(told['start-time'])}"
+    if told["share-done"] is not None:
+        yield f"Done:         {bar(told['share-done'])}"
+    yield f"Records:      {count(told['records'])} read, {count(told['records-per-second'])}/s now"
+    if told["watermark"] is None:
+        yield "Watermark:    none"
+    else:
+        yield f"Watermark:    {moment(told['watermark'])}, {duration(told['watermark-lag'])} behind"
+    busy, held = told["busy"], told["backpressure"]
+    if busy["vertex"] is not None:
+        yield f"Busiest:      {busy['vertex']} ({busy['share']:.0%})"
+    where = f" at {held['vertex']} ({held['share']:.0%})" if held["level"] != "ok" else ""
+    yield f"Backpressure: {held['level']}{where}"
+    yield f"Checkpoint:   {_checkpoint(told, now_ms)}"
+    yield f"Restarts:     {told['restarts']}"
+    if told["failure"] is not None:
+        yield f"Last failure: {told['failure']}"
+    if told["savepoint"] is not None:
+        yield f"Savepoint:    {told['savepoint']}"
+
+
+def _checkpoint(told: Progress, now_ms: int) -> str:
+    failed = f", {told['failed-checkpoints']} failed" if told["failed-checkpoints"] else ""
+    last = told["checkpoint"]
+    if last is None:
+        return f"none{failed}"
+    ago = duration(max(0, now_ms - last["completed"]))
+    return f"{last['id']}, {ago} ago, took {duration(last['duration'])}, {size(last['size'])} of state{failed}"
+
+
+def bar(share: float) -> str:
+    full = int(share * _BAR)
+    return f"[{'█' * full}{'░' * (_BAR - full)}] {share:.0%}"
+
+
+def count(number: float) -> str:
+    for limit, letter in ((1e9, "G"), (1e6, "M")):
+        if number >= limit:
+            return f"{number / limit:.2f}{letter}"
+    return f"{number:,.0f}"
+
+
+def size(number: int) -> str:
+    value = float(number)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:,.0f} {unit}"
+        value /= 1024
+    return f"{value:,.1f} TiB"
+
+
+def duration(ms: int) -> str:
+    """Two units at most, of those that matter."""
+    if ms < 0:
+        return f"-{duration(-ms)}"
+    if ms < 1000:
+        return f"{ms} ms"
+    if ms < 60_000:
+        return f"{ms / 1000:.1f} s"
+    seconds = ms // 1000
+    for unit, above, below in ((86_400, "d", "h"), (3_600, "h", "min"), (60, "min", "s")):
+        if seconds >= unit:
+            part = {"h": 3_600, "min": 60, "s": 1}[below]
+            return f"{seconds // unit} {above} {seconds % unit // part} {below}"
+    raise AssertionError("a minute has 60 seconds")
+
+
+def clock(at_ms: int) -> str:
+    """The time of day, with the day if that is not today."""
+    at = time.localtime(at_ms / 1000)
+    is_today = at[:3] == time.localtime()[:3]
+    return time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S", at)
+
+
+def moment(at_ms: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_ms / 1000))

@@ -1,0 +1,119 @@
+"""The live line of `penstock run`: nothing that is written is lost or changed by it, and it is gone at the end."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.cli.progress_text import bar, closing_line, count, duration, in_one_line, size, status_lines
+from penstock.cli.run_screen import AboveTheLine, LiveLine
+
+TOLD = {
+    "jid": "ab" * 16,
+    "name": "fish",
+    "state": "RUNNING",
+    "start-time": 0,
+    "end-time": -1,
+    "duration": 61_000,
+    "records": 1_234,
+    "records-per-second": 56.7,
+    "share-done": None,
+    "watermark": None,
+    "watermark-lag": None,
+    "busy": {"share": 0.5, "vertex": "Map"},
+    "backpressure": {"level": "ok", "share": 0.0, "vertex": "Map"},
+    "checkpoint": None,
+    "failed-checkpoints": 0,
+    "restarts": 0,
+    "failure": None,
+    "savepoint": None,
+}
+
+
+def shown_on_a_terminal(text: str) -> list[str]:
+    """The lines of a terminal that knows carriage returns, line feeds and the clearing of a line."""
+    lines, column = [""], 0
+    for part in re.findall(r"\x1b\[K|\r|\n|[^\x1b\r\n]+", text):
+        if part == "\x1b[K":
+            lines[-1] = lines[-1][:column]
+        elif part == "\r":
+            column = 0
+        elif part == "\n":
+            lines.append("")
+            column = 0
+        else:
+            lines[-1] = lines[-1][:column] + part + lines[-1][column + len(part) :]
+            column += len(part)
+    return lines
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("draw"), st.text("abc", max_size=30)),
+        st.tuples(st.sampled_from(["out", "err"]), st.text("xyz\n", max_size=8)),
+    ),
+    max_size=20,
+)
+
+
+@given(steps, st.lists(st.floats(0, 1), min_size=40, max_size=40))
+def test_all_that_is_written_stays_and_the_line_is_gone_at_the_end(steps, waits):
+    terminal, now, pauses = io.StringIO(), [100.0], iter(waits)
+    line = LiveLine(terminal, lambda: 20, lambda: now[0])
+    streams = {"out": AboveTheLine(terminal, line), "err": AboveTheLine(terminal, line)}
+    written = ""
+    for kind, text in steps:
+        now[0] += next(pauses)
+        if kind == "draw":
+            line.draw(text)
+            if not written or written.endswith("\n"):
+                live = text if len(text) <= 19 else text[:18] + "…"
+                assert shown_on_a_terminal(terminal.getvalue())[-1] == live
+        else:
+            streams[kind].write(text)
+            written += text
+    line.clear()
+    assert shown_on_a_terminal(terminal.getvalue()) == written.split("\n")
+
+
+def test_line_tells_what_is_known():
+    assert in_one_line(TOLD, 0) == "RUNNING  1,234 records  57/s"
+    more = {
+        **TOLD,
+        "share-done": 0.5,
+        "watermark": 0,
+        "watermark-lag": 1_500,
+        "checkpoint": {"id": 3, "completed": 1_000, "duration": 5, "size": 2_048},
+        "backpressure": {"level": "high", "share": 0.9, "vertex": "Map"},
+        "restarts": 2,
+    }
+    told = in_one_line(more, 3_000)
+    for part in ("] 50%", "(lag 1.5 s)", "checkpoint 3 2.0 s ago", "backpressure high", "restarts 2"):
+        assert part in told
+    assert any("3, 2.0 s ago, took 5 ms, 2 KiB of state" in each for each in status_lines(more, 3_000))
+
+
+@pytest.mark.parametrize(
+    ("changes", "how"),
+    [
+        ({"state": "FINISHED"}, "finished"),
+        ({"state": "CANCELED"}, "was cancelled"),
+        ({"state": "FAILED"}, "failed"),
+        ({"state": "FINISHED", "savepoint": "/s/1"}, "stopped with savepoint /s/1"),
+    ],
+)
+def test_closing_line_says_how_it_ended(changes, how):
+    assert closing_line({**TOLD, **changes}) == f"Job 'fish' {how}: 1,234 records in 1 min 1 s"
+
+
+def test_numbers_are_short():
+    assert [duration(ms) for ms in (5, 59_900, 60_000, 3_600_000, 90_061_000, -1_500)] == [
+        "5 ms", "59.9 s", "1 min 0 s", "1 h 0 min", "1 d 1 h", "-1.5 s",
+    ]  # fmt: skip
+    assert [count(each) for each in (0.4, 999_999, 1_500_000, 2e9)] == ["0", "999,999", "1.50M", "2.00G"]
+    assert [size(each) for each in (12, 2_048, 5 << 20)] == ["12 bytes", "2 KiB", "5 MiB"]
+    assert bar(0.25) == "[█████░░░░░░░░░░░░░░░] 25%"
