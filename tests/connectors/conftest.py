@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 if TYPE_CHECKING:
+    from bulk_server import BulkServer
     from servers import KafkaServer, MySqlServer, PostgresServer, RedisServer, SecuredKafkaServer, Server
 
 HERE = Path(__file__).parent
@@ -33,6 +34,15 @@ def _running(kind: type[S]) -> Iterator[S]:
             yield server
         finally:
             server.stop()
+
+
+@pytest.fixture
+def bulk_server() -> Iterator[BulkServer]:
+    from bulk_server import BulkServer
+
+    server = BulkServer()
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="session")

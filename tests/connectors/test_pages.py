@@ -13,7 +13,7 @@ from penstock.datastream.launch import Launch, launching
 PAGES = Path(__file__).parents[2] / "docs" / "connectors"
 SERVERS = {
     "kafka": "kafka", "jdbc": "postgres", "redis": "redis_server", "http": None, "formats": None, "spark": "spark",
-    "wrapping": None,
+    "wrapping": None, "elasticsearch": "bulk_server",
 }  # fmt: skip
 
 
@@ -33,6 +33,7 @@ def test_programs_on_the_page_print_what_they_say(page, request, tmp_path, capsy
         monkeypatch.setenv("POSTGRES_URL", getattr(server, "url", ""))
         monkeypatch.setenv("POSTGRES_USER", "penstock")
         monkeypatch.setenv("REDIS_URL", getattr(server, "url", ""))
+        monkeypatch.setenv("ELASTICSEARCH_HOST", getattr(server, "host", ""))
     for program, output in programs(page):
         script = tmp_path / "program.py"
         script.write_text(program, encoding="utf-8")

@@ -17,8 +17,9 @@ __all__ = [
 ]
 
 _INSTEAD = (
-    "read and write with a SourceFunction and a SinkFunction over boto3, or hand in a DataFrame of "
-    "Spark's Kinesis connector with env.from_data_frame(...)"
+    "use boto3: a SimpleSource whose splits are the shards and whose offsets are sequence numbers "
+    "(get_shard_iterator with AFTER_SEQUENCE_NUMBER, get_records) reads exactly once, and a Sink whose writer calls "
+    "put_records in flush() writes at least once"
 )
 
 

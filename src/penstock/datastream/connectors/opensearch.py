@@ -1,0 +1,15 @@
+"""Writing to OpenSearch by its own Python client: as to Elasticsearch, from which it comes."""
+
+from __future__ import annotations
+
+from penstock.datastream.connectors.elasticsearch import ElasticsearchEmitter, ElasticsearchSinkBuilderBase
+
+__all__ = ["OpensearchEmitter", "OpensearchSinkBuilder"]
+
+OpensearchEmitter = ElasticsearchEmitter
+
+
+class OpensearchSinkBuilder(ElasticsearchSinkBuilderBase):
+    """For OpenSearch; its options are those of `Elasticsearch7SinkBuilder`. Needs `penstock[opensearch]`."""
+
+    _package = "opensearchpy"
