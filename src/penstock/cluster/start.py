@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from penstock.cluster.fixed_job import fixed_job_id, lead, remember
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.job_client import JobClient
@@ -31,7 +32,12 @@ def start_job(
         from penstock.cluster.remote_submission import submit_job  # HTTP and its kin: most jobs need none of it.
 
         return submit_job(job_graph, config, dependencies, spark, announce)
-    client = prepare_job(job_graph, _without_restarts_if_bounded(job_graph, config), dependencies, spark)
+    job_id = fixed_job_id(config)
+    leadership = None if job_id is None else lead(job_id, job_graph, config)
+    settings = _without_restarts_if_bounded(job_graph, config)
+    client = prepare_job(job_graph, settings, dependencies, spark, job_id, leadership)
+    if job_id is not None:
+        remember(client)
     make_controllable(client, config)
     if announce is not None:
         announce(f"Job has been submitted with JobID {client.get_job_id()}")

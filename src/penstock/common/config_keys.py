@@ -42,6 +42,16 @@ JOB_NAME = (
     .no_default_value()
     .with_description("the name of the job, unless execute(...) gives one")
 )
+FIXED_JOB_ID = (
+    _key("penstock.job-id")
+    .string_type()
+    .no_default_value()
+    .with_deprecated_keys("$internal.pipeline.job-id")
+    .with_description(
+        "32 hexadecimal digits: the job's id, instead of one by chance; a program that is started again with the same "
+        "id and execution.checkpointing.dir goes on from the job's newest checkpoint"
+    )
+)
 JARS = _key("pipeline.jars").list_type().no_default_value().with_description("jars for Spark; connectors need none")
 CLASSPATHS = _key("pipeline.classpaths").list_type().no_default_value().with_description("the same as pipeline.jars")
 AUTO_GENERATE_UIDS = _key("pipeline.auto-generate-uids").boolean_type().default_value(True)

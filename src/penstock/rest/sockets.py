@@ -33,10 +33,15 @@ class ProcessSocket:
 
     def announce(self, job_id: str) -> None:
         """Let the job be found here."""
-        (self.path.parent / job_id).symlink_to(self.path.name)
+        # A job may have had a driver before, which was killed and has left its link.
+        new = self.path.parent / f".{secrets.token_hex(8)}"
+        new.symlink_to(self.path.name)
+        new.replace(self.path.parent / job_id)
 
     def withdraw(self, job_id: str) -> None:
-        (self.path.parent / job_id).unlink(missing_ok=True)
+        link = self.path.parent / job_id
+        if link.is_symlink() and os.readlink(link) == self.path.name:  # Not that of a later driver of the job.
+            link.unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Take the socket and all links to it away; connections that exist stay."""

@@ -254,7 +254,7 @@ def test_submission_that_is_repeated_runs_once(managers, tmp_path):
 def test_former_leader_takes_no_jobs_and_says_where_they_go(managers, tmp_path):
     a, _ = managers
     HighAvailability.of(Configuration.from_dict(a.settings)).take_over(2)
-    with pytest.raises(RestClientError, match="another job manager has leadership 2 now; submit the job there") as told:
+    with pytest.raises(RestClientError, match="another process has leadership 2 now; submit the job there") as told:
         submit(environment(tmp_path), a)
     assert told.value.status == 503
 

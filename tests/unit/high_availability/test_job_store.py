@@ -65,7 +65,7 @@ def test_leader_whose_successor_has_begun_can_do_nothing_any_more(folder):
         lambda: first.end("FINISHED", "memory:/checkpoints"),
         first.check,
     ):
-        with pytest.raises(LeadershipLostError, match="leadership 1 has ended: another job manager has leadership 2"):
+        with pytest.raises(LeadershipLostError, match="leadership 1 has ended: another process has leadership 2"):
             act()
 
 

@@ -33,9 +33,7 @@ class Fence:
         tokens = self._tokens()
         newest = max(tokens, default=self.token)
         if newest > self.token:
-            raise LeadershipLostError(
-                f"leadership {self.token} has ended: another job manager has leadership {newest} now"
-            )
+            raise LeadershipLostError(f"leadership {self.token} has ended: another process has leadership {newest} now")
         if self.token not in tokens:  # A folder that is not there looks empty: nothing can be known then.
             raise FileNotFoundError(f"{self._folder.path_of(_name(self.token))}, by which a leader knows that it leads")
 
