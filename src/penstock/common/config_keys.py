@@ -54,7 +54,12 @@ FIXED_JOB_ID = (
 )
 JARS = _key("pipeline.jars").list_type().no_default_value().with_description("jars for Spark; connectors need none")
 CLASSPATHS = _key("pipeline.classpaths").list_type().no_default_value().with_description("the same as pipeline.jars")
-AUTO_GENERATE_UIDS = _key("pipeline.auto-generate-uids").boolean_type().default_value(True)
+AUTO_GENERATE_UIDS = (
+    _key("pipeline.auto-generate-uids")
+    .boolean_type()
+    .default_value(True)
+    .with_description("false: every operator must have a uid; otherwise those without get an id from their place")
+)
 AUTO_WATERMARK_INTERVAL = (
     _key("pipeline.auto-watermark-interval")
     .duration_type()
@@ -321,7 +326,12 @@ ALIGNED_CHECKPOINT_TIMEOUT = (
 CHECKPOINTS_AFTER_TASKS_FINISH = (
     _key("execution.checkpointing.checkpoints-after-tasks-finish").boolean_type().default_value(True)
 )
-SNAPSHOT_COMPRESSION = _key("execution.checkpointing.snapshot-compression").boolean_type().default_value(False)
+SNAPSHOT_COMPRESSION = (
+    _key("execution.checkpointing.snapshot-compression")
+    .boolean_type()
+    .default_value(False)
+    .with_description("true: the state files of checkpoints are compressed")
+)
 FILE_MERGING = _key("execution.checkpointing.file-merging.enabled").boolean_type().default_value(False)
 LOCAL_BACKUP = _key("execution.checkpointing.local-backup.enabled").boolean_type().default_value(False)
 SAVEPOINT_PATH = (
@@ -775,16 +785,21 @@ PYTHON_ARROW_BATCH_SIZE = _key("python.fn-execution.arrow.batch.size").int_type(
 PYTHON_STATE_CACHE_SIZE = _key("python.state.cache-size").int_type().default_value(1000)
 PYTHON_MAP_READ_CACHE_SIZE = _key("python.map-state.read-cache-size").int_type().default_value(1000)
 PYTHON_PROFILE = _key("python.profile.enabled").boolean_type().default_value(False)
-PYTHON_CHAINING = _key("python.operator-chaining.enabled").boolean_type().default_value(True)
+PYTHON_CHAINING = (
+    _key("python.operator-chaining.enabled")
+    .boolean_type()
+    .default_value(True)
+    .with_description("false: the same as pipeline.operator-chaining.enabled, since all functions are Python")
+)
 
 KNOWN_OPTIONS: dict[str, ConfigOption[Any]] = {
     option.key: option for option in list(globals().values()) if isinstance(option, ConfigOption)
 }
 _OLD_KEYS = {old: option.key for option in KNOWN_OPTIONS.values() for old in option.old_keys}
 
-#: Keys of Flink's that jobs and configurations may set, and that nothing here depends on; with the reason.
+#: Keys of Flink's that jobs and configurations may set, and that nothing here depends on; with the reason. All others
+#: take effect: a test holds that somebody reads them.
 WITHOUT_EFFECT: dict[str, str] = {
-    AUTO_GENERATE_UIDS.key: "operators without a uid get an id from their place in the program",
     CHAIN_DIFFERENT_MAX_PARALLELISM.key: "operators are chained by the other rules alone",
     PARALLELISM_OVERRIDES.key: "set the parallelism in the program",
     CLOSURE_CLEANER_LEVEL.key: "there are no Java closures",
@@ -800,7 +815,6 @@ WITHOUT_EFFECT: dict[str, str] = {
     FORCE_UNALIGNED.key: "epochs have nothing to align",
     ALIGNED_CHECKPOINT_TIMEOUT.key: "epochs have nothing to align",
     CHECKPOINTS_AFTER_TASKS_FINISH.key: "checkpoints continue when some tasks have finished",
-    SNAPSHOT_COMPRESSION.key: "state files are not compressed",
     FILE_MERGING.key: "each subtask writes one file",
     LOCAL_BACKUP.key: "state is restored from the checkpoint storage",
     RECOVER_FROM_LOCAL.key: "state is restored from the checkpoint storage",
@@ -817,7 +831,6 @@ WITHOUT_EFFECT: dict[str, str] = {
     PYTHON_STATE_CACHE_SIZE.key: "state is in the same process",
     PYTHON_MAP_READ_CACHE_SIZE.key: "state is in the same process",
     PYTHON_PROFILE.key: "the dashboard has flame graphs",
-    PYTHON_CHAINING.key: "use pipeline.operator-chaining.enabled",
 }
 
 #: Passed on as they are: to the Spark session, and to reporters of metrics.

@@ -114,11 +114,11 @@ class ExecutionConfig:
         return self._configuration.get(config_keys.TASK_CANCELLATION_TIMEOUT)
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
-        """Accepted without effect, as `disable_auto_generated_uids`."""
+        """Give operators without `uid(...)` an id from their place in the program; the default."""
         return self._set(config_keys.AUTO_GENERATE_UIDS, True)
 
     def disable_auto_generated_uids(self) -> ExecutionConfig:
-        """Accepted without effect: operators without `uid(...)` still get an id from their place in the program."""
+        """Demand a `uid(...)` of every operator: a program that has one without is refused when its graph is built."""
         return self._set(config_keys.AUTO_GENERATE_UIDS, False)
 
     def has_auto_generated_uids_enabled(self) -> bool:
@@ -142,7 +142,7 @@ class ExecutionConfig:
         return self._configuration.get(config_keys.OBJECT_REUSE)
 
     def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> ExecutionConfig:
-        """Accepted without effect: state files are not compressed."""
+        """Compress the state files of checkpoints; they become smaller, and take more time to write."""
         return self._set(config_keys.SNAPSHOT_COMPRESSION, use_snapshot_compression)
 
     def is_use_snapshot_compression(self) -> bool:

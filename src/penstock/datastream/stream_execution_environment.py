@@ -531,11 +531,12 @@ class StreamExecutionEnvironment:
         generator = StreamGraphGenerator(
             job_name or self._configuration.get_optional(keys.JOB_NAME) or DEFAULT_JOB_NAME,
             default_max_parallelism=max_parallelism if max_parallelism > 0 else None,
-            is_chaining_enabled=self.is_chaining_enabled(),
+            is_chaining_enabled=self.is_chaining_enabled() and self._configuration.get(keys.PYTHON_CHAINING),
             runtime_mode=cast(RuntimeMode, self.runtime_mode().name),
             reuses_objects=self._configuration.get(keys.OBJECT_REUSE),
             inlines_functions=self._configuration.get(keys.INLINE_FUNCTIONS),
             exchanges_columns=self._configuration.get(keys.COLUMNAR_EXCHANGE),
+            generates_uids=self._configuration.get(keys.AUTO_GENERATE_UIDS),
         )
         graph = generator.generate(self._transformations)
         if self._configuration.get(keys.LOWERING):

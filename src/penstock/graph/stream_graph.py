@@ -111,6 +111,8 @@ class StreamGraphGenerator:
     reuses_objects: bool = False
     inlines_functions: bool = True
     exchanges_columns: bool = True
+    generates_uids: bool = True
+    """False if an operator without a uid is an error."""
     _links: dict[int, list[_Link]] = field(default_factory=dict)
     _nodes: dict[int, StreamNode] = field(default_factory=dict)
     _edges: list[StreamEdge] = field(default_factory=list)
@@ -234,6 +236,11 @@ class StreamGraphGenerator:
                 )
             self._uids[transformation.uid] = transformation.name
             return operator_id_of(transformation.uid)
+        if not self.generates_uids:
+            raise InvalidProgramError(
+                f"operator '{transformation.name}' has no uid, and pipeline.auto-generate-uids is false: every "
+                f"operator needs one; call uid('...') on what made it"
+            )
         # Without a uid: the place in the program, so that the same program finds its state again.
         inputs = [self._nodes[link.node].operator_id for each in transformation.inputs for link in self._links[each.id]]
         return _digest(f"node:{len(self._nodes)}:{','.join(inputs)}")

@@ -56,6 +56,7 @@ class JobDeployment:
     """Changes with every start of the region: names what belongs to this one only."""
     latency: LatencyTracking | None = None
     """None if latency is not measured."""
+    compresses_snapshots: bool = False
 
     def vertices(self) -> list[JobVertex]:
         return [each for each in self.job_graph.vertices if self.region is None or each.id in self.region]

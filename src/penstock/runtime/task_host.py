@@ -169,7 +169,7 @@ class TaskHost:
         name = f"{SHARED}/v{vertex}-s{subtask}-e{epoch}-{secrets.token_hex(4)}"
         try:
             with self._folder.create(name) as out:
-                writer = StateFileWriter(out)
+                writer = StateFileWriter(out, self._deployment.compresses_snapshots)
                 task.write_snapshot(writer, extent)
                 writer.finish()
         except OSError as error:  # The disk is full, the store is away: the driver decides what a checkpoint is worth.

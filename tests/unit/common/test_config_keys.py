@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import re
 import warnings
 from pathlib import Path
@@ -234,3 +235,44 @@ def test_times_are_milliseconds():
             setter(-1)
     assert (view.get_registered_kryo_types(), view.get_registered_pojo_types()) == ([], [])
     assert view.get_default_kryo_serializer_classes() == {}
+
+
+# --- every key takes effect, or says that it does not ----------------------------------------------------------------
+
+THROUGH_A_GETTER = {"AUTO_WATERMARK_INTERVAL": "get_auto_watermark_interval"}
+"""Keys that are read only through PyFlink's `ExecutionConfig`, which alone would be no effect."""
+
+
+def names_used_by_module() -> dict[str, set[str]]:
+    root = Path(penstock.__file__).parent
+    return {
+        str(path.relative_to(root)): {
+            node.attr if isinstance(node, ast.Attribute) else node.id
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Attribute | ast.Name)
+        }
+        for path in root.rglob("*.py")
+        if path.name not in ("config_keys.py", "execution_config.py")
+    }
+
+
+def test_every_key_is_read_somewhere_or_listed_as_without_effect():
+    used = set().union(*names_used_by_module().values())
+    options = {name: each for name, each in vars(config_keys).items() if isinstance(each, ConfigOption)}
+    without_reader = {each.key for name, each in options.items() if THROUGH_A_GETTER.get(name, name) not in used}
+    assert without_reader <= set(config_keys.WITHOUT_EFFECT), "nobody reads these keys, and they are not listed"
+    assert set(config_keys.WITHOUT_EFFECT) <= set(config_keys.KNOWN_OPTIONS)
+
+
+def test_what_is_listed_as_without_effect_is_read_by_nobody_who_runs_jobs():
+    """The API may hand such a setting back to who has set it; nothing else may depend on it."""
+    listed = {
+        name for name, each in vars(config_keys).items() if getattr(each, "key", None) in config_keys.WITHOUT_EFFECT
+    }
+    readers = {
+        (module, name)
+        for module, names in names_used_by_module().items()
+        for name in names & listed
+        if module.split("/")[0] in ("graph", "runtime", "checkpoint", "jobmaster", "spark", "cluster")
+    }
+    assert readers == set()

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.common import Configuration
 from penstock.common.exceptions import InvalidProgramError
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.graph.stream_graph import default_max_parallelism
@@ -152,3 +153,20 @@ def test_class_of_a_function_instead_of_an_instance_is_refused(env):
 def test_value_that_cannot_be_called_is_refused(env):
     with pytest.raises(TypeError, match="map needs a function or a MapFunction, got 7 of type int"):
         env.from_collection(["a"]).map(7)
+
+
+def test_every_operator_needs_a_uid_where_none_are_generated(env):
+    env.get_config().disable_auto_generated_uids()
+    stream = env.from_collection(["a"]).uid("words").map(str.upper)
+    stream.print().uid("shown")
+    with pytest.raises(InvalidProgramError, match=r"operator 'Map' has no uid, and pipeline.auto-generate-uids"):
+        env.get_stream_graph()
+    stream.uid("upper")
+    assert len(operator_ids(env)) == 3
+
+
+def test_pythons_own_switch_for_chains_works_as_well():
+    settings = Configuration.from_dict({"python.operator-chaining.enabled": "false"})
+    env = StreamExecutionEnvironment.get_execution_environment(settings)
+    env.from_collection(["a"]).map(str.upper).print()
+    assert not env.get_stream_graph().is_chaining_enabled

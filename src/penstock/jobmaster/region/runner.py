@@ -309,6 +309,7 @@ class RegionRunner:
             region=self.region,
             run_id=secrets.token_hex(8),
             latency=self._job.latency,
+            compresses_snapshots=self._job.config.get(keys.SNAPSHOT_COMPRESSION),
         )
 
     def _transition(self, *states: ExecutionState) -> None:

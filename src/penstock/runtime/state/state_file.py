@@ -19,8 +19,11 @@ from penstock.common.exceptions import CorruptStateError
 from penstock.runtime.state.codec import decode_state
 
 MAGIC = b"PENSTOCK"
-FORMAT_VERSION = 2
-"""2: keyed blocks say whether their values have times. Files of format 1 are read as well."""
+FORMAT_VERSION = 3
+"""2: keyed blocks say whether their values have times. 3: blocks may be compressed. Older files are read as well, and a
+file without compressed blocks is written in format 2, which earlier versions read."""
+_FORMAT_WITHOUT_COMPRESSION = 2
+_FASTEST = 1
 _TAIL = struct.Struct("<QI8s")
 
 Kind = Literal["keyed", "operator", "memory"]
@@ -38,24 +41,34 @@ class Block:
     checksum: int
     has_times: bool | None = None
     """Of keyed state: True if its values are kept with times, since they expire; None if it is not known."""
+    is_compressed: bool = False
+    """True if what lies in the file is compressed by zlib; length and checksum are those of what lies there."""
 
 
 class StateFileWriter:
     """Writes blocks to a stream, then the footer. `size` is the number of bytes written."""
 
-    def __init__(self, out: BinaryIO) -> None:
+    def __init__(self, out: BinaryIO, is_compressed: bool = False) -> None:
         self._out = out
+        self._is_compressed = is_compressed
         self._blocks: list[Block] = []
         self._write_at = 0
         self._put(MAGIC)
 
     def add(self, operator_id: str, kind: Kind, name: str, content: bytes, has_times: bool | None = None) -> None:
+        if self._is_compressed:
+            content = zlib.compress(content, _FASTEST)
         place = self._write_at, len(content), zlib.crc32(content)
-        self._blocks.append(Block(operator_id, kind, name, *place, has_times))
+        self._blocks.append(Block(operator_id, kind, name, *place, has_times, self._is_compressed))
         self._put(content)
 
     def finish(self) -> None:
-        footer = json.dumps({"format": FORMAT_VERSION, "blocks": [asdict(block) for block in self._blocks]}).encode()
+        blocks = [asdict(block) for block in self._blocks]
+        if not self._is_compressed:
+            for block in blocks:
+                del block["is_compressed"]
+        version = FORMAT_VERSION if self._is_compressed else _FORMAT_WITHOUT_COMPRESSION
+        footer = json.dumps({"format": version, "blocks": blocks}).encode()
         self._put(footer)
         self._put(_TAIL.pack(len(footer), zlib.crc32(footer), MAGIC))
 
@@ -112,7 +125,7 @@ class StateFileReader:
         content = self._read(block.offset, block.length)
         if len(content) != block.length or zlib.crc32(content) != block.checksum:
             raise CorruptStateError(f"{self._where(block)} is damaged: its checksum does not match")
-        return content
+        return zlib.decompress(content) if block.is_compressed else content
 
     def value(self, block: Block) -> Any:
         try:
