@@ -20,7 +20,12 @@ from benchmarks.table import RESULTS, read_results, render, write_results
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"which ones: {', '.join(NAMES)} (all)")
-    add_arguments(parser, keys=None)
+    add_arguments(
+        parser,
+        keys=None,
+        records_help="records to run through; fast programs get several times as many, slow ones fewer",
+    )
+    parser.set_defaults(words=500_000)
     parser.add_argument(
         "--peers",
         default=",".join(USUAL_PEERS),
@@ -54,11 +59,11 @@ def _peer_names(parsed: argparse.Namespace) -> list[str]:
 
 
 def setting_for(benchmark: str, parsed: argparse.Namespace) -> Setting:
-    """Programs have their own number of keys, unless the command line gives one."""
+    """Programs have their own number of keys, unless the command line gives one, and their own share of records."""
     program = PROGRAMS[benchmark]
     keys = program.keys if parsed.keys is None else parsed.keys
     setting = setting_of(argparse.Namespace(**{**vars(parsed), "keys": Setting().keys if keys is None else keys}))
-    return replace(setting, records=setting.records * program.times_records)
+    return replace(setting, records=int(setting.records * program.times_records))
 
 
 def runs_of(parsed: argparse.Namespace) -> list[tuple[str, Setting]]:

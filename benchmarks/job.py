@@ -155,10 +155,12 @@ def parse_setting(arguments: list[str] | None = None) -> Setting:
     return setting_of(parser.parse_args(arguments))
 
 
-def add_arguments(parser: argparse.ArgumentParser, keys: int | None = Setting().keys) -> None:
+def add_arguments(
+    parser: argparse.ArgumentParser, keys: int | None = Setting().keys, records_help: str = "records to run through"
+) -> None:
     """Those that make up a setting. Without a number of `keys`, None stands for the program's own."""
     default = Setting()
-    parser.add_argument("--words", type=int, default=default.records, help="records to run through (%(default)s)")
+    parser.add_argument("--words", type=int, default=default.records, help=f"{records_help} (%(default)s)")
     parser.add_argument("--parallelism", type=int, default=default.parallelism, help="(%(default)s)")
     keys_text = "as many as the program usually has" if keys is None else str(keys)
     parser.add_argument("--keys", type=int, default=keys, help=f"different keys ({keys_text})")

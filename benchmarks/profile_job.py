@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import argparse
 import cProfile
-import importlib
 import pstats
 import threading
 import time
 from dataclasses import replace
-from types import ModuleType
 
-from benchmarks.job import Setting, add_arguments, results_of, setting_of
+from benchmarks.job import Setting, add_arguments, setting_of
+from benchmarks.programs import run_in_process
 
 INLINE = {"execution.target": "inline"}
 
 
-def profile(benchmark: ModuleType, setting: Setting) -> pstats.Stats:
+def profile(name: str, setting: Setting) -> pstats.Stats:
     """Run the job once for warmth, then under the profiler."""
-    results_of(benchmark.build, setting)
+    run_in_process(name, setting)
     profiler = cProfile.Profile()
     # The job runs in a thread of its own; cProfile watches only the thread that it is started in.
     run = threading.Thread.run
@@ -31,7 +30,7 @@ def profile(benchmark: ModuleType, setting: Setting) -> pstats.Stats:
         profiler.runcall(run, self)
 
     threading.Thread.run = profiled_run  # type: ignore[method-assign]
-    results_of(benchmark.build, setting)
+    run_in_process(name, setting)
     return pstats.Stats(profiler)
 
 
@@ -46,10 +45,9 @@ def main() -> None:
     parsed = parser.parse_args()
     setting = setting_of(parsed)
     setting = replace(setting, config={**setting.config, **INLINE})
-    benchmark = importlib.import_module(f"benchmarks.{parsed.name}")
-    stats = profile(benchmark, setting)
+    stats = profile(parsed.name, setting)
     started = time.process_time()
-    results_of(benchmark.build, setting)
+    run_in_process(parsed.name, setting)
     seconds = time.process_time() - started
     stats.strip_dirs().sort_stats(parsed.sort).print_stats(parsed.top)
     print(f"without the profiler: {setting.records / seconds:,.0f} records/s of CPU time, inline, one core")

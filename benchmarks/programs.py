@@ -28,35 +28,34 @@ class Program:
     """The program whose code it is, with a configuration of its own. None: it has code of its own."""
     config: dict[str, str] = field(default_factory=dict)
     """Settings of the job, on every system that has them."""
-    times_records: int = 1
-    """It gets so many times as many records as others."""
+    times_records: float = 1
+    """It gets so many times as many records as others: fast ones enough to be timed, slow ones not too many."""
 
 
+_FORMATS = ("text", "csv", "json", "parquet")
+_QUERIES = {"q0": 4, "q1": 4, "q2": 4, "q5": 1, "q7": 1, "q8": 4, "q11": 1, "q12": 1}
 _CHECKPOINTED = {
     "execution.checkpointing.interval": "1 s",
     "execution.checkpointing.dir": (BENCH / "checkpoints").as_uri(),
 }
 
 PROGRAMS = {
-    "word_count": Program(keys=1_000, has_spread=True, has_even_run=True),
-    "stateless_chain": Program(),
+    "word_count": Program(keys=1_000, has_spread=True, has_even_run=True, times_records=4),
+    "stateless_chain": Program(times_records=8),
     "session_windows": Program(),
     "sliding_windows": Program(keys=1_000, has_spread=True),
-    "keyed_count": Program(keys=1_000_000),
+    "keyed_count": Program(keys=1_000_000, times_records=2),
     "keyed_timers": Program(keys=1_000_000),
     "connected_join": Program(),
     "interval_join": Program(is_pyflink=False),
-    "broadcast_rules": Program(keys=1_000),
-    "hot_key": Program(keys=1_000),
-    "wide_records": Program(keys=10_000),
+    "broadcast_rules": Program(keys=1_000, times_records=2),
+    "hot_key": Program(keys=1_000, times_records=2),
+    "wide_records": Program(keys=10_000, times_records=0.2),
     # Long enough for several checkpoints.
-    "keyed_count_checkpointed": Program(keys=1_000_000, module="keyed_count", config=_CHECKPOINTED, times_records=4),
+    "keyed_count_checkpointed": Program(keys=1_000_000, module="keyed_count", config=_CHECKPOINTED, times_records=6),
     "keyed_count_on_disk": Program(keys=100_000, module="keyed_count", config={"state.backend.type": "rocksdb"}),
-    "files.text": Program(keys=1_000, has_spread=True, is_pyflink=False),
-    "files.csv": Program(keys=1_000, has_spread=True, is_pyflink=False),
-    "files.json": Program(keys=1_000, has_spread=True, is_pyflink=False),
-    "files.parquet": Program(keys=1_000, has_spread=True, is_pyflink=False),
-    **{f"nexmark.{query}": Program() for query in ("q0", "q1", "q2", "q5", "q7", "q8", "q11", "q12")},
+    **{f"files.{kind}": Program(keys=1_000, has_spread=True, is_pyflink=False, times_records=2) for kind in _FORMATS},
+    **{f"nexmark.{query}": Program(times_records=times) for query, times in _QUERIES.items()},
 }
 NAMES = list(PROGRAMS)
 
@@ -80,7 +79,7 @@ def module_of(name: str) -> ModuleType:
 def run_in_process(name: str, setting: Setting) -> list[Any]:
     """Run a program in this process, with its own configuration; what must be the same in every run."""
     module = module_of(name)
-    setting = replace(setting, config={**PROGRAMS[name].config, **setting.config})
+    setting = replace(setting, config={**PROGRAMS.get(name, Program()).config, **setting.config})
     prepare(name, setting)
     results = list(module.run(setting)[0]) if hasattr(module, "run") else results_of(module.build, setting)
     return list(module.comparable(results)) if hasattr(module, "comparable") else results

@@ -8,15 +8,15 @@ from __future__ import annotations
 import argparse
 import functools
 import gc
-import importlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.job import add_arguments, results_of, setting_of
+from benchmarks.job import add_arguments, setting_of
 from benchmarks.profile_job import INLINE
+from benchmarks.programs import run_in_process
 from penstock.runtime import stream_task
 from penstock.runtime.chunk import ChunkWriter
 from penstock.runtime.operators.base import StreamOperator
@@ -112,12 +112,11 @@ def main() -> None:
     parsed = parser.parse_args()
     setting = setting_of(parsed)
     setting = replace(setting, config={**setting.config, **INLINE})
-    build = importlib.import_module(f"benchmarks.{parsed.name}").build
     gc.set_threshold(100_000, 50, 100)  # As in a worker.
-    results_of(build, setting)
+    run_in_process(parsed.name, setting)
     stopwatch = Stopwatch()
     watch(stopwatch)
-    results_of(build, setting)
+    run_in_process(parsed.name, setting)
     total = sum(stopwatch.seconds.values())
     for step, seconds in sorted(stopwatch.seconds.items(), key=lambda item: -item[1]):
         print(f"{step:45} {seconds / setting.records * 1e9:8.0f} ns/record {seconds / total:6.1%}")

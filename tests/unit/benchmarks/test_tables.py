@@ -199,6 +199,11 @@ def test_programs_have_their_own_number_of_keys_unless_told_otherwise():
     assert (own.keys, told.keys) == (1_000_000, 7)
 
 
+def test_fast_programs_get_more_records_and_slow_ones_fewer():
+    records = {name: setting.records for name, setting in runs_of(parse(["--words", "1000"]))}
+    assert (records["stateless_chain"], records["session_windows"], records["wide_records"]) == (8_000, 1_000, 200)
+
+
 def test_a_run_of_everything_counts_words_with_even_keys_too():
     word_counts = [setting.has_skew for name, setting in runs_of(parse([])) if name == "word_count"]
     assert word_counts == [True, False]
