@@ -56,7 +56,7 @@ ONE_AT_A_TIME = threading.RLock()
 _ABOUT_SCOPES = {"locals", "globals", "vars", "dir", "eval", "exec", "super", "__class__"}
 _NAMES_IN_LOOPS = re.compile(
     r"(values|timestamps|timestamp|out|append|out_timestamps|append_timestamp|zip|value|key|select|reduce"
-    r"|partials|get|held|copied|immutable_types|type_of|tuple_type|item|times|start|end|gap|parts|part|ended|[vrf]\d+|cell_\w+|self_\w+)$"
+    r"|partials|get|held|copied|immutable_types|type_of|tuple_type|item|times|start|end|gap|parts|part|ended|panes|keys|opened|create|[vrf]\d+|cell_\w+|self_\w+)$"
 )
 """Local variables of generated loops: a global of the same name would not be found there."""
 

@@ -99,8 +99,12 @@ class TimerQueue:
             if waiting is not None:
                 changed.removed_all((timestamp, namespace), waiting)
                 timestamps += [timestamp] * len(waiting)
-                keys += waiting
+                keys += [self.key_of(key, namespace) for key in waiting]
         return timestamps, keys
+
+    def key_of(self, key: Any, namespace: Hashable) -> Any:
+        """What `take_until` gives for a key."""
+        return key
 
     def restore(self) -> None:
         """Rebuild the heap after the table was loaded."""
@@ -120,14 +124,14 @@ class TimerQueue:
 
 
 class _Several(dict[Any, bool]):
-    """The keys of several new timers of one time."""
+    """What several new timers of one time are for."""
 
 
 _NOBODY: Final = object()
 
 
 class KeyTimerQueue(TimerQueue):
-    """Timers that belong to a key alone, with no namespace.
+    """Timers of many times, each for few keys, all with the namespace `VOID_NAMESPACE`.
 
     Most are gone before a snapshot is taken. So the table gets them only when somebody reads it: until then a timer is
     an entry of one dictionary, and its time one of a heap. Both those of the table and the new ones fire in order.
@@ -136,16 +140,20 @@ class KeyTimerQueue(TimerQueue):
     def __init__(self, table: StateTable) -> None:
         super().__init__(table)
         self._new: dict[int, Any] = {}
-        """By timestamp: the key, or `_Several`. A timer that is in the table is not among them."""
+        """By timestamp: the key, or `_Several` of them. A timer that is in the table is not among them."""
         self._times: list[int] = []
         """A heap of their timestamps, and of some whose timers were deleted."""
         table.settle = self._settle
+
+    def place_of(self, key: Any) -> tuple[Any, Hashable]:
+        """Under which key and namespace the table has what is a key here."""
+        return key, VOID_NAMESPACE
 
     def add(self, timestamp: int, key: Any, namespace: Hashable) -> None:
         new = self._new
         held = new.get(timestamp, _NOBODY)
         if held is _NOBODY:
-            if self._heap and super().contains(timestamp, key, namespace):
+            if self._heap and super().contains(timestamp, *self.place_of(key)):
                 return
             new[timestamp] = key
             if len(self._times) > 64 + 2 * len(new):
@@ -153,14 +161,14 @@ class KeyTimerQueue(TimerQueue):
             else:
                 heapq.heappush(self._times, timestamp)
         elif type(held) is _Several:
-            if key not in held and not (self._heap and super().contains(timestamp, key, namespace)):
+            if key not in held and not (self._heap and super().contains(timestamp, *self.place_of(key))):
                 held[key] = True
-        elif held != key and not (self._heap and super().contains(timestamp, key, namespace)):
+        elif held != key and not (self._heap and super().contains(timestamp, *self.place_of(key))):
             new[timestamp] = _Several({held: True, key: True})
 
     def remove(self, timestamp: int, key: Any, namespace: Hashable) -> None:
         if not self._took_new(timestamp, key):
-            super().remove(timestamp, key, namespace)
+            super().remove(timestamp, *self.place_of(key))
 
     def _took_new(self, timestamp: int, key: Any) -> bool:
         """Remove a new timer; False if there is none."""
@@ -179,17 +187,14 @@ class KeyTimerQueue(TimerQueue):
     def contains(self, timestamp: int, key: Any, namespace: Hashable) -> bool:
         held = self._new.get(timestamp, _NOBODY)
         is_new = key in held if type(held) is _Several else held is not _NOBODY and held == key
-        return is_new or super().contains(timestamp, key, namespace)
+        return is_new or super().contains(timestamp, *self.place_of(key))
 
     def next_timestamp(self) -> int | None:
-        times = [time for time in (self._next_new(), super().next_timestamp()) if time is not None]
-        return min(times, default=None)
-
-    def _next_new(self) -> int | None:
-        times = self._times
-        while times and times[0] not in self._new:
-            heapq.heappop(times)
-        return times[0] if times else None
+        new_times = self._times
+        while new_times and new_times[0] not in self._new:
+            heapq.heappop(new_times)
+        times = [*new_times[:1], super().next_timestamp()]
+        return min((time for time in times if time is not None), default=None)
 
     def fire_until(self, time: int, backend: KeyedStateBackend, on_timer: OnTimer) -> int:
         fired = 0
@@ -198,10 +203,11 @@ class KeyTimerQueue(TimerQueue):
                 fired += self._fire_next(backend, on_timer)
                 continue
             held = self._new[timestamp]
-            for key in list(held) if type(held) is _Several else [held]:
-                if self._took_new(timestamp, key):
+            for each in list(held) if type(held) is _Several else [held]:
+                if self._took_new(timestamp, each):
+                    key, namespace = self.place_of(each)
                     backend.current_key = key
-                    on_timer(timestamp, key, VOID_NAMESPACE)
+                    on_timer(timestamp, key, namespace)
                     fired += 1
         return fired
 
@@ -226,8 +232,28 @@ class KeyTimerQueue(TimerQueue):
     def _settle(self) -> None:
         new, self._new, self._times = self._new, {}, []
         for timestamp, held in new.items():
-            for key in held if type(held) is _Several else [held]:
-                super().add(timestamp, key, VOID_NAMESPACE)
+            for each in held if type(held) is _Several else [held]:
+                super().add(timestamp, *self.place_of(each))
+
+
+class WindowKeyTimerQueue(KeyTimerQueue):
+    """The same for timers with namespaces, each of them for few keys: what is a key there is a pair of both here."""
+
+    def place_of(self, key: Any) -> tuple[Any, Hashable]:
+        own, namespace = key
+        return own, namespace
+
+    def key_of(self, key: Any, namespace: Hashable) -> Any:
+        return key, namespace
+
+    def add(self, timestamp: int, key: Any, namespace: Hashable) -> None:
+        super().add(timestamp, (key, namespace), namespace)
+
+    def remove(self, timestamp: int, key: Any, namespace: Hashable) -> None:
+        super().remove(timestamp, (key, namespace), namespace)
+
+    def contains(self, timestamp: int, key: Any, namespace: Hashable) -> bool:
+        return super().contains(timestamp, (key, namespace), namespace)
 
 
 class InternalTimerService:

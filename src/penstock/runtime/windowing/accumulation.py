@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from penstock.datastream.functions import AggregateFunction, ReduceFunction
 from penstock.datastream.window import TimestampedValue
 from penstock.graph.descriptions import WindowDescription
 from penstock.runtime.element_copies import Copy
+from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source
 
 
 class Accumulation(ABC):
@@ -21,6 +22,25 @@ class Accumulation(ABC):
 
     def __init__(self, copied: Copy) -> None:
         self.copied = copied
+        self._loop: GeneratedLoop | None = None
+        """Does the work of `add_all`, and of the user's function, if that can be inlined."""
+
+    def generate(self, text: str, function: Callable[..., Any], *arguments: str, **names: Any) -> None:
+        """Make the loop, with a call of `function` where the text has `added`."""
+        scope = LoopScope(locals={"zip": zip, **names})
+        source = Source(text.format(added=scope.call("f0", function, *arguments)), f"{GENERATED_FILE_PREFIX}window>")
+        loop = scope.compile(source)
+        self._loop = loop if loop.has_inlined else None
+
+    def _run(self, loop: GeneratedLoop, panes: dict[Any, Any], keys: list[Any], values: list[Any]) -> list[Any]:
+        try:
+            opened: list[Any] = loop.run(panes, keys, values)
+        except Exception as failure:
+            frame = cast(Any, failure.__traceback__).tb_next.tb_frame
+            value = frame.f_locals.get("value")
+            self.added(frame.f_locals.get("held"), value, None)  # Fails again, where the user's frames are seen.
+            raise
+        return opened
 
     @abstractmethod
     def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
@@ -67,9 +87,28 @@ def reduce_of(function: ReduceFunction | Callable[[Any, Any], Any]) -> Callable[
 class Reducing(Accumulation):
     """One value."""
 
-    def __init__(self, function: ReduceFunction | Callable[[Any, Any], Any], copied: Copy) -> None:
+    loop_text = """\
+def add_all(panes, keys, values):
+    opened = []
+    get = panes.get
+    for key, value in zip(keys, values):
+        held = get(key)
+        if held is None:
+            if key not in panes:
+                opened.append(key)
+            panes[key] = value
+        else:
+            panes[key] = {added}
+    return opened
+"""
+
+    def __init__(
+        self, function: ReduceFunction | Callable[[Any, Any], Any], copied: Copy, inlines: bool = True
+    ) -> None:
         super().__init__(copied)
         self.reduce = reduce_of(function)
+        if inlines:
+            self.generate(self.loop_text, self.reduce, "held", "value")
 
     def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
         return value if held is None else self.reduce(held, value)
@@ -85,6 +124,8 @@ class Reducing(Accumulation):
         return [copied(panes[key]) for key in keys if panes.get(key) is not None]
 
     def add_all(self, panes: dict[Any, Any], keys: list[Any], values: list[Any]) -> list[Any]:
+        if self._loop is not None:
+            return self._run(self._loop, panes, keys, values)
         opened = []
         reduce, get = self.reduce, panes.get
         for key, value in zip(keys, values, strict=True):
@@ -101,9 +142,25 @@ class Reducing(Accumulation):
 class Aggregating(Accumulation):
     """One accumulator."""
 
-    def __init__(self, function: AggregateFunction, copied: Copy) -> None:
+    loop_text = """\
+def add_all(panes, keys, values):
+    opened = []
+    get = panes.get
+    for key, value in zip(keys, values):
+        held = get(key)
+        if held is None:
+            if key not in panes:
+                opened.append(key)
+            held = create()
+        panes[key] = {added}
+    return opened
+"""
+
+    def __init__(self, function: AggregateFunction, copied: Copy, inlines: bool = True) -> None:
         super().__init__(copied)
         self.function = function
+        if inlines:
+            self.generate(self.loop_text, function.add, "value", "held", create=function.create_accumulator)
 
     def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
         return self.function.add(value, self.function.create_accumulator() if held is None else held)
@@ -120,6 +177,8 @@ class Aggregating(Accumulation):
         return [self.function.get_result(self.function.create_accumulator())]
 
     def add_all(self, panes: dict[Any, Any], keys: list[Any], values: list[Any]) -> list[Any]:
+        if self._loop is not None:
+            return self._run(self._loop, panes, keys, values)
         opened = []
         add, create, get = self.function.add, self.function.create_accumulator, panes.get
         for key, value in zip(keys, values, strict=True):
@@ -172,10 +231,10 @@ class TimestampedListing(Listing):
         return super().added(held, TimestampedValue(value, timestamp), timestamp)
 
 
-def accumulation_of(description: WindowDescription, copied: Copy) -> Accumulation:
+def accumulation_of(description: WindowDescription, copied: Copy, inlines: bool = True) -> Accumulation:
     """How the panes of a window operator without evictor add up."""
     if description.reduce_function is not None:
-        return Reducing(description.reduce_function, copied)
+        return Reducing(description.reduce_function, copied, inlines)
     if description.aggregate_function is not None:
-        return Aggregating(description.aggregate_function, copied)
+        return Aggregating(description.aggregate_function, copied, inlines)
     return Listing(copied)

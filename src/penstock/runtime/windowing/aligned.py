@@ -7,13 +7,15 @@ have fired already and wait for late elements take the general way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.datastream.window import Window
 from penstock.runtime.batch import Batch
+from penstock.runtime.bulk_timers import BulkTimerQueue
 from penstock.runtime.element_copies import all_copied, are_immutable, as_it_is
+from penstock.runtime.state.table import StateTable
 from penstock.runtime.windowing.panes import PlainPanes
 from penstock.runtime.windowing.quick import QuickWindowOperator
 
@@ -43,6 +45,10 @@ class AlignedWindowOperator(QuickWindowOperator):
         super().open()
         self._table = cast(PlainPanes, self.panes).table
 
+    def make_queue(self, table: StateTable) -> BulkTimerQueue:
+        self._timers = BulkTimerQueue(table, self.on_window_timers)
+        return self._timers
+
     # --- elements --------------------------------------------------------------------------------------------------
 
     def process_quickly(self, batch: Batch) -> None:
@@ -64,24 +70,34 @@ class AlignedWindowOperator(QuickWindowOperator):
     def _deal(self, keys: list[Any], values: list[Any], timestamps: Sequence[int]) -> None:
         """Deal the elements to their windows, then add each window's share."""
         shares: dict[Window, _Share] = {}
-        slots: dict[int, _Slot] = {}
-        slot = self._slot_of(values[0], timestamps[0], slots, shares)
-        if len(slot.open) == 1 and not slot.fired and slot.start <= min(timestamps) and max(timestamps) < slot.end:
-            self._add(next(iter(shares)), keys, values)
-            return
-        own = self._sharing(values)
-        start, end, open_shares, fired = slot
-        for key, value, timestamp in zip(keys, values, timestamps, strict=True):
-            if not start <= timestamp < end:
-                start, end, open_shares, fired = self._slot_of(value, timestamp, slots, shares)
-            for share_keys, share_values in open_shares:
-                share_keys.append(key)
-                share_values.append(value)
-            if fired or not open_shares:
-                self.backend.current_key = key
-                self._add_late(value, timestamp, fired, not open_shares)
+        for part, slot in self._runs(values, timestamps, shares):
+            run_keys, run_values = keys[part], values[part]
+            for share in slot.open:
+                share.keys.extend(run_keys)
+                share.values.extend(run_values)
+            if slot.fired or not slot.open:
+                for key, value, timestamp in zip(run_keys, run_values, timestamps[part], strict=True):
+                    self.backend.current_key = key
+                    self._add_late(value, timestamp, slot.fired, not slot.open)
+        own = self._sharing(values) if len(shares) > 1 else as_it_is
         for window, share in shares.items():
             self._add(window, share.keys, own(share.values))
+
+    def _runs(
+        self, values: list[Any], timestamps: Sequence[int], shares: dict[Window, _Share]
+    ) -> Iterator[tuple[slice, _Slot]]:
+        """Elements after each other that are in the same slot; nearly always a batch has few of these."""
+        slots: dict[int, _Slot] = {}
+        slot = self._slot_of(values[0], timestamps[0], slots, shares)
+        begun = 0
+        start, end = slot.start, slot.end
+        if not start <= min(timestamps) <= max(timestamps) < end:
+            for at, timestamp in enumerate(timestamps):
+                if not start <= timestamp < end:
+                    yield slice(begun, at), slot
+                    slot, begun = self._slot_of(values[at], timestamp, slots, shares), at
+                    start, end = slot.start, slot.end
+        yield slice(begun, len(values)), slot
 
     def _slot_of(self, value: Any, timestamp: int, slots: dict[int, _Slot], shares: dict[Window, _Share]) -> _Slot:
         """The slot of `timestamp`. Slots begin and end where windows do: once or twice in each slide."""
@@ -114,11 +130,12 @@ class AlignedWindowOperator(QuickWindowOperator):
         self._table.changed.written_all(window, keys, opened)
         if opened:
             for time in self.timer_times(window):
-                self.queue.add_all(time, opened, window)
+                self._timers.add_all(time, opened, window)
 
     # --- time ------------------------------------------------------------------------------------------------------
 
-    def on_window_timers(self, time: int, window: Window, keys: list[Any]) -> None:
+    def on_window_timers(self, time: int, window: Any, keys: list[Any]) -> None:
+        """The timers of `keys` for `window` fire: at the end of the window, at its cleanup time, or both in one."""
         fires, is_last = time == window.max_timestamp(), time == self.cleanup_time(window)
         panes = self._table.entries.get(window, {})
         if self.evaluation.function is not None:

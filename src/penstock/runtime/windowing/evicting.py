@@ -19,7 +19,7 @@ class EvictingWindowOperator(WindowOperator):
 
     def open(self) -> None:
         super().open()
-        self._fold = accumulation_of(self.description, self.context.copied)
+        self._fold = accumulation_of(self.description, self.context.copied, self.context.inlines_functions)
 
     def build_accumulation(self) -> Accumulation:
         return TimestampedListing(self.context.copied)

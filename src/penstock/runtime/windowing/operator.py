@@ -45,7 +45,7 @@ class WindowOperator(KeyedOperator):
         self._stagger_ms: int | None = None
 
     def build_accumulation(self) -> Accumulation:
-        return accumulation_of(self.description, self.context.copied)
+        return accumulation_of(self.description, self.context.copied, self.context.inlines_functions)
 
     # --- life ------------------------------------------------------------------------------------------------------
 

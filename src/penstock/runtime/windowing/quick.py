@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 from penstock.common.constants import MAX_LONG_VALUE
 from penstock.datastream.window import (
@@ -21,8 +20,8 @@ from penstock.datastream.window import (
 )
 from penstock.graph.descriptions import WindowDescription
 from penstock.runtime.batch import Batch
-from penstock.runtime.bulk_timers import BulkTimerQueue
-from penstock.runtime.timers import TIMER_TABLE_PREFIX, InternalTimerService
+from penstock.runtime.state.table import StateTable
+from penstock.runtime.timers import TIMER_TABLE_PREFIX, InternalTimerService, TimerQueue
 from penstock.runtime.windowing.operator import TIMER_SERVICE, WindowOperator
 
 ALIGNED = (
@@ -62,13 +61,16 @@ class QuickWindowOperator(WindowOperator):
     def open_timers(self) -> InternalTimerService:
         service = super().open_timers()
         domain = "event-time" if self.is_event_time else "processing-time"
-        table = self.backend.table(f"{TIMER_TABLE_PREFIX}{TIMER_SERVICE}/{domain}")
-        self.queue = BulkTimerQueue(table, self.on_window_timers)
+        self.queue = self.make_queue(self.backend.table(f"{TIMER_TABLE_PREFIX}{TIMER_SERVICE}/{domain}"))
         if self.is_event_time:
             service.event_time = self.queue
         else:
             service.processing_time = self.queue
         return service
+
+    @abstractmethod
+    def make_queue(self, table: StateTable) -> TimerQueue:
+        """The timers of the time domain of the windows, which fire many at a time."""
 
     def process_elements(self, batch: Batch) -> None:
         if self.is_event_time and (batch.timestamps is None or None in batch.timestamps):
@@ -79,10 +81,6 @@ class QuickWindowOperator(WindowOperator):
     @abstractmethod
     def process_quickly(self, batch: Batch) -> None:
         """Process a batch whose elements have all the timestamps they need."""
-
-    @abstractmethod
-    def on_window_timers(self, time: int, window: Any, keys: list[Any]) -> None:
-        """The timers of `keys` for `window` fire: at the end of the window, at its cleanup time, or both in one."""
 
     def timer_times(self, window: Window) -> tuple[int, ...]:
         """When the timers of a pane are due: at the end of its window, and at its cleanup time."""

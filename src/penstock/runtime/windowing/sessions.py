@@ -8,14 +8,16 @@ elements) takes the general way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, cast
 
 from penstock.common.constants import MIN_LONG_VALUE
-from penstock.datastream.window import TimeWindow, Window
+from penstock.datastream.window import TimeWindow
 from penstock.runtime.batch import Batch
-from penstock.runtime.state.table import VOID_NAMESPACE
+from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
+from penstock.runtime.timers import OnTimer, TimerQueue, WindowKeyTimerQueue
 from penstock.runtime.windowing.panes import MergingPanes
 from penstock.runtime.windowing.quick import QuickWindowOperator
 
@@ -25,6 +27,24 @@ _window_of: Callable[[tuple[int, int]], TimeWindow] = partial(tuple.__new__, Tim
 
 _Current = list[Any]
 """A session that is kept apart: start, end, what it holds, and the session among the panes that it was before."""
+
+
+_Due = Iterable[tuple[int, tuple[Any, TimeWindow]]]
+"""Timers that fire: time, key and session."""
+
+
+class _SessionTimers(WindowKeyTimerQueue):
+    """Timers of sessions, handed out together: what happens when they fire neither sets nor deletes any."""
+
+    def __init__(self, table: StateTable, on_timers: Callable[[_Due], None]) -> None:
+        super().__init__(table)
+        self._on_timers = on_timers
+
+    def fire_until(self, time: int, backend: KeyedStateBackend, on_timer: OnTimer) -> int:
+        timestamps, keys = self.take_until(time)
+        if keys:
+            self._on_timers(zip(timestamps, keys, strict=True))
+        return len(keys)
 
 
 class SessionWindowOperator(QuickWindowOperator):
@@ -65,10 +85,13 @@ class SessionWindowOperator(QuickWindowOperator):
                         session[2] = added(session[2], value, None)
                         continue
                     if end > fired_until:
-                        self._put_back(key, session, all_panes)
+                        self._put_back({key: session}, all_panes)
                         current[key] = [start, end, added(None, value, None), None]
                         continue
-                self._put_back(key, current.pop(key), all_panes)
+                self._put_back({key: current.pop(key)}, all_panes)
+            elif key not in all_panes and end > fired_until:
+                current[key] = [start, end, added(None, value, None), None]
+                continue
             else:
                 found = self._find(all_panes.get(key), start, end, fired_until)
                 if found is not None:
@@ -79,8 +102,7 @@ class SessionWindowOperator(QuickWindowOperator):
             time = start if self.is_event_time else None
             self.add_to_windows([_window_of((start, end))], value, time, MIN_LONG_VALUE if time is None else time)
             all_panes = self._panes_by_key()
-        for key, session in current.items():
-            self._put_back(key, session, all_panes)
+        self._put_back(current, all_panes)
         if not all_panes:
             del self._table.entries[VOID_NAMESPACE]
 
@@ -99,22 +121,30 @@ class SessionWindowOperator(QuickWindowOperator):
             return None
         return [min(since, start), max(until, end), panes.pop(met[0]), met[0]]
 
-    def _put_back(self, key: Any, current: _Current, all_panes: dict[Any, dict[TimeWindow, Any]]) -> None:
-        """Have a session that was kept apart among the key's panes again, with its timer where it ends now."""
-        start, end, held, before = current
-        session = _window_of((start, end))
-        panes = all_panes.get(key)
-        if panes is None:
-            all_panes[key] = {session: held}
-        else:
-            panes[session] = held
-        self._table.changed.written(VOID_NAMESPACE, key, panes is not None)
-        if session != before:
+    def _put_back(self, apart: dict[Any, _Current], all_panes: dict[Any, dict[TimeWindow, Any]]) -> None:
+        """Have sessions that were kept apart among their keys' panes again, with their timers where they end now."""
+        add, remove, written = self.queue.add, self.queue.remove, self._table.changed.written
+        has_one_timer = not self.kept_ms
+        for key, (start, end, held, before) in apart.items():
+            session = _window_of((start, end))
+            panes = all_panes.get(key)
+            if panes is None:
+                all_panes[key] = {session: held}
+            else:
+                panes[session] = held
+            written(VOID_NAMESPACE, key, panes is not None)
+            if session == before:
+                continue
+            if has_one_timer:
+                if before is not None:
+                    remove(before[1] - 1, key, before)
+                add(end - 1, key, session)
+                continue
             if before is not None:
                 for time in self.timer_times(before):
-                    self.queue.remove(time, key, before)
+                    remove(time, key, before)
             for time in self.timer_times(session):
-                self.queue.add(time, key, session)
+                add(time, key, session)
 
     def _sessions_of(self, batch: Batch) -> tuple[Sequence[int], Sequence[int]]:
         """Where the session of each element would begin and end if it were alone."""
@@ -135,27 +165,34 @@ class SessionWindowOperator(QuickWindowOperator):
 
     # --- time ------------------------------------------------------------------------------------------------------
 
-    def on_window_timers(self, time: int, window: Window, keys: list[Any]) -> None:
-        all_panes, session = self._panes_by_key(), cast(TimeWindow, window)
+    def make_queue(self, table: StateTable) -> TimerQueue:
+        return _SessionTimers(table, self._on_timers)
+
+    def _on_timers(self, timers: _Due) -> None:
+        all_panes = self._panes_by_key()
         if self.evaluation.function is None and not self.kept_ms:
-            self._emit_last(session, keys, all_panes)
+            self._emit_last(timers, all_panes)
         else:
-            self._evaluate(time, session, keys, all_panes)
+            self._evaluate(timers, all_panes)
         if not all_panes:
             del self._table.entries[VOID_NAMESPACE]
 
-    def _emit_last(self, session: TimeWindow, keys: list[Any], all_panes: dict[Any, dict[TimeWindow, Any]]) -> None:
-        """The session ends for good, and what it amounts to is the result."""
-        emit, elements_of, end = self.output.collect, self.accumulation.last_elements, session[1] - 1
-        for key in keys:
+    def _emit_last(self, timers: _Due, all_panes: dict[Any, dict[TimeWindow, Any]]) -> None:
+        """Sessions end for good, and what they amount to is the result."""
+        elements_of = self.accumulation.last_elements
+        emitted: list[Any] = []
+        times: list[int] = []
+        for time, (key, session) in timers:
             panes = all_panes.get(key)
             if panes is None or session not in panes:
                 continue
             held = panes[session]
             self._drop_session(session, key, panes, all_panes)
-            if held is not None:
-                for element in elements_of(held) or ():
-                    emit(element, end)
+            elements = None if held is None else elements_of(held)
+            if elements:
+                emitted += elements
+                times += [time] * len(elements)
+        self.output.collect_batch(emitted, times)
 
     def _drop_session(
         self, session: TimeWindow, key: Any, panes: dict[TimeWindow, Any], all_panes: dict[Any, dict[TimeWindow, Any]]
@@ -167,11 +204,9 @@ class SessionWindowOperator(QuickWindowOperator):
             del all_panes[key]
             self._table.changed.removed(VOID_NAMESPACE, key)
 
-    def _evaluate(
-        self, time: int, session: TimeWindow, keys: list[Any], all_panes: dict[Any, dict[TimeWindow, Any]]
-    ) -> None:
-        fires, is_last = time == session[1] - 1, time == session[1] - 1 + self.kept_ms
-        for key in keys:
+    def _evaluate(self, timers: _Due, all_panes: dict[Any, dict[TimeWindow, Any]]) -> None:
+        for time, (key, session) in timers:
+            fires, is_last = time == session[1] - 1, time == session[1] - 1 + self.kept_ms
             panes = all_panes.get(key)
             if panes is None or session not in panes:
                 continue
