@@ -34,6 +34,12 @@ OUTSIDE = {
 #: Where the site has what a link in the repository names.
 MOVED = {**OUTSIDE, "examples/README.md": "examples.md", "README.md": "index.md"}
 
+_ELSEWHERE = r"""=?["']?(?:https?:)?//"""
+#: What makes a browser fetch something from another host.
+LOADS = re.compile(
+    rf"<(?:script|img|iframe)[^>]* src{_ELSEWHERE}|<link[^>]* href{_ELSEWHERE}|@import|url\({_ELSEWHERE}"
+)
+
 
 def assemble(target: Path) -> None:
     """Put the sources of the site into a folder of their own."""
@@ -88,7 +94,20 @@ def main() -> int:
     from sphinx.cmd.build import main as sphinx
 
     flags = ["-b", "html", "-W", "--keep-going", "-q", "-c", str(DOCS / "site")]
-    return sphinx([*flags, "-d", str(target / "doctrees"), str(target / "source"), str(target / "html")])
+    failed = sphinx([*flags, "-d", str(target / "doctrees"), str(target / "source"), str(target / "html")])
+    return failed or report_outside(target / "html")
+
+
+def report_outside(site: Path) -> int:
+    """1 if a page loads anything from elsewhere: the site must be readable without network."""
+    found = [path for path in sorted(site.rglob("*")) if path.suffix in (".html", ".css") and LOADS.search(_text(path))]
+    for path in found:
+        print(f"{path} loads something from another host", file=sys.stderr)
+    return 1 if found else 0
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -48,11 +48,10 @@ def _section(path: str, command: click.Command) -> str:
 
 def _row(parameter: click.Parameter, context: click.Context) -> str | None:
     record = parameter.get_help_record(context)
-    if record is None:
+    if record is None or not record[1]:
         return None
-    names, meaning = (text.replace("|", "&#124;") for text in record)
-    # In a table a code span would show the entity as it is written.
-    return f"| <code>{names.replace('<', '&lt;')}</code> | {meaning.replace('<', '&lt;')} |"
+    names, meaning = (text.replace("|", r"\|") for text in record)
+    return f"| `{names}` | {_plain(meaning)} |"
 
 
 def _plain(text: str | None) -> str:

@@ -25,5 +25,8 @@ python_use_unqualified_type_names = True
 add_module_names = False
 toc_object_entries = False  # thousands of methods in every page's tree make the build three times as long
 
+# Two hyphens are a flag, not a dash.
+smartquotes = False
+
 # Blocks without a language are output and drawings.
 highlight_language = "text"
