@@ -9,9 +9,9 @@ import time
 import pytest
 
 from penstock.common import WatermarkStrategy
+from penstock.common.clocks import wall_clock_ms
 from penstock.datastream.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
 from penstock.jobmaster.epoch_history import Total
-from penstock.runtime.task_host import wall_clock_ms
 
 pytestmark = pytest.mark.spark
 

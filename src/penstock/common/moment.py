@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import dataclass
+
+from penstock.common.clocks import monotonic_ms, wall_clock_ms
 
 
 @dataclass(frozen=True)
@@ -18,11 +19,11 @@ class Moment:
 
     @staticmethod
     def now() -> Moment:
-        return Moment(time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000)
+        return Moment(wall_clock_ms(), monotonic_ms())
 
     def since(self) -> int:
         """Milliseconds that have passed since then."""
-        return time.monotonic_ns() // 1_000_000 - self.tick_ms
+        return monotonic_ms() - self.tick_ms
 
 
 def wait_seconds(wait_ms: int | None) -> float | None:

@@ -413,6 +413,13 @@ class ListTypeInfo(TypeInformation):
         return (self.elem_type,)
 
 
+def element_type_of(type_info: TypeInformation) -> TypeInformation | None:
+    """The type of a list's or array's elements; None for other types."""
+    if isinstance(type_info, ListTypeInfo):
+        return type_info.elem_type
+    return type_info._element_type if isinstance(type_info, _ArrayTypeInfo) else None
+
+
 class MapTypeInfo(TypeInformation):
     """Dicts with keys of one type and values of one type."""
 

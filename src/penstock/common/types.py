@@ -158,6 +158,13 @@ def _create_row(kind: type[Row], fields: list[str] | None, values: Iterable[Any]
     return row
 
 
+def make_row(names: list[str], values: list[Any]) -> Row:
+    """A row with fields of these names."""
+    row = Row(*values)
+    row.set_field_names(names)
+    return row
+
+
 def empty_row_like(row: Row) -> Row:
     """A row of the same kind and field names, without values."""
     made = Row()

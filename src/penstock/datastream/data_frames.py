@@ -20,12 +20,12 @@ from penstock.common.typeinfo import (
     RowTypeInfo,
     TypeInformation,
     Types,
+    element_type_of,
 )
 from penstock.datastream.connectors.file_system.bucketing import BucketAssigner
 from penstock.datastream.connectors.file_system.sink import FileSink
 from penstock.datastream.connectors.spark.sink import SparkSink, SparkTarget
 from penstock.datastream.formats.arrow_rows import ArrowRowWriter
-from penstock.datastream.formats.json_values import element_type_of
 from penstock.graph.descriptions import SourceDescription
 from penstock.graph.transformations import PhysicalTransformation, Transformation
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from penstock.common.time import Time
 from penstock.datastream.windowing.assigner import MergingWindowAssigner, WindowAssigner
+from penstock.datastream.windowing.count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from penstock.datastream.windowing.element_triggers import CountTrigger, DeltaFunction, DeltaTrigger
 from penstock.datastream.windowing.evictors import (
     CountEvictor,
     DeltaEvictor,
@@ -11,20 +13,8 @@ from penstock.datastream.windowing.evictors import (
     TimeEvictor,
     TimestampedValue,
 )
-from penstock.datastream.windowing.other_assigners import (
-    CountSlidingWindowAssigner,
-    CountTumblingWindowAssigner,
-    GlobalWindows,
-)
-from penstock.datastream.windowing.other_triggers import (
-    CountTrigger,
-    DeltaFunction,
-    DeltaTrigger,
-    EndOfStreamTrigger,
-    NeverTrigger,
-    ProcessingTimeoutTrigger,
-    PurgingTrigger,
-)
+from penstock.datastream.windowing.global_windows import EndOfStreamTrigger, GlobalWindows, NeverTrigger
+from penstock.datastream.windowing.nested_triggers import ProcessingTimeoutTrigger, PurgingTrigger
 from penstock.datastream.windowing.session_assigners import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,

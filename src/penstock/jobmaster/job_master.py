@@ -23,6 +23,7 @@ from penstock.checkpoint.savepoints import check_format
 from penstock.checkpoint.statistics import CheckpointStatsTracker, RestoredStats
 from penstock.checkpoint.store import CompletedCheckpointStore, remove_claimed
 from penstock.common import config_keys as keys
+from penstock.common.clocks import wall_clock_ms
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import CheckpointError, ConfigurationError, LeadershipLostError
 from penstock.common.job_execution_result import JobExecutionResult
@@ -47,7 +48,6 @@ from penstock.jobmaster.restart_strategy import NoRestart, build_restart_strateg
 from penstock.jobmaster.savepoint_requests import CheckpointRequest, Request, SavepointRequest, SavepointWriter
 from penstock.jobmaster.sinks.job_output import JobOutput, OutputError
 from penstock.jobmaster.sources.watermark_alignment import AlignmentGroups
-from penstock.runtime.clocks import wall_clock_ms
 from penstock.runtime.latency import LatencyTracking
 from penstock.runtime.protocol import TaskAck
 from penstock.runtime.state.codec import use_script_classes

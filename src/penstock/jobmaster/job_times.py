@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from penstock.common.clocks import wall_clock_ms
 from penstock.common.job_status import JobStatus
-from penstock.runtime.clocks import wall_clock_ms
 
 
 class JobTimes:

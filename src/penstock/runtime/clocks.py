@@ -1,16 +1,8 @@
-"""The clocks of drivers and workers, in milliseconds."""
+"""The clock of a subtask."""
 
 from __future__ import annotations
 
-import time
-
-
-def wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
+from penstock.common.clocks import monotonic_ms
 
 
 class EpochClock:

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.datastream.window import EventTimeSessionWindows
+from penstock.datastream.windowing.windows import TOUCHING, has_ended
 from penstock.graph.descriptions import WindowDescription
 from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
 from penstock.graph.partitioners import KeyGroupStreamPartitioner
@@ -30,6 +31,9 @@ MOST_HELD = 100_000
 _TRIAL_RECORDS = 50_000
 _LEAST_REDUCTION = 1.5
 """Fewer elements than this per partial result, and combining costs more than it saves."""
+
+
+_TOUCHING_PART = TOUCHING.format(start="start", end="end", other_start="part[0]", other_end="part[1]")
 
 
 class CombiningEdgeTarget(EdgeTarget):
@@ -209,7 +213,7 @@ def combine(values, partials):
 
     def combine(self, values: list[Any], times: Sequence[int], earliest: int, latest: int) -> None:
         first = self._start_of(earliest)
-        if first + self._size > self.watermark + 1 and latest < first + self._size:
+        if not has_ended(first + self._size, self.watermark) and latest < first + self._size:
             self._combine(first, values)
         else:
             self._combine_by_window(values, times)
@@ -227,7 +231,7 @@ def combine(values, partials):
             share[0].append(value)
             share[1].append(timestamp)
         for window_start, share in shares.items():
-            if window_start + self._size <= self.watermark + 1:
+            if has_ended(window_start + self._size, self.watermark):
                 # Late elements are for the window operator to judge, one by one.
                 self.push_as_they_are(*share)
             else:
@@ -249,7 +253,7 @@ def combine(values, partials):
         return timestamp - (timestamp - self._offset) % self._size
 
     def send_until(self, watermark: int) -> None:
-        for start in [start for start in self._windows if start + self._size <= watermark + 1]:
+        for start in [start for start in self._windows if has_ended(start + self._size, watermark)]:
             self._send_window(start)
 
     def send_all(self) -> None:
@@ -271,18 +275,18 @@ class SessionCombiner(CombiningEdgeTarget):
 
     resumes_after_idleness = False
 
-    loop_text = """\
+    loop_text = f"""\
 def combine(values, times, parts, ended):
     get = parts.get
     for value, start in zip(values, times):
-        key = {select}
+        key = {{select}}
         end = start + gap
         part = get(key)
         if part is None:
             parts[key] = [start, end, value]
-        elif start <= part[1] and part[0] <= end:
+        elif {_TOUCHING_PART}:
             held = part[2]
-            part[2] = {reduce}
+            part[2] = {{reduce}}
             if end > part[1]:
                 part[1] = end
             elif start < part[0]:
@@ -307,7 +311,7 @@ def combine(values, times, parts, ended):
         self.deliver(keys, parts, cast("list[int]", times))
 
     def combine(self, values: list[Any], times: Sequence[int], earliest: int, latest: int) -> None:
-        if earliest + self._gap <= self.watermark + 1:
+        if has_ended(earliest + self._gap, self.watermark):
             # Late elements are for the window operator to judge, one by one.
             self.push_as_they_are(values, times)
             return

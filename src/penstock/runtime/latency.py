@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from penstock.common import config_keys as keys
+from penstock.common.clocks import wall_clock_ms
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError
-from penstock.runtime.clocks import wall_clock_ms
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from penstock.common.clocks import monotonic_ms, wall_clock_ms
 from penstock.common.exceptions import PenstockError
 from penstock.runtime.chunk import encode
-from penstock.runtime.clocks import EpochClock, monotonic_ms, wall_clock_ms
+from penstock.runtime.clocks import EpochClock
 from penstock.runtime.failure import describe_failure
 from penstock.runtime.protocol import EpochCommand, SubtaskOrder, TaskAck
 from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, AnyRow, Row

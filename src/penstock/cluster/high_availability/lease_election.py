@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 
 from penstock.cluster.high_availability.election import CallQueue, OnGrant, OnRevoke
 from penstock.cluster.high_availability.lease_files import LeaseFiles
 from penstock.cluster.high_availability.lease_policy import Action, Claim, Grant, LeasePolicy, Renew, Revoke
+from penstock.common.clocks import monotonic_ms
 
 _log = logging.getLogger(__name__)
-
-
-def monotonic_ms() -> int:
-    return int(time.monotonic() * 1000)
 
 
 class LeaseElection:

@@ -20,9 +20,10 @@ from penstock.common.typeinfo import (
     TupleTypeInfo,
     TypeInformation,
     Types,
+    element_type_of,
 )
 from penstock.datastream.formats.exact_values import read_real_number
-from penstock.datastream.formats.json_values import BYTES, element_type_of
+from penstock.datastream.formats.json_values import BYTES
 
 ColumnReader = Callable[[Any], "list[Any]"]
 """From an Arrow array to its values."""

@@ -7,10 +7,9 @@ from datetime import datetime, timezone
 from typing import Any, BinaryIO
 
 from penstock.common.typeinfo import RowTypeInfo
-from penstock.common.types import Row
+from penstock.common.types import Row, make_row
 from penstock.datastream.connectors.file_system.formats import FileBatch
 from penstock.datastream.formats.arrow_columns import ColumnReader, ColumnReaders
-from penstock.datastream.formats.csv_values import make_row
 
 ColumnsIn = Callable[[list[str]], "list[str | None]"]
 """From the columns of a file to those that are read, one for each field."""

@@ -18,10 +18,10 @@ from penstock.common.typeinfo import (
     TupleTypeInfo,
     TypeInformation,
     Types,
+    element_type_of,
 )
 from penstock.datastream.formats import exact_values
 from penstock.datastream.formats.exact_values import WHOLE_TYPES
-from penstock.datastream.formats.json_values import element_type_of
 
 ROWS_AT_ONCE = 8_192
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from penstock.common.time import Instant
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
+from penstock.common.types import make_row
 from penstock.datastream.formats import exact_values
-from penstock.datastream.formats.csv_values import make_row
 
 Converter = Callable[[Any], Any]
 

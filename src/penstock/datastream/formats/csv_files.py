@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from penstock.common.types import Row
+from penstock.common.types import Row, make_row
 from penstock.datastream.connectors.file_system.formats import FileBatch
 from penstock.datastream.connectors.file_system.text_lines import BLOCK_BYTES
 from penstock.datastream.formats.csv_schema import CsvColumn, CsvSchema
-from penstock.datastream.formats.csv_values import CsvDialect, csv_reader, make_row
+from penstock.datastream.formats.csv_values import CsvDialect, csv_reader
 
 _ROWS_AT_ONCE = 1024
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
-from penstock.common.types import Row
-from penstock.datastream.formats.csv_values import CsvDialect, csv_reader, csv_writer, make_row
+from penstock.common.types import Row, make_row
+from penstock.datastream.formats.csv_values import CsvDialect, csv_reader, csv_writer
 
 
 class CsvDeserializationBuilder:

@@ -11,8 +11,8 @@ from typing import Any
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.formatting import format_value
-from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
-from penstock.common.types import Row
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types, element_type_of
+from penstock.common.types import make_row
 from penstock.datastream.formats import exact_values
 from penstock.datastream.formats.exact_values import WHOLE_TYPES
 from penstock.datastream.formats.iso_times import (
@@ -23,7 +23,7 @@ from penstock.datastream.formats.iso_times import (
     parse_time,
     parse_timestamp,
 )
-from penstock.datastream.formats.json_values import BYTES, element_type_of
+from penstock.datastream.formats.json_values import BYTES
 
 FieldReader = Callable[[str], Any]
 FieldWriter = Callable[[Any], str]
@@ -204,12 +204,6 @@ def _joined(value: Any, parts: list[str], dialect: CsvDialect) -> str:
     if parts == [""]:
         raise ValueError(f"CSV: {value!r}, with nothing in it, cannot be told from one without elements")
     return delimiter.join(parts)
-
-
-def make_row(names: list[str], values: list[Any]) -> Row:
-    row = Row(*values)
-    row.set_field_names(names)
-    return row
 
 
 def _number_writers() -> dict[TypeInformation, FieldWriter]:

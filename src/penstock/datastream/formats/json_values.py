@@ -13,14 +13,12 @@ from typing import Any
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.formatting import format_value
 from penstock.common.typeinfo import (
-    BasicArrayTypeInfo,
-    ListTypeInfo,
     MapTypeInfo,
-    ObjectArrayTypeInfo,
     PrimitiveArrayTypeInfo,
     RowTypeInfo,
     TypeInformation,
     Types,
+    element_type_of,
 )
 from penstock.common.types import Row
 from penstock.datastream.formats import exact_values
@@ -38,14 +36,6 @@ Reader = Callable[[Any], Any]
 Writer = Callable[[Any], str]
 
 BYTES = PrimitiveArrayTypeInfo(Types.BYTE())
-_ARRAYS = (ObjectArrayTypeInfo, BasicArrayTypeInfo, PrimitiveArrayTypeInfo)
-
-
-def element_type_of(type_info: TypeInformation) -> TypeInformation | None:
-    """The type of a list's or array's elements; None for other types."""
-    if isinstance(type_info, ListTypeInfo):
-        return type_info.elem_type
-    return type_info._element_type if isinstance(type_info, _ARRAYS) else None
 
 
 def load_json(message: bytes | str) -> Any:

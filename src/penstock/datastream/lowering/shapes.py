@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
-from penstock.common.types import Row, RowKind
-from penstock.datastream.formats.csv_values import make_row
+from penstock.common.types import Row, RowKind, make_row
 from penstock.datastream.lowering.expressions import Expression, NotLowerable
 from penstock.datastream.lowering.values import expression_of
 

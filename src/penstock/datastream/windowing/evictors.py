@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from penstock.datastream.windowing.other_triggers import DeltaFunction, _name, delta_of
+from penstock.datastream.windowing.element_triggers import DeltaFunction, delta_of, function_name
 from penstock.datastream.windowing.spans import Span, check_positive, span_ms
 from penstock.datastream.windowing.windows import Window
 
@@ -161,4 +161,4 @@ class DeltaEvictor(_OneSidedEvictor):
         elements[:] = [e for e in elements if delta(e.value, last) < self.threshold]
 
     def __str__(self) -> str:
-        return f"DeltaEvictor({_name(self.delta_function)}, {self.threshold})"
+        return f"DeltaEvictor({function_name(self.delta_function)}, {self.threshold})"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.common.exceptions import InvalidProgramError
 from penstock.common.serializer import TypeSerializer
 from penstock.datastream.windowing.assigner import MergingWindowAssigner, WindowAssigner
 from penstock.datastream.windowing.spans import Span, check_positive, span_ms
-from penstock.datastream.windowing.time_assigners import check_event_time
-from penstock.datastream.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger
+from penstock.datastream.windowing.time_domains import EVENT_TIME, PROCESSING_TIME, TimeDomain
+from penstock.datastream.windowing.time_triggers import trigger_at_end
 from penstock.datastream.windowing.trigger import Trigger
 from penstock.datastream.windowing.windows import TimeWindow, TimeWindowSerializer
 
@@ -28,42 +28,72 @@ class SessionWindowTimeGapExtractor(ABC):
 class _Sessions(MergingWindowAssigner[Any, TimeWindow]):
     """What all four session assigners share: windows that touch or overlap become one."""
 
+    time: ClassVar[TimeDomain]
+
+    @abstractmethod
+    def gap_of(self, element: Any) -> int:
+        """How long after this element its session ends, in milliseconds."""
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        start = self.time.time_of(self, element, timestamp, context)
+        return [TimeWindow(start, start + self.gap_of(element))]
+
     def merge_windows(
         self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
     ) -> None:
         TimeWindow.merge_windows(windows, callback)
 
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
+        return trigger_at_end(self.time)
+
+    def is_event_time(self) -> bool:
+        return self.time.is_event_time
+
     def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
         return TimeWindowSerializer()
 
 
-class _EventTimeSessions(_Sessions):
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        return EventTimeTrigger()
+@dataclass(frozen=True)
+class _FixedGap(_Sessions):
+    session_gap: int
 
-    def is_event_time(self) -> bool:
-        return True
+    def __post_init__(self) -> None:
+        check_positive(type(self).__name__, "gap", self.session_gap)
 
+    def gap_of(self, element: Any) -> int:
+        return self.session_gap
 
-class _ProcessingTimeSessions(_Sessions):
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        return ProcessingTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return False
+    def __str__(self) -> str:
+        return f"{type(self).__name__}({self.session_gap})"
 
 
 @dataclass(frozen=True)
-class EventTimeSessionWindows(_EventTimeSessions):
+class _GapOfElement(_Sessions):
+    session_window_time_gap_extractor: SessionWindowTimeGapExtractor
+
+    def gap_of(self, element: Any) -> int:
+        extractor: Any = self.session_window_time_gap_extractor
+        gap: int = extractor.extract(element) if hasattr(extractor, "extract") else extractor(element)
+        if gap <= 0:
+            raise InvalidProgramError(
+                f"{self}: the session gap must be positive, but the extractor returned {gap} for element {element!r}"
+            )
+        return gap
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+@dataclass(frozen=True)
+class EventTimeSessionWindows(_FixedGap):
     """Sessions by event time: a session ends when no element follows within `session_gap` milliseconds.
 
     A late element may join two sessions into one.
     """
 
-    session_gap: int
-
-    def __post_init__(self) -> None:
-        check_positive("EventTimeSessionWindows", "gap", self.session_gap)
+    time = EVENT_TIME
 
     @staticmethod
     def with_gap(size: Span) -> EventTimeSessionWindows:
@@ -80,24 +110,12 @@ class EventTimeSessionWindows(_EventTimeSessions):
         """Sessions whose gap `extractor` reads from each element."""
         return DynamicEventTimeSessionWindows(extractor)
 
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        check_event_time(self, element, timestamp)
-        return [TimeWindow(timestamp, timestamp + self.session_gap)]
-
-    def __str__(self) -> str:
-        return f"EventTimeSessionWindows({self.session_gap})"
-
 
 @dataclass(frozen=True)
-class ProcessingTimeSessionWindows(_ProcessingTimeSessions):
+class ProcessingTimeSessionWindows(_FixedGap):
     """Sessions by the clock: a session ends when no element is handled within `session_gap` milliseconds."""
 
-    session_gap: int
-
-    def __post_init__(self) -> None:
-        check_positive("ProcessingTimeSessionWindows", "gap", self.session_gap)
+    time = PROCESSING_TIME
 
     @staticmethod
     def with_gap(size: Span) -> ProcessingTimeSessionWindows:
@@ -109,62 +127,26 @@ class ProcessingTimeSessionWindows(_ProcessingTimeSessions):
         """Sessions whose gap `extractor` reads from each element."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        now = context.get_current_processing_time()
-        return [TimeWindow(now, now + self.session_gap)]
-
-    def __str__(self) -> str:
-        return f"ProcessingTimeSessionWindows({self.session_gap})"
-
 
 @dataclass(frozen=True)
-class DynamicEventTimeSessionWindows(_EventTimeSessions):
+class DynamicEventTimeSessionWindows(_GapOfElement):
     """Sessions by event time whose gap is read from each element."""
 
-    session_window_time_gap_extractor: SessionWindowTimeGapExtractor
+    time = EVENT_TIME
 
     @staticmethod
     def with_dynamic_gap(extractor: SessionWindowTimeGapExtractor) -> DynamicEventTimeSessionWindows:
         """Sessions whose gap `extractor` reads from each element."""
         return DynamicEventTimeSessionWindows(extractor)
 
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        check_event_time(self, element, timestamp)
-        return [TimeWindow(timestamp, timestamp + _gap(self, self.session_window_time_gap_extractor, element))]
-
-    def __str__(self) -> str:
-        return "DynamicEventTimeSessionWindows()"
-
 
 @dataclass(frozen=True)
-class DynamicProcessingTimeSessionWindows(_ProcessingTimeSessions):
+class DynamicProcessingTimeSessionWindows(_GapOfElement):
     """Sessions by the clock whose gap is read from each element."""
 
-    session_window_time_gap_extractor: SessionWindowTimeGapExtractor
+    time = PROCESSING_TIME
 
     @staticmethod
     def with_dynamic_gap(extractor: SessionWindowTimeGapExtractor) -> DynamicProcessingTimeSessionWindows:
         """Sessions whose gap `extractor` reads from each element."""
         return DynamicProcessingTimeSessionWindows(extractor)
-
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        now = context.get_current_processing_time()
-        return [TimeWindow(now, now + _gap(self, self.session_window_time_gap_extractor, element))]
-
-    def __str__(self) -> str:
-        return "DynamicProcessingTimeSessionWindows()"
-
-
-def _gap(assigner: object, extractor: Any, element: Any) -> int:
-    gap: int = extractor.extract(element) if hasattr(extractor, "extract") else extractor(element)
-    if gap <= 0:
-        raise InvalidProgramError(
-            f"{assigner}: the session gap must be positive, but the extractor returned {gap} for element {element!r}"
-        )
-    return gap

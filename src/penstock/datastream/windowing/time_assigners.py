@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
-from penstock.common.constants import MIN_LONG_VALUE
-from penstock.common.exceptions import InvalidProgramError
 from penstock.common.serializer import TypeSerializer
 from penstock.datastream.windowing.assigner import WindowAssigner
 from penstock.datastream.windowing.spans import Span, check_offset, check_positive, offset_ms, span_ms
 from penstock.datastream.windowing.stagger import WindowStagger
-from penstock.datastream.windowing.time_triggers import EventTimeTrigger, ProcessingTimeTrigger
+from penstock.datastream.windowing.time_domains import EVENT_TIME, PROCESSING_TIME, TimeDomain
+from penstock.datastream.windowing.time_triggers import trigger_at_end
 from penstock.datastream.windowing.trigger import Trigger
 from penstock.datastream.windowing.windows import TimeWindow, TimeWindowSerializer
 
 _START = TimeWindow.get_window_start_with_offset
 
 
-def check_event_time(assigner: object, element: object, timestamp: int) -> None:
-    """Raise if the element carries no event time, which shows as the smallest long."""
-    if timestamp is None or timestamp <= MIN_LONG_VALUE:
-        raise InvalidProgramError(
-            f"element {element!r} has no event time, but {assigner} needs one; "
-            "call assign_timestamps_and_watermarks(...) before key_by(...)"
-        )
+class TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
+    """An assigner that goes by one of the two times."""
+
+    time: ClassVar[TimeDomain]
+
+    @abstractmethod
+    def windows_at(self, time: int) -> list[TimeWindow]:
+        """The windows of an element at `time`, the latest first."""
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        return self.windows_at(self.time.time_of(self, element, timestamp, context))
+
+    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
+        return trigger_at_end(self.time)
+
+    def is_event_time(self) -> bool:
+        return self.time.is_event_time
+
+    def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
+        return TimeWindowSerializer()
 
 
 @dataclass(frozen=True)
-class _Tumbling(WindowAssigner[Any, TimeWindow]):
+class _Tumbling(TimeWindowAssigner):
     """Windows of `size` milliseconds one after the other, begun at multiples of `size`, shifted by `offset`."""
 
     size: int
@@ -44,8 +59,9 @@ class _Tumbling(WindowAssigner[Any, TimeWindow]):
         """Tumbling windows slide by their size."""
         return self.size
 
-    def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
-        return TimeWindowSerializer()
+    def windows_at(self, time: int) -> list[TimeWindow]:
+        start = _START(time, self.offset, self.size)
+        return [TimeWindow(start, start + self.size)]
 
     def stagger_offset_ms(self, current_processing_time: int) -> int:
         return self.window_stagger.get_stagger_offset(current_processing_time, self.size)
@@ -65,6 +81,8 @@ class TumblingEventTimeWindows(_Tumbling):
     `offset` shifts them: `of(Time.days(1), Time.hours(-8))` gives days that begin at midnight in UTC+08:00.
     """
 
+    time = EVENT_TIME
+
     @staticmethod
     def of(
         size: Span,
@@ -81,23 +99,12 @@ class TumblingEventTimeWindows(_Tumbling):
         owner = "TumblingEventTimeWindows"
         return TumblingEventTimeWindows(span_ms(owner, "size", size), offset_ms(owner, offset), window_stagger)
 
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        check_event_time(self, element, timestamp)
-        start = _START(timestamp, self.offset, self.size)
-        return [TimeWindow(start, start + self.size)]
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        return EventTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return True
-
 
 @dataclass(frozen=True)
 class TumblingProcessingTimeWindows(_Tumbling):
     """Windows of one size, by the clock at the moment an element is handled; they do not overlap."""
+
+    time = PROCESSING_TIME
 
     @staticmethod
     def of(
@@ -111,21 +118,9 @@ class TumblingProcessingTimeWindows(_Tumbling):
         owner = "TumblingProcessingTimeWindows"
         return TumblingProcessingTimeWindows(span_ms(owner, "size", size), offset_ms(owner, offset), window_stagger)
 
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        start = _START(context.get_current_processing_time(), self.offset, self.size)
-        return [TimeWindow(start, start + self.size)]
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        return ProcessingTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return False
-
 
 @dataclass(frozen=True)
-class _Sliding(WindowAssigner[Any, TimeWindow]):
+class _Sliding(TimeWindowAssigner):
     """Windows of `size` milliseconds, one begun every `slide` milliseconds, shifted by `offset`."""
 
     size: int
@@ -142,9 +137,6 @@ class _Sliding(WindowAssigner[Any, TimeWindow]):
         last = _START(time, self.offset, self.slide)
         return [TimeWindow(start, start + self.size) for start in range(last, time - self.size, -self.slide)]
 
-    def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
-        return TimeWindowSerializer()
-
     def __str__(self) -> str:
         return f"{type(self).__name__}({self.size}, {self.slide})"
 
@@ -152,6 +144,8 @@ class _Sliding(WindowAssigner[Any, TimeWindow]):
 @dataclass(frozen=True)
 class SlidingEventTimeWindows(_Sliding):
     """Windows of one size that begin every `slide`, by the elements' event time; they overlap if slide < size."""
+
+    time = EVENT_TIME
 
     @staticmethod
     def of(size: Span, slide: Span, offset: Span | None = None) -> SlidingEventTimeWindows:
@@ -165,22 +159,12 @@ class SlidingEventTimeWindows(_Sliding):
         sizes = span_ms(owner, "size", size), span_ms(owner, "slide", slide)
         return SlidingEventTimeWindows(*sizes, offset_ms(owner, offset))
 
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        check_event_time(self, element, timestamp)
-        return self.windows_at(timestamp)
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        return EventTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return True
-
 
 @dataclass(frozen=True)
 class SlidingProcessingTimeWindows(_Sliding):
     """Windows of one size that begin every `slide`, by the clock at the moment an element is handled."""
+
+    time = PROCESSING_TIME
 
     @staticmethod
     def of(size: Span, slide: Span, offset: Span | None = None) -> SlidingProcessingTimeWindows:
@@ -188,14 +172,3 @@ class SlidingProcessingTimeWindows(_Sliding):
         owner = "SlidingProcessingTimeWindows"
         sizes = span_ms(owner, "size", size), span_ms(owner, "slide", slide)
         return SlidingProcessingTimeWindows(*sizes, offset_ms(owner, offset))
-
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        return self.windows_at(context.get_current_processing_time())
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        return ProcessingTimeTrigger()
-
-    def is_event_time(self) -> bool:
-        return False

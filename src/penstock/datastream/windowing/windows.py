@@ -33,6 +33,30 @@ class Window(ABC):
         """The largest timestamp that still belongs to this window."""
 
 
+TOUCHING = "{start} <= {other_end} and {other_start} <= {end}"
+"""The rule for sessions to be one: they overlap, or one begins where the other ends. For generated loops, as text."""
+
+
+def touching(start: int, end: int, other: tuple[int, int]) -> bool:
+    """The same rule as `TOUCHING`."""
+    return start <= other[1] and other[0] <= end
+
+
+def has_passed(time: int, watermark: int) -> bool:
+    """The rule for lateness: a time has passed as soon as the watermark has reached it."""
+    return time <= watermark
+
+
+def has_ended(end: int, watermark: int) -> bool:
+    """True if a window that ends at `end` has fired: its last timestamp has passed."""
+    return has_passed(end - 1, watermark)
+
+
+def ended_until(watermark: int) -> int:
+    """`has_ended` for loops: windows that end here or before."""
+    return watermark + 1
+
+
 class TimeWindow(tuple[int, int], Window):
     """The interval from `start` (inclusive) to `end` (exclusive), in milliseconds; ordered by start, then end."""
 
@@ -52,7 +76,7 @@ class TimeWindow(tuple[int, int], Window):
 
     def intersects(self, other: TimeWindow) -> bool:
         """True if both windows overlap, or one begins where the other ends."""
-        return self[0] <= other[1] and self[1] >= other[0]
+        return touching(self[0], self[1], other)
 
     def cover(self, other: TimeWindow) -> TimeWindow:
         """The smallest window that holds this one and the other."""

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.clocks import wall_clock_ms
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.common.job_status import JobStatus
 from penstock.graph.descriptions import SourceDescription
@@ -23,7 +24,6 @@ from penstock.jobmaster.epoch_history import RECENT_MS, Bucket, Total, Totals
 from penstock.jobmaster.job_master import JobMaster
 from penstock.jobmaster.metrics.catalogue import DEFINED, Kind, Scope
 from penstock.jobmaster.metrics.job_metrics import values_of
-from penstock.runtime.clocks import wall_clock_ms
 from penstock.runtime.metric_reports import (
     OUTPUT_WATERMARK,
     CounterReport,

@@ -13,6 +13,7 @@ from penstock.checkpoint.coordinator import CheckpointCoordinator, CheckpointFai
 from penstock.checkpoint.job_checkpoints import JobCheckpoints
 from penstock.checkpoint.store import TASK_OWNED
 from penstock.common import config_keys as keys
+from penstock.common.clocks import wall_clock_ms
 from penstock.common.exceptions import JobExecutionError, LeadershipLostError
 from penstock.common.moment import Moment, wait_seconds
 from penstock.graph.execution_graph import ExecutionState, ExecutionVertex
@@ -73,7 +74,6 @@ from penstock.jobmaster.savepoint_requests import Request, SavepointRequest
 from penstock.jobmaster.sinks.job_output import RegionOutput
 from penstock.jobmaster.sinks.sink_commits import SinkCommits
 from penstock.jobmaster.sources.source_setup import SourceSetup
-from penstock.runtime.clocks import wall_clock_ms
 from penstock.runtime.protocol import TaskAck
 from penstock.runtime.rows import Row
 from penstock.runtime.state.backends import backend_of

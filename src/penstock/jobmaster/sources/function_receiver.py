@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any
 
+from penstock.common.clocks import wall_clock_ms
 from penstock.common.exceptions import JobExecutionError, StateAccessError
 from penstock.datastream.accumulators import Accumulator
 from penstock.datastream.functions import CheckpointedFunction, ListCheckpointed, SourceContext
 from penstock.jobmaster.execution.stage_executor import EpochCancelledError
 from penstock.jobmaster.sources.element_spool import ElementSpool
 from penstock.jobmaster.sources.source_setup import SourceSetup
-from penstock.runtime.clocks import wall_clock_ms
 from penstock.runtime.element_copies import copied
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.runtime_context import StreamingRuntimeContext

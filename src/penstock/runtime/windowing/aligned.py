@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.datastream.window import Window
+from penstock.datastream.windowing.windows import has_passed
 from penstock.runtime.batch import Batch
 from penstock.runtime.bulk_timers import BulkTimerQueue
 from penstock.runtime.element_copies import all_copied, are_immutable, as_it_is
@@ -111,7 +112,7 @@ class AlignedWindowOperator(QuickWindowOperator):
             end = timestamp - into_slide + (assigner.slide if is_after_end else window_end)
             windows = assigner.assign_windows(value, timestamp, self.assigner_context)
             live = [window for window in windows if not self.is_window_late(window)]
-            fired = [window for window in live if window.max_timestamp() <= self.timers.current_watermark]
+            fired = [window for window in live if has_passed(window.max_timestamp(), self.timers.current_watermark)]
             mine = [shares.setdefault(window, _Share([], [])) for window in live if window not in fired]
             slot = slots[start] = _Slot(start, end, mine, fired)
         return slot

@@ -13,6 +13,7 @@ from typing import Any, cast
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.window import MergingWindowAssigner, Trigger, TriggerResult, Window
+from penstock.datastream.windowing.windows import has_passed
 from penstock.graph.descriptions import WindowDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.operators.keyed import KeyedOperator
@@ -200,10 +201,10 @@ class WindowOperator(KeyedOperator):
 
     def is_window_late(self, window: Window) -> bool:
         """True if the window has been dropped already."""
-        return self.is_event_time and self.cleanup_time(window) <= self.timers.current_watermark
+        return self.is_event_time and has_passed(self.cleanup_time(window), self.timers.current_watermark)
 
     def is_element_late(self, event_time: int) -> bool:
-        return self.is_event_time and event_time + self.lateness_ms <= self.timers.current_watermark
+        return self.is_event_time and has_passed(event_time + self.lateness_ms, self.timers.current_watermark)
 
     def register_cleanup_timer(self, window: Window) -> None:
         time = self.cleanup_time(window)

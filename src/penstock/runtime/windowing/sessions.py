@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.datastream.window import TimeWindow
+from penstock.datastream.windowing.windows import ended_until, touching
 from penstock.runtime.batch import Batch
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
@@ -70,14 +71,14 @@ class SessionWindowOperator(QuickWindowOperator):
         starts, ends = self._sessions_of(batch)
         all_panes, added = self._panes_by_key(), self.accumulation.added
         # A session that ends later than this has not fired, and does not fire with its next element either.
-        fired_until = self.timers.current_watermark + 1 if self.is_event_time else MIN_LONG_VALUE
+        fired_until = ended_until(self.timers.current_watermark) if self.is_event_time else MIN_LONG_VALUE
         current: dict[Any, _Current] = {}
         for key, value, start, end in zip(self.keys_of(batch), batch.values, starts, ends, strict=True):
             session = current.get(key)
             if session is not None:
                 panes = all_panes.get(key)
-                if not panes or not any(start <= other[1] and other[0] <= end for other in panes):
-                    if start <= session[1] and session[0] <= end:
+                if not panes or not any(touching(start, end, other) for other in panes):
+                    if start <= session[1] and session[0] <= end:  # They are `touching`: not called, for speed.
                         if start < session[0]:
                             session[0] = start
                         if end > session[1]:
@@ -113,7 +114,7 @@ class SessionWindowOperator(QuickWindowOperator):
         """
         if panes is None:
             return [start, end, None, None] if end > fired_until else None
-        met = [session for session in panes if start <= session[1] and session[0] <= end]
+        met = [session for session in panes if touching(start, end, session)]
         if not met:
             return [start, end, None, None] if end > fired_until else None
         since, until = met[0]

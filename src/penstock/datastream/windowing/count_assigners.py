@@ -1,23 +1,19 @@
-"""Windows that have nothing to do with time: by count, and the one global window."""
+"""Windows of so many elements of a key, tumbling and sliding."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.serializer import TypeSerializer
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.windowing.assigner import WindowAssigner
-from penstock.datastream.windowing.other_triggers import CountTrigger, EndOfStreamTrigger, NeverTrigger, PurgingTrigger
+from penstock.datastream.windowing.element_triggers import CountTrigger
+from penstock.datastream.windowing.nested_triggers import PurgingTrigger
 from penstock.datastream.windowing.spans import check_positive
 from penstock.datastream.windowing.trigger import Trigger
-from penstock.datastream.windowing.windows import (
-    CountWindow,
-    CountWindowSerializer,
-    GlobalWindow,
-    GlobalWindowSerializer,
-)
+from penstock.datastream.windowing.windows import CountWindow, CountWindowSerializer
 
 
 class _CountWindows(WindowAssigner[Any, CountWindow]):
@@ -85,40 +81,6 @@ class CountSlidingWindowAssigner(_CountWindows):
 
     def __str__(self) -> str:
         return f"CountSlidingWindowAssigner({self.window_size}, {self.window_slide})"
-
-
-@dataclass(frozen=True)
-class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
-    """All elements of a key in one window that never ends; give it a trigger, the default one never fires."""
-
-    default_trigger: Trigger[Any, Any] = field(default_factory=NeverTrigger)
-
-    @staticmethod
-    def create() -> GlobalWindows:
-        """Global windows; give them a trigger, or they never fire."""
-        return GlobalWindows()
-
-    @staticmethod
-    def create_with_end_of_stream_trigger() -> GlobalWindows:
-        """Global windows that fire once, when a bounded input has ended."""
-        return GlobalWindows(EndOfStreamTrigger())
-
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[GlobalWindow]:
-        return [GlobalWindow.get()]
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        return self.default_trigger
-
-    def get_window_serializer(self) -> TypeSerializer[GlobalWindow]:
-        return GlobalWindowSerializer()
-
-    def is_event_time(self) -> bool:
-        return False
-
-    def __str__(self) -> str:
-        return "GlobalWindows()"
 
 
 _TUMBLING_COUNT = ValueStateDescriptor("tumble-count-assigner", Types.LONG())
