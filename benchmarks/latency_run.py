@@ -140,20 +140,20 @@ class Program:
         deadline = time.monotonic() + self._timeout
         while self.is_running and time.monotonic() < deadline:
             with contextlib.suppress(TimeoutError):
-                connection = self._server.accept()[0]
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                return connection
+                return self._ready(self._server.accept()[0])
         raise self.failure("it did not ask for its input")
 
     def waiting_connection(self) -> socket.socket | None:
         """Another one that it asks for by now."""
         self._server.setblocking(False)
         with contextlib.suppress(BlockingIOError):
-            connection = self._server.accept()[0]
-            connection.setblocking(True)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return connection
+            return self._ready(self._server.accept()[0])
         return None
+
+    def _ready(self, connection: socket.socket) -> socket.socket:
+        connection.settimeout(self._timeout)  # A job that does not keep up stops reading.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
 
     def cpu_seconds(self) -> float | None:
         """What all its processes have used so far."""
@@ -280,19 +280,26 @@ class Restarts:
     def measure(self, failures: int) -> list[float]:
         """Seconds from sending the record that fails to seeing a result of it, or of one that was sent afterwards."""
         with Program(self._row, self._timeout, self._saw) as program, tempfile.TemporaryDirectory() as folder:
-            connection = program.connection()
-            self._send(connection, "warm-up")
-            self._await_any(["warm-up"], self._timeout)
-            times = []
-            for failure in range(failures + 1):
-                dose = Path(folder, str(failure))
-                dose.touch()
-                poisoned = time.monotonic()
-                self._send(connection, f"{POISON}{dose}")
-                connection, recovered = self._recovery(program, connection, failure, f"{POISON}{dose}")
-                times.append(recovered - poisoned)
-            connection.close()
-        return times[1:]  # The first failure loads what failing takes.
+            try:
+                # The first failure loads what failing takes.
+                return self._failing(program, Path(folder), failures + 1)[1:]
+            except OSError as error:
+                raise program.failure(str(error)) from error
+
+    def _failing(self, program: Program, folder: Path, failures: int) -> list[float]:
+        connection = program.connection()
+        self._send(connection, "warm-up")
+        self._await_any(["warm-up"], self._timeout)
+        times = []
+        for failure in range(failures):
+            dose = folder / str(failure)
+            dose.touch()
+            poisoned = time.monotonic()
+            self._send(connection, f"{POISON}{dose}")
+            connection, recovered = self._recovery(program, connection, failure, f"{POISON}{dose}")
+            times.append(recovered - poisoned)
+        connection.close()
+        return times
 
     def _recovery(
         self, program: Program, connection: socket.socket, failure: int, poison: str
