@@ -24,6 +24,7 @@ from benchmarks.process_tree import cpu_seconds, end_session
 from benchmarks.systems import ROOT, PeerUnavailableError
 
 KEYS = 10
+SLOW_RATE = 100
 # What the jobs print, and a row of Spark's console.
 _RESULT = re.compile(r"RESULT (\S+) (\d+)|^\|\s*(\S+)\s*\|\s*(\d+)\s*\|$")
 
@@ -207,6 +208,7 @@ class SteadyRun:
         self._sent = 0
         self._due = 0.0
         """When the next record is due."""
+        self._pause = 1 / rate
 
     def measure(self, warm_up: float, seconds: float) -> Latency:
         """Raises PeerUnavailableError if the program fails, or does not come to its results in time."""
@@ -223,7 +225,10 @@ class SteadyRun:
     def _steady(self, program: Program, connection: socket.socket, warm_up: float, seconds: float) -> Latency:
         self._due = time.monotonic()
         deadline = self._due + self._timeout
+        # Slowly, so that no queue builds up while the job still loads what it needs.
+        self._pause = 1 / min(self._rate, SLOW_RATE)
         self._send_while(program, connection, lambda now: self._first_result is None and now < deadline)
+        self._pause = 1 / self._rate
         if self._first_result is None:
             raise TimeoutError(f"no result within {self._timeout:.0f} s")
         warm_at = time.monotonic() + warm_up
@@ -256,7 +261,7 @@ class SteadyRun:
                 self._sent += 1
                 self._ledger.sent(key, self._due)
                 lines.append(f"{key}\n")
-                self._due += 1 / self._rate
+                self._due += self._pause
             connection.sendall("".join(lines).encode())
             time.sleep(max(0.0, self._due - time.monotonic()))
 
