@@ -1,15 +1,16 @@
 """Elements as columns: numbers and texts, or tuples of them, in buffers that cost little to deal out and to send.
 
 An element comes out as it went in, with the same types: a column holds one type alone, exactly `int` (of 64 bits),
-`float`, `bool` or `str`. Anything else (None, larger integers, subclasses, tuples of different lengths) has no
-columns, and is pickled element by element.
+`float`, `bool` or `str`. Tuples may hold tuples. Anything else (None, larger integers, subclasses, tuples of different
+lengths) has no columns, and is pickled element by element.
 """
 
 from __future__ import annotations
 
+import functools
 import struct
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import itemgetter
@@ -37,9 +38,7 @@ class Columns:
     """Elements of one shape; a key and a timestamp for each are further columns."""
 
     kinds: str
-    """A letter for each column of the elements."""
-    are_tuples: bool
-    """False if an element is the only column itself."""
+    """A letter for each column; those of the items of a tuple are in parentheses: `(qU(qd))`."""
     arrays: list[Array]
     key: Array | int | None = None
     """The keys, or the number of the column that has them; None if the elements have none."""
@@ -48,11 +47,19 @@ class Columns:
     def __len__(self) -> int:
         return len(self.arrays[0])
 
+    def item(self, at: int) -> tuple[str, int] | None:
+        """The kind of an item of the tuples that the elements are, and the number of its first column."""
+        items = items_of(self.kinds)
+        if not -len(items) <= at < len(items):
+            return None
+        at %= len(items)
+        return items[at], sum(len(_letters(each)) for each in items[:at])
+
     @property
     def shape(self) -> tuple[Any, ...]:
         """The same for those that can be put into one."""
         key = self.key if self.key is None or isinstance(self.key, int) else self.key.dtype
-        return self.kinds, self.are_tuples, key, self.timestamps is None
+        return self.kinds, key, self.timestamps is None
 
     def taken(self, places: Places) -> Columns:
         key = self.key if self.key is None or isinstance(self.key, int) else self.key[places]
@@ -69,23 +76,28 @@ class Columns:
 
     def fit(self, declared: DeclaredColumns) -> bool:
         """True if the elements have the form of their declared type already."""
-        if self.are_tuples is not declared.are_tuples or len(self.kinds) != len(declared.kinds):
+        items = items_of(self.kinds)
+        if len(items) != len(declared.kinds) or self.kinds.startswith("(") is not declared.are_tuples:
             return False
-        return all(
-            wanted in (ANY, kind) and (bits == 64 or -(1 << bits - 1) <= each.min() <= each.max() < 1 << bits - 1)
-            for kind, wanted, bits, each in zip(self.kinds, declared.kinds, declared.bits, self.arrays, strict=True)
-        )
+        for at, (kind, wanted, bits) in enumerate(zip(items, declared.kinds, declared.bits, strict=True)):
+            if wanted not in (ANY, kind):
+                return False
+            column = self.arrays[sum(len(_letters(each)) for each in items[:at])]
+            if bits < 64 and not -(1 << bits - 1) <= column.min() <= column.max() < 1 << bits - 1:
+                return False
+        return True
 
     def size(self) -> int:
         """About how many bytes they take; one text stands for all of its column."""
-        widths = (len(each[-1]) if kind == TEXTS else 8 for kind, each in zip(self.kinds, self.arrays, strict=True))
+        letters = _letters(self.kinds)
+        widths = (len(each[-1]) if kind == TEXTS else 8 for kind, each in zip(letters, self.arrays, strict=True))
         return len(self) * sum(widths)
 
     def packed(self) -> tuple[Any, ...]:
         """What is sent, made of what any pickle holds cheaply."""
         key = self.key if self.key is None or isinstance(self.key, int) else _packed(self.key)
         timestamps = None if self.timestamps is None else _packed(self.timestamps)
-        return self.are_tuples, [_packed(each) for each in self.arrays], key, timestamps
+        return self.kinds, [_packed(each) for each in self.arrays], key, timestamps
 
 
 def joined(parts: list[Columns]) -> Columns:
@@ -103,38 +115,64 @@ def joined(parts: list[Columns]) -> Columns:
     return replace(first, arrays=arrays, key=key, timestamps=timestamps)
 
 
+@functools.lru_cache(maxsize=1024)
+def items_of(kinds: str) -> tuple[str, ...]:
+    """The kinds of the items of tuples; those of anything else are its own."""
+    if not kinds.startswith("("):
+        return (kinds,)
+    items: list[str] = []
+    depth = 0
+    for letter in kinds[1:-1]:
+        if depth:
+            items[-1] += letter
+        else:
+            items.append(letter)
+        depth += (letter == "(") - (letter == ")")
+    return tuple(items)
+
+
+def _letters(kinds: str) -> str:
+    return kinds.replace("(", "").replace(")", "")
+
+
 def columns_of(values: list[Any]) -> Columns | None:
     """The columns of one element or more; None if they have none."""
-    kinds = set(map(type, values))
-    if kinds != {tuple}:
-        alone = _array(values, kinds)
-        return None if alone is None else Columns(alone[0], False, [alone[1]])
-    width = len(values[0])
-    if not 0 < width <= _MOST_COLUMNS or len(set(map(len, values))) > 1:
-        return None
-    letters, arrays = "", []
-    for at in range(width):
-        items = list(map(itemgetter(at), values))
-        made = _array(items, set(map(type, items)))
+    arrays: list[Array] = []
+    kinds = _take_apart(values, arrays)
+    return None if kinds is None else Columns(kinds, arrays)
+
+
+def _take_apart(values: list[Any], arrays: list[Array]) -> str | None:
+    """Add the columns of `values` to `arrays`; their kinds."""
+    types = set(map(type, values))
+    if types != {tuple}:
+        letter = _KINDS.get(types.pop()) if len(types) == 1 else None
+        made = None if letter is None else _array(values, letter)
         if made is None:
             return None
-        letters += made[0]
-        arrays.append(made[1])
-    return Columns(letters, True, arrays)
-
-
-def _array(items: list[Any], kinds: set[type]) -> tuple[str, Array] | None:
-    """A column and its letter."""
-    letter = _KINDS.get(kinds.pop()) if len(kinds) == 1 else None
-    if letter is None:
+        arrays.append(made)
+        return letter
+    width = len(values[0])
+    if not width or len(set(map(len, values))) > 1:
         return None
+    kinds = "("
+    for at in range(width):
+        of_items = _take_apart(list(map(itemgetter(at), values)), arrays)
+        if of_items is None or len(arrays) > _MOST_COLUMNS:
+            return None
+        kinds += of_items
+    return kinds + ")"
+
+
+def _array(items: list[Any], letter: str) -> Array | None:
+    """A column; None if it cannot hold some of the items."""
     if letter == TEXTS:
         texts = np.empty(len(items), dtype=object)
         texts[:] = items
-        return letter, texts
+        return texts
     try:
         # Twice as quick as NumPy's own way.
-        return letter, np.frombuffer(struct.pack(f"{len(items)}{letter}", *items), dtype=letter)
+        return np.frombuffer(struct.pack(f"{len(items)}{letter}", *items), dtype=letter)
     except struct.error:  # An integer of more than 64 bits
         return None
 
@@ -161,11 +199,17 @@ def _packed_texts(texts: list[str]) -> str | list[str]:
 
 def unpacked(packed: tuple[Any, ...]) -> Batch:
     """The batch that `Columns.packed` was made of."""
-    are_tuples, columns, key, timestamps = packed
+    kinds, columns, key, timestamps = packed
     lists = [_items(column) for column in columns]
-    values = list(zip(*lists, strict=True)) if are_tuples else lists[0]
+    values = _put_together(kinds, iter(lists))
     keys = key if key is None else lists[key] if isinstance(key, int) else _items(key)
     return Batch(values, timestamps, keys)
+
+
+def _put_together(kinds: str, lists: Iterator[list[Any]]) -> list[Any]:
+    if not kinds.startswith("("):
+        return next(lists)
+    return list(zip(*[_put_together(each, lists) for each in items_of(kinds)], strict=True))
 
 
 def _items(column: Any) -> list[Any]:

@@ -21,7 +21,7 @@ from penstock.runtime.batch import Timestamps, call_each
 from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source
 from penstock.runtime.hashable_keys import hashable_keys
 from penstock.runtime.latency import LatencyMarker
-from penstock.runtime.outputs import EdgeTarget
+from penstock.runtime.outputs import ColumnMaker, EdgeTarget
 from penstock.runtime.partitioning import ByKeyGroup
 from penstock.runtime.rows import Row
 from penstock.runtime.windowing.accumulation import reduce_of
@@ -62,6 +62,8 @@ class CombiningEdgeTarget(EdgeTarget):
         self.select: Callable[[Any], Any] = description.key_selector
         self.reduce = reduce_of(description.reduce_function)
         self.watermark = MIN_LONG_VALUE
+        self.column_maker: ColumnMaker | None = None
+        """None if elements are sent one by one."""
         self._is_suspended = False
         self._is_worthwhile = True
         self._tried, self._partials = 0, 0
@@ -148,7 +150,16 @@ class CombiningEdgeTarget(EdgeTarget):
     def deliver(self, keys: list[Any], values: list[Any], timestamps: list[int]) -> None:
         """Send what has its keys already."""
         self.records_out += len(keys)
-        self.send(cast(ByKeyGroup, self.dealer).deal_keyed(keys, values, timestamps))
+        dealer = cast(ByKeyGroup, self.dealer)
+        columns = None if self.column_maker is None else self.column_maker.of(values)
+        timed = None if columns is None else columns.with_timestamps(timestamps)
+        dealt = None if timed is None else dealer.deal_keyed_columns(keys, timed)
+        if dealt is not None:
+            self.send_columns(dealt)
+            return
+        if columns is not None:
+            cast(ColumnMaker, self.column_maker).failed()
+        self.send(dealer.deal_keyed(keys, values, timestamps))
 
     # --- what is held back leaves in time ----------------------------------------------------------------------------
 

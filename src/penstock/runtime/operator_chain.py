@@ -26,6 +26,7 @@ from penstock.runtime.operators.base import DriverReport, OperatorContext, Strea
 from penstock.runtime.operators.watermarks import TimestampsAndWatermarksOperator
 from penstock.runtime.outputs import (
     ChainTarget,
+    ColumnMaker,
     DeclaredForm,
     EdgeTarget,
     OperatorOutput,
@@ -197,7 +198,9 @@ class OperatorChain:
         parallelism = receiver.parallelism, receiver.max_parallelism
         sender = edge, self._task.subtask, self._task.parallelism
         if combines_on_the_way(self._job_graph, receiver):
-            return combining_edge(receiver, *sender, *parallelism, self._ready)
+            target = combining_edge(receiver, *sender, *parallelism, self._ready)
+            target.column_maker = ColumnMaker() if self._job_graph.exchanges_columns else None
+            return target
         return EdgeTarget(*sender, *parallelism, self._ready)
 
     def each(self, step: Callable[[StreamOperator], None]) -> None:

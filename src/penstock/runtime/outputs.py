@@ -112,15 +112,17 @@ class EdgeTarget:
         """`push_batch` for values that have columns; False, and nothing is done, if they must be pushed as they are."""
         timed = columns if timestamps is None else columns.with_timestamps(timestamps)
         dealt = None if timed is None else self.dealer.deal_columns(values, timed)
-        if dealt is None:
-            return False
-        self.records_out += len(values)
+        if dealt is not None:
+            self.records_out += len(values)
+            self.send_columns(dealt)
+        return dealt is not None
+
+    def send_columns(self, dealt: list[tuple[int, Columns]]) -> None:
         for target, part in dealt:
             writer = self._writers[target]
             writer.add_columns(part)
             if writer.is_full:
                 self._send(target)
-        return True
 
     def push_watermark(self, watermark: int) -> None:
         for writer in self._writers:

@@ -136,9 +136,24 @@ class ByKeyGroup(Dealer):
         return [(0, Batch(values, timestamps, with_one_nan(keys) if may_hold_nan(different) else keys))]
 
     def deal_columns(self, values: list[Any], columns: Columns) -> list[tuple[int, Columns]] | None:
-        keyed = self._with_keys(values, columns)
-        if keyed is None or self._targets == 1:
-            return None if keyed is None else [(0, keyed)]
+        item = None if self._item is None else columns.item(self._item)
+        if item is None or not columns.kinds.startswith("("):
+            return self.deal_keyed_columns(self._keys_of(values), columns)
+        kind, at = item
+        return self._deal_keyed(replace(columns, key=at)) if kind in _KINDS_OF_KEYS else None
+
+    def deal_keyed_columns(self, keys: list[Any], columns: Columns) -> list[tuple[int, Columns]] | None:
+        """The same for elements whose keys are known."""
+        from penstock.runtime.columns import columns_of
+
+        made = columns_of(keys)
+        if made is None or made.kinds not in _KINDS_OF_KEYS:
+            return None
+        return self._deal_keyed(replace(columns, key=made.arrays[0]))
+
+    def _deal_keyed(self, keyed: Columns) -> list[tuple[int, Columns]]:
+        if self._targets == 1:
+            return [(0, keyed)]
         import numpy as np
 
         keys = keyed.arrays[keyed.key] if isinstance(keyed.key, int) else keyed.key
@@ -146,18 +161,9 @@ class ByKeyGroup(Dealer):
         places = ((target, np.flatnonzero(owners == target)) for target in range(self._targets))
         return [(target, keyed.taken(places)) for target, places in places if len(places)]
 
-    def _with_keys(self, values: list[Any], columns: Columns) -> Columns | None:
-        """None if the keys are neither integers nor texts."""
-        from penstock.runtime.columns import INTS, TEXTS, columns_of
 
-        at = self._item
-        if at is not None and columns.are_tuples and -len(columns.kinds) <= at < len(columns.kinds):
-            at %= len(columns.kinds)
-            return replace(columns, key=at) if columns.kinds[at] in (INTS, TEXTS) else None
-        keys = columns_of(self._keys_of(values))
-        if keys is None or keys.kinds not in (INTS, TEXTS) or keys.are_tuples:
-            return None
-        return replace(columns, key=keys.arrays[0])
+_KINDS_OF_KEYS = ("q", "U")
+"""Integers and texts. Others may hold a NaN, which is a key like no other, or cannot be keys."""
 
 
 def _item_of(key_selector: Callable[[Any], Any], keys_of: EachLoop) -> int | None:

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from penstock.common import Configuration, Types
+from penstock.common import Configuration, Time, Types, WatermarkStrategy
 from penstock.common.exceptions import InvalidProgramError
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from penstock.graph import partitioners as p
 from penstock.graph.job_graph import JobEdge
 from penstock.runtime import chunk, outputs
@@ -54,7 +55,11 @@ odd = st.one_of(
 @st.composite
 def elements(draw, min_size: int = 1) -> list:
     """Mostly of one shape; now and then something else is among them."""
-    items = draw(st.lists(st.sampled_from(plain), min_size=1, max_size=4))
+    items = draw(
+        st.lists(
+            st.sampled_from([*plain, st.tuples(ints, texts), st.tuples(st.tuples(floats))]), min_size=1, max_size=4
+        )
+    )
     shape = st.tuples(*items) if draw(st.booleans()) else items[0]
     made = draw(st.lists(shape, min_size=min_size, max_size=40))
     if draw(st.integers(0, 3)) == 0:
@@ -200,9 +205,38 @@ def test_a_job_gives_the_same_with_and_without_columns(parallelism, monkeypatch)
     assert made
 
 
+WINDOWS = [EventTimeSessionWindows.with_gap(Time.milliseconds(5)), TumblingEventTimeWindows.of(Time.milliseconds(9))]
+
+
+@pytest.mark.parametrize("assigner", WINDOWS, ids=lambda assigner: type(assigner).__name__)
+@settings(max_examples=25, deadline=None)
+@given(
+    records=st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60)), min_size=1, max_size=40),
+    key_of=st.sampled_from([lambda pair: pair[0], lambda pair: pair[1] % 3, lambda pair: pair[1] % 3 / 2]),
+)
+def test_partial_results_of_windows_may_go_in_columns(assigner, records, key_of):
+    def results(is_columnar):
+        config = {"execution.target": "inline", "penstock.columnar-exchange.enabled": str(is_columnar).lower()}
+        env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(config))
+        times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda pair, _: pair[1])
+        timed = env.from_collection(records).assign_timestamps_and_watermarks(times)
+        windowed = timed.key_by(key_of).window(assigner)
+        reduced = windowed.reduce(lambda one, other: (one[0] + other[0], one[1] + other[1])).set_parallelism(2)
+        return sorted(reduced.execute_and_collect())
+
+    assert results(True) == results(False)
+
+
 def test_plain_elements_do_have_columns():
     """Otherwise the tests above compare one way with itself."""
-    for values in ([1, 2], [1.5, math.nan], [True], ["a", "\0"], [(1, "a", 2.5, False), (2, "", -0.0, True)]):
+    for values in (
+        [1, 2],
+        [1.5, math.nan],
+        [True],
+        ["a", "\0"],
+        [(1, "a", 2.5, False), (2, "", -0.0, True)],
+        [(1, (2, ("a", 2.5)), 3)],
+    ):
         columns = columns_of(values)
         writer = ChunkWriter()
         writer.add_columns(columns)
