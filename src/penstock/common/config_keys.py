@@ -333,7 +333,19 @@ SNAPSHOT_COMPRESSION = (
     .with_description("true: the state files of checkpoints are compressed")
 )
 FILE_MERGING = _key("execution.checkpointing.file-merging.enabled").boolean_type().default_value(False)
-LOCAL_BACKUP = _key("execution.checkpointing.local-backup.enabled").boolean_type().default_value(False)
+LOCAL_BACKUP = (
+    _key("execution.checkpointing.local-backup.enabled")
+    .boolean_type()
+    .default_value(False)
+    .with_description("keep a copy of the newest state files on the disk of the worker that wrote them")
+)
+LOCAL_BACKUP_DIR = (
+    _key("execution.checkpointing.local-backup.dirs")
+    .string_type()
+    .no_default_value()
+    .with_deprecated_keys("taskmanager.state.local.root-dirs")
+    .with_description("the folder for these copies on each host; that of temporary files unless set")
+)
 SAVEPOINT_PATH = (
     _key("execution.state-recovery.path")
     .string_type()
@@ -362,6 +374,10 @@ RECOVER_FROM_LOCAL = (
     .boolean_type()
     .default_value(False)
     .with_deprecated_keys("state.backend.local-recovery")
+    .with_description(
+        "restore state from copies on the worker's own host where there are some, and from the checkpoint storage "
+        "otherwise; makes the copies as well"
+    )
 )
 STATE_BACKEND = (
     _key("state.backend.type")
@@ -816,8 +832,6 @@ WITHOUT_EFFECT: dict[str, str] = {
     ALIGNED_CHECKPOINT_TIMEOUT.key: "epochs have nothing to align",
     CHECKPOINTS_AFTER_TASKS_FINISH.key: "checkpoints continue when some tasks have finished",
     FILE_MERGING.key: "each subtask writes one file",
-    LOCAL_BACKUP.key: "state is restored from the checkpoint storage",
-    RECOVER_FROM_LOCAL.key: "state is restored from the checkpoint storage",
     TASK_CANCELLATION_INTERVAL.key: "a task is asked to end once",
     SCHEDULER.key: "there is one scheduler",
     SCHEDULER_MODE.key: "workers are as many as Spark has room for",

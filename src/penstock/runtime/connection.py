@@ -100,11 +100,11 @@ class Connection:
             for row in rows:
                 self._send(epoch, row)
 
-    def tell_unless_busy(self, kind: Kind) -> None:
+    def tell_unless_busy(self, kind: Kind, number: int = 0) -> None:
         """Leave it out if something else is being sent: that is a sign of life as well."""
         if self._lock.acquire(blocking=False):
             try:
-                self._send(0, Row(kind, 0, 0, 0, 0, b""))
+                self._send(0, Row(kind, 0, 0, 0, number, b""))
             finally:
                 self._lock.release()
 

@@ -21,9 +21,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from penstock.common import config_keys as keys
+from penstock.common.exceptions import EnvironmentSetupError
 from penstock.runtime.connection import Address, Connection, HandshakeError, Kind, Listener, connect
 from penstock.runtime.exchange import EpochAbandonedError, Inbox
 from penstock.runtime.failure import describe_failure
+from penstock.runtime.local_backups import BackupSettings, LocalBackups
 from penstock.runtime.protocol import EpochCommand
 from penstock.runtime.rows import FAILURE, Row
 from penstock.runtime.saved_state import StateFolder
@@ -34,6 +36,9 @@ GRACE_S = 5.0
 """How long a user function that is still running may go on after its run has ended."""
 _SWITCH_S = 0.0005
 """How soon threads that hear others get their turn while a function runs; Python's own 5 ms make senders wait."""
+
+OVER = 1
+"""The number of a STOP after which the region does not start again."""
 
 _LARGE = 64 * 1024
 """Smaller rows for the driver go along with the next ones."""
@@ -72,6 +77,7 @@ class Deploying:
     pickled: bytes
     """The JobDeployment, with whatever must be there before it can be loaded."""
     folder: StateFolder
+    backups: BackupSettings | None = None
 
 
 class ResidentWorker:
@@ -87,6 +93,8 @@ class ResidentWorker:
         self._is_over = False
         self._has_ended = threading.Event()
         self._worker: Worker | None = None
+        self._backups: LocalBackups | None = None
+        self._region: frozenset[int] = frozenset()
         self._guests: list[threading.Thread] = []
         self._heard = time.monotonic()
         self._control = connect(place.driver, place.secret)
@@ -226,6 +234,7 @@ class ResidentWorker:
                 self._answer(0, [_message(Kind.RELEASED, row.seq)])
             case Kind.STOP:
                 self._release()
+                self._let_go_of_backups(is_over=row.seq == OVER)
                 return False
         return True
 
@@ -251,12 +260,32 @@ class ResidentWorker:
         try:
             deploying: Deploying = pickle.loads(pickled)
             deployment: JobDeployment = pickle.loads(deploying.pickled)
+            self._have_backups(deploying.backups, deployment)
             place, exchange = self._place, _PeerExchange(self._peers)
-            self._worker = Worker(deployment, deploying.folder, place.index, place.workers, self._inbox, exchange)
+            self._worker = Worker(
+                deployment, deploying.folder, place.index, place.workers, self._inbox, exchange, self._backups
+            )
         except Exception as error:  # A module that is missing here, a class that does not load: told to the driver.
             self._answer(0, [self._failure(error, f"the job could not be loaded in worker {self._place.index}")])
             return
         self._answer(0, [_message(Kind.DEPLOYED)])
+
+    def _have_backups(self, wanted: BackupSettings | None, deployment: JobDeployment) -> None:
+        self._let_go_of_backups()
+        self._region = frozenset(vertex.id for vertex in deployment.vertices())
+        if wanted is not None:
+            try:
+                self._backups = LocalBackups(wanted)
+            except (OSError, EnvironmentSetupError) as error:  # It goes without: the storage has everything.
+                print(f"penstock worker {self._place.index}: no local copies of state: {error}", file=sys.stderr)
+
+    def _let_go_of_backups(self, is_over: bool = False) -> None:
+        """`is_over`: the region has ended, and nobody restores from them any more."""
+        backups, self._backups = self._backups, None
+        if backups is not None:
+            if is_over:
+                backups.remove(self._region)
+            backups.close()
 
     def _run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> None:
         assert self._worker is not None, "the driver deploys first"

@@ -8,17 +8,19 @@ import pickle
 import platform
 import secrets
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import BinaryIO
 
 from penstock.common.clocks import monotonic_ms, wall_clock_ms
 from penstock.common.exceptions import PenstockError
 from penstock.runtime.chunk import encode
 from penstock.runtime.clocks import EpochClock
 from penstock.runtime.failure import describe_failure
+from penstock.runtime.local_backups import LocalBackups
 from penstock.runtime.protocol import EpochCommand, SubtaskOrder, TaskAck
 from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, AnyRow, Row
-from penstock.runtime.saved_state import SHARED, SavedState, StateFolder, StateHandle
+from penstock.runtime.saved_state import SHARED, FileChain, SavedState, StateFolder, StateHandle
 from penstock.runtime.stack_sampler import Stack, sampling
 from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import Extent
@@ -53,9 +55,10 @@ class _Snapshot:
 class TaskHost:
     """The subtasks of one run that live here. They are run one at a time."""
 
-    def __init__(self, deployment: JobDeployment, folder: StateFolder) -> None:
+    def __init__(self, deployment: JobDeployment, folder: StateFolder, backups: LocalBackups | None = None) -> None:
         self._deployment = deployment
         self._folder = folder
+        self._backups = backups
         self._tasks: dict[tuple[int, int], _KeptTask] = {}
 
     def run_task(self, command: EpochCommand, vertex: int, subtask: int, rows: Iterable[AnyRow]) -> Iterator[Row]:
@@ -119,7 +122,8 @@ class TaskHost:
         try:
             if order.saved:
                 others = partial(_saved_by_others, command, vertex, subtask)
-                task.restore(order.saved, command.restorable_epoch, order.is_exact, others)
+                saved = self._nearest(order, vertex, subtask)
+                task.restore(saved, command.restorable_epoch, order.is_exact, others)
             if not task.is_closed:
                 task.open()
         except Exception:
@@ -128,6 +132,19 @@ class TaskHost:
             raise
         built.finished_epoch = command.restorable_epoch if task.is_finished else None
         return built
+
+    def _nearest(self, order: SubtaskOrder, vertex: int, subtask: int) -> tuple[SavedState, ...]:
+        """What a subtask is restored from, read on this host where there is a copy."""
+        backups = self._backups
+        if backups is None:
+            return order.saved
+        chains = [each for each in order.saved if isinstance(each, FileChain)]
+        if order.is_exact:
+            backups.restored(vertex, subtask, tuple(handle for chain in chains for handle in chain.handles))
+        return tuple(
+            replace(each, folder=backups.first(each.folder)) if isinstance(each, FileChain) else each
+            for each in order.saved
+        )
 
     def _acknowledgement(
         self,
@@ -169,14 +186,20 @@ class TaskHost:
         # Spark may run a task twice: each run writes a file of its own, and only the acknowledged one counts.
         name = f"{SHARED}/v{vertex}-s{subtask}-e{epoch}-{secrets.token_hex(4)}"
         try:
-            with self._folder.create(name) as out:
+            with self._create(name) as out:
                 writer = StateFileWriter(out, self._deployment.compresses_snapshots)
                 task.write_snapshot(writer, extent)
                 writer.finish()
         except OSError as error:  # The disk is full, the store is away: the driver decides what a checkpoint is worth.
             return _Snapshot(None, f"{self._folder.path_of(name)}: {error}")
         task.snapshot_written(extent)
-        return _Snapshot(StateHandle(name, epoch, writer.size, extent, writer.states()))
+        handle = StateHandle(name, epoch, writer.size, extent, writer.states())
+        if self._backups is not None:
+            self._backups.wrote(vertex, subtask, handle)
+        return _Snapshot(handle)
+
+    def _create(self, name: str) -> contextlib.AbstractContextManager[BinaryIO]:
+        return self._folder.create(name) if self._backups is None else self._backups.create(self._folder, name)
 
     def _failure(self, exc: BaseException, kept: _KeptTask | None, vertex: int, subtask: int) -> Row:
         described = self._deployment.job_graph.vertices[vertex]

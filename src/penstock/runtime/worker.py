@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from penstock.graph.job_graph import DRIVER_STAGE
 from penstock.graph.partitioners import StreamPartitioner, connected_downstream
 from penstock.runtime.exchange import Exchange, Inbox, Mark, NoExchange
+from penstock.runtime.local_backups import LocalBackups
 from penstock.runtime.protocol import EpochCommand
 from penstock.runtime.rows import FAILURE, Row
 from penstock.runtime.saved_state import StateFolder
@@ -86,12 +87,14 @@ class Worker:
         workers: int = 1,
         inbox: Inbox | None = None,
         exchange: Exchange | None = None,
+        backups: LocalBackups | None = None,
     ) -> None:
+        self._backups = backups
         self._index = index
         self._workers = workers
         self._inbox = inbox or Inbox()
         self._exchange = exchange or NoExchange()
-        self._host = TaskHost(deployment, folder)
+        self._host = TaskHost(deployment, folder, backups)
         self._stages = stages_of(deployment, index, workers)
         self._in_driver = {vertex.id for vertex in deployment.driver_vertices()}
 
@@ -100,6 +103,8 @@ class Worker:
 
         Raises EpochAbandonedError if the driver has given up the epoch.
         """
+        if self._backups is not None:
+            self._backups.completed(command.restorable_epoch)
         for row in source_rows:
             self._inbox.put(command.epoch, row)
         for stage in self._stages:

@@ -21,6 +21,7 @@ from penstock.jobmaster.execution.stage_executor import EpochCancelledError, Tas
 from penstock.jobmaster.execution.worker_group import GroupSettings, WorkerGroup, WorkerLostError
 from penstock.jobmaster.job_contents import values_in
 from penstock.runtime.chunk import encode_in_driver
+from penstock.runtime.local_backups import BackupSettings
 from penstock.runtime.protocol import EpochCommand
 from penstock.runtime.rows import FAILURE, Row
 from penstock.runtime.saved_state import StateHandle
@@ -174,7 +175,7 @@ class ResidentExecutor:
 
     def end_region(self) -> None:
         if self._regions.end(self):
-            self._end_workers()
+            self._end_workers(is_over=True)
 
     def run_copies(self, copies: Iterable[Copy]) -> list[tuple[StateHandle, ...]]:
         return self._side.run_copies(copies)
@@ -186,7 +187,7 @@ class ResidentExecutor:
             self._group.cancel()
 
     def close(self) -> None:
-        self._end_workers()
+        self._end_workers(is_over=True)
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[None]:
@@ -269,11 +270,11 @@ class ResidentExecutor:
                 return group
         return None
 
-    def _end_workers(self, is_patient: bool = True) -> None:
+    def _end_workers(self, is_patient: bool = True, is_over: bool = False) -> None:
         with self._ending:
             guests, deserted = self._regions.leave(self)
             if self._group is not None:
-                self._group.close()  # Nobody can move in any more.
+                self._group.close(is_over)  # Nobody can move in any more.
             for guest in guests:  # The process cannot end before they do.
                 guest.lose_home()
             if self._job is not None:
@@ -283,7 +284,7 @@ class ResidentExecutor:
             self._ledger.give_back(self._slots)
             self._job, self._group, self._slots = None, None, 0
         if deserted is not None:
-            deserted._end_workers()
+            deserted._end_workers(is_over=True)
 
     def lose_home(self) -> None:
         group = self._group
@@ -293,8 +294,9 @@ class ResidentExecutor:
 
 def _settings_of(side: SparkSide) -> GroupSettings:
     interval_ms, timeout_ms = side.config.get(keys.HEARTBEAT_INTERVAL), side.config.get(keys.HEARTBEAT_TIMEOUT)
+    backups = BackupSettings.of(side.config, side.job_id)
     if runs_on_this_machine(side.context):
-        return GroupSettings(interval_ms, timeout_ms)
+        return GroupSettings(interval_ms, timeout_ms, backups=backups)
     conf = side.context.getConf()
     host = conf.get("spark.driver.host")
     return GroupSettings(
@@ -304,6 +306,7 @@ def _settings_of(side: SparkSide) -> GroupSettings:
         conf.get("spark.driver.bindAddress", host),
         side.config.get(keys.DRIVER_PORTS),
         side.config.get(keys.WORKER_PORTS),
+        backups,
     )
 
 

@@ -19,9 +19,11 @@ from penstock.graph.job_graph import JobGraph, build_job_graph
 from penstock.jobmaster.execution.worker_group import GroupSettings, WorkerGroup, WorkerLostError
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.connection import Address, HandshakeError, Kind, Listener, connect
-from penstock.runtime.protocol import EpochCommand
+from penstock.runtime.local_backups import BackupSettings
+from penstock.runtime.protocol import EpochCommand, SubtaskOrder
 from penstock.runtime.resident_worker import ResidentWorker, WorkerPlace
 from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, FROM_DRIVER, Row
+from penstock.runtime.saved_state import FileChain
 from penstock.runtime.sources import SourceAssignment
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.worker import Worker, stages_of
@@ -461,8 +463,6 @@ def test_guests_stay_when_the_region_of_their_hosts_has_ended(group):
 
 
 def test_command_of_a_worker_holds_its_own_orders_only():
-    from penstock.runtime.protocol import SubtaskOrder
-
     orders = {(vertex, subtask): SubtaskOrder() for vertex in range(2) for subtask in range(10)}
     first = EpochCommand(1, 0, orders).by_worker(3)
     assert [sorted({subtask for _, subtask in each.orders}) for each in first] == [[0, 3, 6, 9], [1, 4, 7], [2, 5, 8]]
@@ -486,3 +486,27 @@ def test_stages_wait_only_for_workers_that_send_to_them():
 
 def test_control_messages_have_numbers_of_their_own():
     assert not {int(kind) for kind in Kind} & {ACKNOWLEDGEMENT, FAILURE}
+
+
+def test_workers_that_are_started_anew_restore_from_copies_of_their_host(tmp_path):
+    graph, storage = graph_of(counted, 2), MemoryFolder()
+    settings = replace(ONE_MACHINE, backups=BackupSettings("0" * 32, str(tmp_path)))
+    first = Group(2, settings)
+    first.group.deploy(encode_in_driver(deployment_of(graph)), storage)
+    rows = first.group.run_epoch(EpochCommand(1, 0, is_checkpoint=True), [source_row(["a", "b", "b"])])
+    first.close()
+    acks = [pickle.loads(row.chunk) for row in rows if row.vertex == ACKNOWLEDGEMENT]
+    written = {(ack.vertex, ack.subtask): ack.handle for ack in acks if ack.handle is not None}
+    for handle in written.values():
+        storage.delete(handle.name)  # What is not restored from the copies is not restored.
+    orders = {at: SubtaskOrder((FileChain(storage, (handle,), at[1]),)) for at, handle in written.items()}
+    second = Group(2, settings)
+    second.group.deploy(encode_in_driver(deployment_of(graph)), storage)
+    rows = second.group.run_epoch(EpochCommand(2, 0, orders, restorable_epoch=1), [source_row(["a", "b"])])
+    assert sorted(value for values in collected(rows).values() for value in values) == [("a", 2), ("b", 3)]
+    assert list(tmp_path.rglob("v*-e1-*"))
+    second.group.close(is_over=True)
+    for thread in second.threads:
+        thread.join(WITHIN_S)
+    second.close()
+    assert list(tmp_path.rglob("v*")) == []  # The region does not start again.

@@ -19,8 +19,9 @@ from penstock.checkpoint.folders import Folder
 from penstock.common import config_keys as keys
 from penstock.common.local_folders import new_local_folder
 from penstock.runtime.connection import Address, Connection, Kind, Listener
+from penstock.runtime.local_backups import BackupSettings
 from penstock.runtime.protocol import EpochCommand
-from penstock.runtime.resident_worker import GRACE_S, Deploying, WorkerHello, WorkerPlace
+from penstock.runtime.resident_worker import GRACE_S, OVER, Deploying, WorkerHello, WorkerPlace
 from penstock.runtime.rows import FAILURE, Row
 
 _LONGEST_FOLDER = 90
@@ -52,6 +53,7 @@ class GroupSettings:
     bind_host: str | None = None
     driver_ports: str = keys.DRIVER_PORTS.default
     worker_ports: str = keys.WORKER_PORTS.default
+    backups: BackupSettings | None = None
 
 
 class WorkerGroup:
@@ -239,7 +241,7 @@ class WorkerGroup:
             self._rows, self._has_failed, self._epoch = [], False, 0
             for member in self._members.values():
                 member.answered.pop(Kind.DEPLOYED, None)
-        self._tell_all(Kind.DEPLOY, pickle.dumps(Deploying(pickled, folder)))
+        self._tell_all(Kind.DEPLOY, pickle.dumps(Deploying(pickled, folder, self._settings.backups)))
         with self._changed:
             self._wait(lambda: self._has_failed or self._have_all(Kind.DEPLOYED, 1))
             return self._rows
@@ -284,13 +286,13 @@ class WorkerGroup:
     def is_cancelled(self) -> bool:
         return self._is_cancelled
 
-    def close(self) -> None:
-        """Tell the workers to stop; they close their functions first."""
+    def close(self, is_over: bool = False) -> None:
+        """Tell the workers to stop; they close their functions first. `is_over`: the region does not start again."""
         self._has_ended.set()
         self._listener.close()
         for member in list(self._members.values()):
             try:
-                member.connection.tell_unless_busy(Kind.STOP)
+                member.connection.tell_unless_busy(Kind.STOP, OVER if is_over else 0)
             except OSError:
                 continue  # It is gone already.
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,232 @@
+"""Copies of state files on the disk of the host that wrote them, to restore from without asking the storage.
+
+    <folder>/penstock-local-state-<user>/<job>/lock
+                                               /v<vertex>-s<subtask>-e<epoch>-<token>
+
+They may be lost at any time: who finds none, or one that is damaged, reads the checkpoint storage. Processes of a job
+hold a shared lock of its folder. Whoever finds a folder of another job whose lock is free removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from penstock.common import config_keys as keys
+from penstock.common.configuration import Configuration
+from penstock.common.exceptions import CorruptStateError
+from penstock.common.private_folder import make_private, open_new
+from penstock.runtime.saved_state import StateFolder, StateHandle, following_handles
+from penstock.runtime.state.state_file import StateFileReader
+
+_log = logging.getLogger(__name__)
+_LOCK = "lock"
+
+
+@dataclass(frozen=True)
+class BackupSettings:
+    """What a worker must know to keep copies of a job's state."""
+
+    job_id: str
+    folder: str | None = None
+    """None: where temporary files are."""
+    restores: bool = True
+    """True if state is restored from them."""
+
+    @staticmethod
+    def of(config: Configuration, job_id: str) -> BackupSettings | None:
+        """None if no copies are wanted. To restore from copies includes to make them, as it did before Flink 2."""
+        restores = config.get(keys.RECOVER_FROM_LOCAL)
+        if not restores and not config.get(keys.LOCAL_BACKUP):
+            return None
+        return BackupSettings(job_id, config.get_optional(keys.LOCAL_BACKUP_DIR), restores)
+
+
+class LocalBackups:
+    """The copies of one region's state that lie on this host. One thread uses it."""
+
+    def __init__(self, settings: BackupSettings) -> None:
+        parent = Path(settings.folder or tempfile.gettempdir()) / f"penstock-local-state-{os.getuid()}"
+        make_private(parent, "state is kept in it", f"set {keys.LOCAL_BACKUP_DIR.key} to another folder")
+        _remove_leftovers(parent, settings.job_id)
+        self._restores = settings.restores
+        self._folder = parent / settings.job_id
+        self._lock = _locked(self._folder)
+        self._handles: dict[tuple[int, int], list[StateHandle]] = {}
+        """By vertex and subtask: what was written or restored here, in this order."""
+        self._completed = 0
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def create(self, folder: StateFolder, name: str) -> Iterator[BinaryIO]:
+        """Like `folder.create`, with a copy here, unless there is no room for it."""
+        path = self._path_of(name)
+        copy = _Copy(path.with_name(f"{path.name}.partial"))
+        try:
+            with folder.create(name) as out:
+                copy.original = out
+                yield cast(BinaryIO, copy)
+        except BaseException:
+            copy.drop()
+            raise
+        copy.keep(path)
+
+    def wrote(self, vertex: int, subtask: int, handle: StateHandle) -> None:
+        self._handles.setdefault((vertex, subtask), []).append(handle)
+
+    def completed(self, checkpoint: int) -> None:
+        """Remove what only older checkpoints than this one need."""
+        if checkpoint <= self._completed:
+            return
+        self._completed = checkpoint
+        for at, handles in self._handles.items():
+            older = [handle for handle in handles if handle.epoch <= checkpoint]
+            needed: tuple[StateHandle, ...] = ()
+            for handle in older:
+                needed = following_handles(needed, handle)
+            for handle in older:
+                if handle not in needed:
+                    self._path_of(handle.name).unlink(missing_ok=True)
+            self._handles[at] = [*needed, *(handle for handle in handles if handle.epoch > checkpoint)]
+
+    # --- restoring -------------------------------------------------------------------------------------------------
+
+    def first(self, folder: StateFolder) -> StateFolder:
+        """The folder, but read here where there is a copy."""
+        return _LocalFirst(folder, self._folder) if self._restores else folder
+
+    def restored(self, vertex: int, subtask: int, handles: tuple[StateHandle, ...]) -> None:
+        """The subtask goes on from these files: other copies of its state are of no use any more."""
+        self._handles[(vertex, subtask)] = list(handles)
+        wanted = {self._path_of(handle.name).name for handle in handles}
+        for path in self._folder.glob(f"v{vertex}-s{subtask}-*"):
+            if path.name not in wanted:
+                path.unlink(missing_ok=True)
+
+    # --- the end ---------------------------------------------------------------------------------------------------
+
+    def remove(self, vertices: frozenset[int]) -> None:
+        """These vertices have ended for good."""
+        for vertex in vertices:
+            for path in self._folder.glob(f"v{vertex}-*"):
+                path.unlink(missing_ok=True)
+        with contextlib.suppress(BlockingIOError):  # Others of the job live here.
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def close(self) -> None:
+        os.close(self._lock)
+
+    def _path_of(self, name: str) -> Path:
+        return self._folder / name.rpartition("/")[2]
+
+
+class _Copy:
+    """A stream that writes twice. What goes wrong with the copy is not the checkpoint's concern."""
+
+    original: BinaryIO
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._out: BinaryIO | None = None
+        with self._told():
+            self._out = open_new(path)
+
+    def write(self, content: bytes) -> int:
+        written = self.original.write(content)
+        if self._out is not None:
+            with self._told():
+                self._out.write(content)
+        return written
+
+    def keep(self, path: Path) -> None:
+        if self._out is not None:
+            with self._told():
+                self._out.close()
+                self._path.replace(path)
+
+    def drop(self) -> None:
+        out, self._out = self._out, None
+        if out is not None:
+            with contextlib.suppress(OSError):  # Of what is still in its buffer.
+                out.close()
+        self._path.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            _log.warning("%s: no local copy of the state is kept: %s", self._path, error)
+            self.drop()
+
+
+@dataclass(frozen=True)
+class _LocalFirst:
+    folder: StateFolder
+    copies: Path
+
+    def create(self, name: str) -> contextlib.AbstractContextManager[BinaryIO]:
+        return self.folder.create(name)
+
+    def open(self, name: str) -> BinaryIO:
+        path = self._copy_of(name)
+        if path.exists():
+            if _is_whole(path):
+                return open(path, "rb")
+            path.unlink(missing_ok=True)
+        return self.folder.open(name)
+
+    def size(self, name: str) -> int:
+        path = self._copy_of(name)
+        return path.stat().st_size if path.exists() else self.folder.size(name)
+
+    def path_of(self, name: str) -> str:
+        path = self._copy_of(name)
+        return str(path) if path.exists() else self.folder.path_of(name)
+
+    def _copy_of(self, name: str) -> Path:
+        return self.copies / name.rpartition("/")[2]
+
+
+def _is_whole(path: Path) -> bool:
+    """False if it is not what was written: nobody waited until it was on the disk."""
+    try:
+        with open(path, "rb") as content:
+            reader = StateFileReader(str(path), content, path.stat().st_size)
+            for block in reader.blocks:
+                reader.content(block)
+        return True
+    except (OSError, CorruptStateError) as error:
+        _log.warning("the local copy of a state file is not used: %s", error)
+        return False
+
+
+def _locked(folder: Path) -> int:
+    """Have the folder, with a lock that is held as long as the returned descriptor is open."""
+    while True:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # Another process took it for a leftover meanwhile.
+            lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            if (folder / _LOCK).exists():
+                return lock
+            os.close(lock)
+
+
+def _remove_leftovers(parent: Path, own: str) -> None:
+    for path in parent.glob(f"*/{_LOCK}"):
+        if path.parent.name != own:
+            # A lock that is taken: the job lives here. One that is not there: another process removes the folder.
+            with contextlib.suppress(BlockingIOError, FileNotFoundError), open(path, "rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path.parent, ignore_errors=True)
