@@ -6,21 +6,27 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 PYTEST_ARGS ?=
+# Processes that share the tests.
+PROCESSES ?= 2
 
 # The first Python that is new enough; an existing .venv is kept.
 PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null \
 	&& echo $$p && break; done)
 
-.PHONY: help demo test lint types unit docs web web-check bench chaos venv java servers packages clean
+.PHONY: help demo test lint types docs unit compat jobs connectors browser matrix hooks web web-check bench chaos venv \
+	java servers packages clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    a word count over an endless text, about 15 seconds"
-	@echo "make test    lint, types, the documentation site and all tests"
+	@echo "make test    lint, types, the documentation site and all tests (PROCESSES=4 PYTEST_ARGS=\"-x\")"
 	@echo "make lint    ruff: rules and format"
-	@echo "make types   mypy --strict"
+	@echo "make types   mypy: --strict for the package"
 	@echo "make docs    build the documentation site in build/docs/html"
+	@echo "make unit    only tests/unit; so do compat (tests/golden, tests/pyflink), jobs, connectors and browser"
+	@echo "make matrix  tests on each Python and PySpark of .ci/matrix.json that is here (MATRIX_ARGS=\"--python 3.13\")"
+	@echo "make hooks   lint and types before each commit"
 	@echo "make web     build the dashboard from web/ into the package (needs Node 20 or newer)"
 	@echo "make bench   throughput measurements"
 	@echo "make chaos   kill processes of a job at random, and check its results (CHAOS_ARGS=\"--rounds 50 --seed 7\")"
@@ -31,9 +37,33 @@ help:
 demo: venv java
 	@$(BIN)/python -m penstock.demo
 
-test: lint types docs unit
+# Single tests are dealt out, and a process that is done takes over some of another's. Whole jobs start many processes and
+# share servers: there a file stays together.
+SINGLE_TESTS := -n $(PROCESSES) --dist worksteal
+WHOLE_FILES  := -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest $(PYTEST_ARGS)
 
-PYTHON_CODE := src tests $(wildcard examples benchmarks chaos docs/site)
+test: lint types docs java
+	$(PYTEST) $(SINGLE_TESTS) tests/unit tests/golden tests/pyflink
+	$(PYTEST) $(WHOLE_FILES) tests/jobs tests/connectors tests/browser
+
+unit: $(DEV) java
+	$(PYTEST) $(SINGLE_TESTS) tests/unit
+
+compat: $(DEV) java
+	$(PYTEST) $(SINGLE_TESTS) tests/golden tests/pyflink
+
+jobs connectors browser: $(DEV) java
+	$(PYTEST) $(WHOLE_FILES) tests/$@
+
+matrix: java
+	@test -n "$(PYTHON)" || { echo "There is no Python 3.10 or newer to start with." >&2; exit 1; }
+	$(PYTHON) .ci/matrix.py $(MATRIX_ARGS)
+
+hooks: $(DEV)
+	$(BIN)/pre-commit install
+
+PYTHON_CODE := src tests .ci $(wildcard examples benchmarks chaos docs/site)
 
 lint: $(DEV)
 	$(BIN)/ruff check $(PYTHON_CODE)
@@ -41,9 +71,6 @@ lint: $(DEV)
 
 types: $(DEV)
 	$(BIN)/mypy
-
-unit: $(DEV) java
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 # The site needs no network, neither to build nor to read. A warning, such as a link that leads nowhere, is an error.
 docs: $(DEV)
@@ -139,4 +166,4 @@ $(SERVERS)/kafka/.fetched: $(BROKER)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) web/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	rm -rf $(VENV) .matrix web/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import secrets
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +29,36 @@ os.environ.setdefault("PENSTOCK_NO_CLASS_ARCHIVE", "1")
 os.environ["PENSTOCK_CONF_DIR"] = str(Path(__file__).with_name("conf"))
 # Their jobs open no port for a dashboard that nobody looks at, and print no address of one.
 os.environ.setdefault("PENSTOCK_NO_WEB", "1")
+
+
+def _enter_own_temporary_folder() -> None:
+    """Each process that runs tests sees only its own jobs, and what its killed programs leave behind goes with it.
+
+    The name is short because sockets are made in it. What pytest keeps for a look at failures stays where it is.
+    """
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    folder = Path(os.environ["PYTEST_DEBUG_TEMPROOT"], f"t{secrets.token_hex(3)}")
+    folder.mkdir(mode=0o711)  # Servers of some tests run as another user.
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={folder}"  # Java does not look at TMPDIR.
+    atexit.register(_remove_unless_forked, folder, os.getpid())
+
+
+def _remove_unless_forked(folder: Path, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_enter_own_temporary_folder()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those that take long come first, so that no process waits for another one at the end; then those on Spark.
+
+    Processes that share single tests begin with equal parts of the list, and take from the ends of other parts when they
+    are done: so one of them starts Spark, and the others do not.
+    """
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("slow", "spark")])
 
 
 @pytest.fixture(scope="session")

@@ -12,24 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from free_ports import free_port
+
 ROOT = Path(__file__).parents[2]
 START_TIMEOUT_S = 60
 
 
 class ServerUnavailableError(Exception):
     """The server is not installed; says what to do."""
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 _WITH_SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
@@ -113,7 +103,7 @@ class KafkaServer(Server):
         super().__init__(folder)
         self._classpath = _kafka_classpath()
         self._java = _java()
-        broker, controller = free_ports(2)
+        broker, controller = free_port(), free_port()
         self.bootstrap_servers = f"127.0.0.1:{broker}"
         self._settings = folder / "server.properties"
         self._settings.write_text(self.settings(broker, controller))
@@ -156,7 +146,7 @@ class SecuredKafkaServer(KafkaServer):
 
     def settings(self, broker: int, controller: int) -> str:
         self.certificate = self.folder / "certificate.pem"
-        sasl, tls = free_ports(2)
+        sasl, tls = free_port(), free_port()
         self.sasl_servers, self.tls_servers = f"127.0.0.1:{sasl}", f"127.0.0.1:{tls}"
         key_store = self._key_store()
         own = _SECURED_SETTINGS.format(key_store=key_store)
@@ -250,7 +240,7 @@ class PostgresServer(Server):
         super().__init__(folder)
         self._max_prepared_transactions = max_prepared_transactions
         self._programs = _postgres_programs()
-        [self.port] = free_ports(1)
+        self.port = free_port()
         self._data = folder / "data"
         if os.getuid() == 0:  # PostgreSQL refuses to run as root.
             shutil.chown(folder, "postgres", "postgres")
@@ -322,7 +312,7 @@ class MySqlServer(Server):
         self._program, install = shutil.which("mariadbd", path=_WITH_SBIN), shutil.which("mariadb-install-db")
         if self._program is None or install is None:
             raise ServerUnavailableError("MariaDB is not installed; run: make servers")
-        [self.port] = free_ports(1)
+        self.port = free_port()
         self._data = folder / "data"
         if os.getuid() == 0:  # It refuses to run as root.
             shutil.chown(folder, "mysql", "mysql")
@@ -369,7 +359,7 @@ class RedisServer(Server):
         if program is None:
             raise ServerUnavailableError("redis-server is not installed; run: make servers")
         self._program = program
-        [self.port] = free_ports(1)
+        self.port = free_port()
 
     def command(self) -> list[str]:
         return [self._program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self.folder)]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -26,9 +24,13 @@ WITHIN_S = 120
 
 
 def environment(host: Host | None = None) -> dict[str, str]:
-    """For everything that is started: Penstock and the tests' modules are found in all processes."""
+    """For everything that is started: Penstock and the tests' modules are found in all processes.
+
+    A host has a temporary folder of its own.
+    """
+    of_this_machine = ("TMPDIR", "SPARK_SUBMIT_OPTS")
     return {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if host is None or name not in of_this_machine},
         "PYTHONPATH": str(Path(penstock.__file__).parents[1]),
         "PYTHONUNBUFFERED": "1",
         "SPARK_LOCAL_IP": "127.0.0.1" if host is None else host.address,
@@ -36,9 +38,9 @@ def environment(host: Host | None = None) -> dict[str, str]:
     }
 
 
-def free_port() -> int:
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
-        return int(free.getsockname()[1])
+def _of_daemons(given: dict[str, str]) -> dict[str, str]:
+    """Java does not look at TMPDIR; executors get this from their worker."""
+    return {**given, "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={given.get('TMPDIR', '/tmp')}"}
 
 
 class SparkProcess:
@@ -52,7 +54,7 @@ class SparkProcess:
             self.process = subprocess.Popen(
                 command if host is None else host.command(*command),
                 cwd=folder,
-                env=environment(host),
+                env=_of_daemons(environment(host)),
                 stdout=log,
                 stderr=log,
                 start_new_session=True,

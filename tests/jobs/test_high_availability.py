@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -17,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from free_ports import free_port
 
 import penstock
 from penstock.rest.security.access_token import own_token
@@ -58,11 +58,6 @@ def command(*words: str) -> list[str]:
 
 def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1]), "PYTHONUNBUFFERED": "1"}
-
-
-def free_port() -> int:
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
-        return int(free.getsockname()[1])
 
 
 def eventually(question: Callable[[], object], what: str) -> object:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from free_ports import free_port
 
 from penstock.rest import sockets
 from penstock.rest.security.access_token import own_token
@@ -39,13 +40,6 @@ def penstock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Pensto
         for pid_file in sockets.folder().glob("jobmanager-*.pid"):
             run("jobmanager", "stop", "--port", pid_file.stem.partition("-")[2])
     monkeypatch.setattr(tempfile, "tempdir", None)
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def started(penstock: Penstock, *settings: str) -> tuple[int, int]:

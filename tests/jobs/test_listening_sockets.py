@@ -18,6 +18,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+from free_ports import free_port
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -61,7 +62,7 @@ class Promise:
 def promises() -> list[Promise]:
     (table,) = re.findall(r"\| Process \| Listens on .*?\n\n", PAGE.read_text(), re.DOTALL)
     rows = [line.strip("| \n").split(" | ") for line in table.strip().splitlines()[2:]]
-    return [Promise(row[0], *row[1].strip("`").split(":", 1)) for row in rows]  # type: ignore[misc]
+    return [Promise(row[0], *row[1].strip("`").split(":", 1)) for row in rows]
 
 
 def private_folder_of(path: str) -> Path:
@@ -78,11 +79,6 @@ def own_sockets(pid: int) -> list[Listening]:
     """With IPv4 addresses as such, where Java has IPv6 sockets for them."""
     found = listening_sockets(pid)
     return [Listening(each.family, each.address.removeprefix("::ffff:"), each.pid, each.command) for each in found]
-
-
-def free_port() -> int:
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
-        return int(server.getsockname()[1])
 
 
 def eventually(is_so: Callable[[], object], process: subprocess.Popen[bytes], log: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from chaos.processes import end_session, processes_of, wait_until_gone
+from free_ports import free_port
 
 import penstock
 
@@ -26,10 +27,8 @@ ENDS_WITHIN_S = 20
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
     """The example, on a port that is free now."""
-    with contextlib.closing(socket.create_server(("localhost", 0))) as listening:
-        port = listening.getsockname()[1]
     script = tmp_path / EXAMPLE.name
-    script.write_text(EXAMPLE.read_text().replace("1234", str(port)))
+    script.write_text(EXAMPLE.read_text().replace("1234", str(free_port())))
     return script
 
 

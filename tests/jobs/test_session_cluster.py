@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from free_ports import free_port
 
 import penstock
 
@@ -94,8 +95,7 @@ def test_job_of_its_own_process_is_listed_and_stopped_from_another_one(folder):
 @pytest.fixture
 def job_manager(folder: Path) -> Iterator[str]:
     """The address of a job manager of its own on Spark."""
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     started = run(folder, "jobmanager", "start", "--daemon", "--port", port, "--log", "manager.log")
     assert started.returncode == 0, started.stderr
     try:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from free_ports import free_port
 
 import penstock
 from penstock.rest.client import Address, RestClient, RestClientError
@@ -89,11 +90,6 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command(*words), cwd=folder, env=environment(), capture_output=True, text=True, timeout=WITHIN_S
     )
-
-
-def free_port() -> int:
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
-        return int(free.getsockname()[1])
 
 
 def eventually(question: Callable[[], object], what: Callable[[], object]) -> None:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from free_ports import free_port
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from spark_cluster import WITHIN_S, SparkCluster, environment, free_port
+from spark_cluster import WITHIN_S, SparkCluster, environment
 
 from penstock.rest.client import Address, RestClient, RestClientError
 

@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from zookeeper_server import ZooKeeperServer, free_port
+from free_ports import free_port
+from zookeeper_server import ZooKeeperServer
 
 from penstock.cluster.high_availability.zookeeper_election import ZooKeeperElection
 from penstock.common.exceptions import EnvironmentSetupError

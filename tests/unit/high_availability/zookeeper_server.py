@@ -9,12 +9,9 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from free_ports import free_port
+
 WITHIN_S = 30
-
-
-def free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as server:
-        return int(server.getsockname()[1])
 
 
 class ZooKeeperServer:

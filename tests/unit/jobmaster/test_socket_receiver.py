@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from free_ports import free_port
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -160,12 +161,6 @@ def receive(tmp_path) -> Iterator[Callable[..., Received]]:
             return stack.enter_context(contextlib.closing(Received(tmp_path / "spool", port, **settings)))
 
         yield make
-
-
-def free_port() -> int:
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listening:
-        port: int = listening.getsockname()[1]
-        return port
 
 
 def test_records_come_until_the_server_hangs_up(server, receive):

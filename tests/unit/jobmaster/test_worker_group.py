@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
+from free_ports import free_port
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -398,8 +399,7 @@ def test_workers_that_cannot_reach_each_other_say_who_and_where():
     for thread in threads:
         thread.start()
     assert group.wait_until_registered(WITHIN_S)
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     member = group._members[0]
     member.hello = replace(member.hello, address=Address(None, "127.0.0.1", port))
     told = rf"worker 1 has no connection to worker 0: 127.0.0.1:{port} cannot be reached: .*refused"

@@ -6,6 +6,7 @@ import contextlib
 import socket
 
 import pytest
+from free_ports import free_port
 
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
@@ -153,8 +154,7 @@ def test_job_of_a_plain_program_is_gone_from_the_folder_after_its_end(job):
 
 
 def test_named_port_answers_too(start_job):
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     job = start_job({"rest.bind-port": f"{port}-{port}"})
     told = RestClient(Address(host="127.0.0.1", port=port)).get("/jobs")["jobs"]
     assert job.id in [each["id"] for each in told]
