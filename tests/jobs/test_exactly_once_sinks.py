@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
 import uuid
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
+from job_parts import RESTARTING, FileTransactions, numbers_in
 
 from penstock.common import Row, Types
 from penstock.common.exceptions import UserFunctionError
@@ -17,15 +17,7 @@ from penstock.datastream import RuntimeExecutionMode
 from penstock.datastream.connectors import BucketAssigner, FileSink, StreamingFileSink
 from penstock.datastream.connectors.sink_v2 import Committer, Sink, SinkWriter, SupportsCommitter
 from penstock.datastream.formats.parquet import ParquetBulkWriters
-from penstock.datastream.functions import TwoPhaseCommitSinkFunction
 
-RESTARTS = {
-    "restart-strategy.type": "fixed-delay",
-    "restart-strategy.fixed-delay.attempts": "5",
-    "restart-strategy.fixed-delay.delay": "1 ms",
-    "penstock.epoch.interval": "1 ms",
-    "penstock.epoch.max-records": "10",
-}
 NUMBERS = list(range(40))
 
 
@@ -45,13 +37,8 @@ class FailsAt:
         return number
 
 
-def numbers_in(folder: Path) -> list[int]:
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")]
-    return sorted(int(line) for path in files for line in path.read_text().split())
-
-
 def failing_stream(run_target, tmp_path, parallelism=2):
-    env = run_target(parallelism, RESTARTS)
+    env = run_target(parallelism, RESTARTING)
     fails = FailsAt(tmp_path, 7, 33, 39)
     return env, env.from_collection(NUMBERS).rebalance().map(fails).name("fails")
 
@@ -76,31 +63,6 @@ def test_bulk_files_hold_each_element_once(run_target, tmp_path):
     files = [path.read_bytes() for path in (tmp_path / "out").rglob("part-*")]
     rows = [row for content in files for row in pyarrow.parquet.read_table(io.BytesIO(content)).to_pylist()]
     assert sorted(row["number"] for row in rows) == NUMBERS and len(files) > 2
-
-
-class FileTransactions(TwoPhaseCommitSinkFunction[str]):
-    """A file for each transaction, renamed when it is committed."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._lines: dict[str, list[str]] = {}
-
-    def begin_transaction(self) -> str:
-        return uuid.uuid4().hex
-
-    def invoke(self, transaction, value, context):
-        self._lines.setdefault(transaction, []).append(f"{value}\n")
-
-    def pre_commit(self, transaction):
-        (self._folder / f".{transaction}").write_text("".join(self._lines.pop(transaction, ())))
-
-    def commit(self, transaction):
-        if (self._folder / f".{transaction}").exists():
-            os.replace(self._folder / f".{transaction}", self._folder / transaction)
-
-    def abort(self, transaction):
-        self._lines.pop(transaction, None)
-        (self._folder / f".{transaction}").unlink(missing_ok=True)
 
 
 def test_two_phase_commit_sink_writes_each_element_once(run_target, tmp_path):

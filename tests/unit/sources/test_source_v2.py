@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+import job_parts
 import pytest
+from job_parts import Numbers
 from source_job import SourceJob
 
 from penstock.common.constants import MAX_LONG_VALUE
@@ -13,43 +15,18 @@ from penstock.common.time import Duration
 from penstock.common.watermark_generator import WatermarkGenerator
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import OutputTag
-from penstock.datastream.connectors.source_v2 import (
-    Boundedness,
-    InputStatus,
-    Source,
-    SourceReader,
-    SourceSplit,
-    SplitEnumerator,
-)
+from penstock.datastream.connectors.source_v2 import Boundedness, InputStatus, Source
 
 ODD = OutputTag("odd")
 
 
-@dataclass(frozen=True)
-class Numbers(SourceSplit):
-    name: str
-    next: int
-    end: int
+class NumbersEnumerator(job_parts.NumbersEnumerator):
+    """Welcomes readers, and remembers what it is told."""
 
-    def split_id(self):
-        return self.name
-
-
-class NumbersEnumerator(SplitEnumerator):
     def __init__(self, context, splits):
-        self.context = context
-        self.splits = list(splits)
+        super().__init__(context, splits)
         self.told = []
         self.completed = []
-
-    def handle_split_request(self, subtask_id, requester_hostname):
-        if self.splits:
-            self.context.assign_split(self.splits.pop(), subtask_id)
-        else:
-            self.context.signal_no_more_splits(subtask_id)
-
-    def add_splits_back(self, splits, subtask_id):
-        self.splits.extend(splits)
 
     def add_reader(self, subtask_id):
         self.context.send_event_to_source_reader(subtask_id, f"welcome {subtask_id}")
@@ -60,20 +37,14 @@ class NumbersEnumerator(SplitEnumerator):
     def notify_checkpoint_complete(self, checkpoint_id):
         self.completed.append(checkpoint_id)
 
-    def snapshot_state(self, checkpoint_id):
-        return list(self.splits)
 
+class NumbersReader(job_parts.NumbersReader):
+    """Has an output for each split, and one for odd numbers; says thanks for events."""
 
-class NumbersReader(SourceReader):
     def __init__(self, context):
-        self.context = context
-        self.splits = []
-        self.has_all = False
+        super().__init__(context)
         self.heard = []
         self.is_closed = False
-
-    def start(self):
-        self.context.send_split_request()
 
     def poll_next(self, output):
         if not self.splits:
@@ -90,21 +61,9 @@ class NumbersReader(SourceReader):
             self.splits[0] = replace(split, next=split.next + 1)
         return InputStatus.MORE_AVAILABLE
 
-    def next_poll_time(self, now_ms, idle_poll_interval_ms):
-        return None
-
-    def add_splits(self, splits):
-        self.splits.extend(splits)
-
-    def notify_no_more_splits(self):
-        self.has_all = True
-
     def handle_source_events(self, source_event):
         self.heard.append(source_event)
         self.context.send_source_event_to_coordinator(f"thanks for '{source_event}'")
-
-    def snapshot_state(self, checkpoint_id):
-        return list(self.splits)
 
     def close(self):
         self.is_closed = True
@@ -191,7 +150,7 @@ MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 
 
 def test_watermark_is_the_smallest_of_all_splits():
-    splits = Numbers("b", 1000, 1004), Numbers("a", 0, 4)
+    splits = Numbers("a", 0, 4), Numbers("b", 1000, 1004)
     job = SourceJob(NumbersSource(*splits), strategy=MONOTONOUS, settings={"penstock.epoch.max-records": "1"})
     job.subtasks[0].operator.reader.context.send_split_request()  # So that it has both.
     job.epoch().epoch().epoch()
