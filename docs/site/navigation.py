@@ -54,7 +54,12 @@ SECTIONS = (
     Section("How it works", ("Architecture <architecture>", "design/index", "benchmarks", "latency")),
     Section(
         "Project",
-        ("project/changelog", "project/contributing", "Security policy <project/security-policy>"),
+        (
+            "Compatibility promise <compatibility_promise>",
+            "project/changelog",
+            "project/contributing",
+            "Security policy <project/security-policy>",
+        ),
         ("project",),
     ),
 )
