@@ -48,7 +48,7 @@ def lines_of(env: StreamExecutionEnvironment, port: int) -> DataStream:
     if PACKAGE == "penstock":
         return env.socket_text_stream("127.0.0.1", port)
     # PyFlink has no method of its own for Flink's socket source.
-    return DataStream(env._j_stream_execution_environment.socketTextStream("127.0.0.1", port))
+    return DataStream(env._j_stream_execution_environment.socketTextStream("127.0.0.1", port))  # type: ignore[call-arg]
 
 
 def build(env: StreamExecutionEnvironment, port: int) -> DataStream:

@@ -66,7 +66,7 @@ def marked(owner: Any, name: str, before: str | None = None, after: str | None =
 class _Watcher(MetaPathFinder):
     """Wraps functions of modules right after these are loaded: loading them ahead would change what is measured."""
 
-    def __init__(self, wraps: dict[str, Callable[[Any], None]]) -> None:
+    def __init__(self, wraps: dict[str, Callable[[Any], object]]) -> None:
         self._wraps = wraps
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
@@ -87,7 +87,7 @@ class _Watcher(MetaPathFinder):
 
 
 def watch_driver() -> None:
-    wraps: dict[str, Callable[[Any], None]] = {
+    wraps: dict[str, Callable[[Any], object]] = {
         "penstock.spark.java_process": lambda it: (
             marked(it.JavaProcess, "__init__", after=JAVA_STARTED),
             marked(it.JavaProcess, "address", after=JAVA_READY),

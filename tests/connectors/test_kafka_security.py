@@ -63,8 +63,8 @@ def test_scram_is_as_in_the_standard():
 
 
 def exactly_once(servers, topic, settings, prefix="p"):
-    schema = KafkaRecordSerializationSchema.builder().set_topic(topic)
-    schema = schema.set_value_serialization_schema(SimpleStringSchema()).build()
+    of_records = KafkaRecordSerializationSchema.builder().set_topic(topic)
+    schema = of_records.set_value_serialization_schema(SimpleStringSchema()).build()
     builder = KafkaSink.builder().set_bootstrap_servers(servers).set_record_serializer(schema)
     builder.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_transactional_id_prefix(prefix)
     for name, value in settings.items():

@@ -18,8 +18,8 @@ from penstock.datastream.connectors.socket_sink import SocketSink, SocketWriter
 
 
 def kafka_sink():
-    schema = KafkaRecordSerializationSchema.builder().set_topic("t")
-    schema = schema.set_value_serialization_schema(SimpleStringSchema()).build()
+    builder = KafkaRecordSerializationSchema.builder().set_topic("t")
+    schema = builder.set_value_serialization_schema(SimpleStringSchema()).build()
     return KafkaSink.builder().set_bootstrap_servers("127.0.0.1:1").set_record_serializer(schema).build()
 
 

@@ -32,7 +32,7 @@ ASSIGNERS: dict[str, WindowAssigner[Any, Any]] = {
 }
 
 
-class Numbers(ProcessWindowFunction):  # type: ignore[type-arg]
+class Numbers(ProcessWindowFunction):
     def process(self, key: str, context: Any, elements: Iterable[Event]) -> Iterator[Result]:
         window: TimeWindow = context.window()
         yield key, window.start, window.end, tuple(sorted(number for _, number, _ in elements))

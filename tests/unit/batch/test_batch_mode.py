@@ -177,7 +177,7 @@ def test_two_keyed_inputs_are_read_key_by_key_in_order_of_time():
 LIMITS = MapStateDescriptor("limits")
 
 
-class Check(BroadcastProcessFunction, KeyedBroadcastProcessFunction):
+class Check(BroadcastProcessFunction, KeyedBroadcastProcessFunction):  # type: ignore[misc]
     def process_element(self, value, ctx):
         yield value, ctx.get_broadcast_state(LIMITS).get("limit")
 

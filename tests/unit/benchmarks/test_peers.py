@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +189,7 @@ def test_flink_java_without_a_compiler_says_what_to_install(bench: Path, monkeyp
 def test_a_peer_is_installed_once_for_each_version(bench: Path) -> None:
     installed: list[str] = []
     for version in ["1", "1", "2"]:
-        install_once(bench / "peer", version, lambda version=version: installed.append(version))
+        install_once(bench / "peer", version, partial(installed.append, version))
     assert installed == ["1", "2"]
 
 

@@ -9,13 +9,14 @@ import uuid
 
 import pytest
 
-from penstock.checkpoint.folders import ArrowFolder, LocalFolder, folder_at
+from penstock.checkpoint.folders import ArrowFolder, Folder, LocalFolder, folder_at
 from penstock.common.exceptions import CheckpointError
 from penstock.testing import MemoryFolder
 
 
 @pytest.fixture(params=["local", "not-durable", "arrow", "fsspec", "memory"])
 def folder(request, tmp_path):
+    made: Folder
     match request.param:
         case "local":
             made = LocalFolder(str(tmp_path / "there"))

@@ -259,7 +259,7 @@ def test_representations_hide_secrets(secret):
     shown = repr(Described(f"http://u:{secret}@h", {"sasl.password": secret, "group.id": "g"}, secret))
     assert secret not in shown and "'group.id': 'g'" in shown and "unseen" not in shown
     options = JdbcConnectionOptions(f"jdbc:postgresql://h/d?password={secret}", user_name="u", password=secret)
-    sink = JdbcSink("insert into t values (?)", Types.ROW([Types.STRING()]), options)  # type: ignore[arg-type]
+    sink = JdbcSink("insert into t values (?)", Types.ROW([Types.STRING()]), options)
     assert secret not in repr(options) + repr(sink) and "user_name='u'" in repr(options)
 
 

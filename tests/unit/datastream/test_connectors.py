@@ -231,7 +231,7 @@ def test_old_file_sink_becomes_the_new_one():
     assert isinstance(old.to_sink(), FileSink) and old.to_sink().options.base_path == "/out"
 
 
-class At(BucketAssigner.Context):
+class At(BucketAssigner.Context):  # type: ignore[valid-type,misc]
     def __init__(self, now_ms):
         self.now_ms = now_ms
 

@@ -319,7 +319,7 @@ def pairs(stream: list[Timed]) -> list[Timed]:
 
 
 def key_of(element: Element) -> str:
-    return element[0]  # type: ignore[no-any-return]
+    return element[0]
 
 
 def tumbling(stream: Any) -> Any:

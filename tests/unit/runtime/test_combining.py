@@ -124,5 +124,5 @@ def test_windows_with_lateness_late_output_or_other_triggers_do_not_combine() ->
         keyed.window(SlidingEventTimeWindows.of(Time.seconds(4), Time.seconds(2))),
     ]
     for stream in streams:
-        operator = stream.reduce(lambda a, b: a + b).transformation.operator  # type: ignore[union-attr]
+        operator = stream.reduce(lambda a, b: a + b).transformation.operator
         assert not operator.combines

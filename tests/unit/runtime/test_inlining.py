@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import sys
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -117,7 +118,7 @@ def test_a_function_without_source_is_called():
 
 
 def test_a_global_with_the_name_of_a_loops_variable_keeps_its_function_from_being_inlined():
-    assert text_of(lambda number: number + timestamp) == "f0(v0)"  # noqa: F821
+    assert text_of(lambda number: number + timestamp) == "f0(v0)"  # type: ignore[name-defined]  # noqa: F821
 
 
 def test_under_a_debugger_functions_are_called():
@@ -133,7 +134,7 @@ def test_functions_of_another_module_are_called_beside_inlined_ones():
     scope = LoopScope()
     scope.call("f0", scaled, "v0")
     elsewhere: dict[str, Any] = {"factor": 100}
-    other = type(scaled)(scaled.__code__, elsewhere)
+    other = FunctionType(scaled.__code__, elsewhere)
     assert scope.call("f1", other, "v1") == "f1(v1)"
 
 

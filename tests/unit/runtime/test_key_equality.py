@@ -94,7 +94,7 @@ datetimes = st.builds(
     st.sampled_from(
         [
             lambda moment, zone, fold: moment.replace(tzinfo=zone, fold=fold),
-            lambda moment, zone, fold: Moment(*moment.timetuple()[:6], tzinfo=zone, fold=fold),
+            lambda moment, zone, fold: Moment(*moment.timetuple()[:6], tzinfo=zone, fold=fold),  # type: ignore[misc]
             lambda moment, zone, fold: pd.Timestamp(moment.replace(fold=fold), tz="UTC" if zone else None),
             lambda moment, zone, fold: pd.Timestamp(moment.replace(fold=fold)).as_unit("s"),
             lambda moment, zone, fold: np.datetime64(moment, ["s", "ns"][fold]),

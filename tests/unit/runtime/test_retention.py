@@ -198,7 +198,7 @@ def test_functions_that_reach_nothing_that_lasts(function):
         lambda value: value.store(),
         lambda value: eval("CACHE"),
         lambda value: os.environ,
-        lambda value: unknown_name,  # noqa: F821
+        lambda value: unknown_name,  # type: ignore[name-defined]  # noqa: F821
         lambda value: cached_inside(value),
         cached,
         cached_inside,

@@ -168,7 +168,8 @@ def test_deltas_of_maps(kind, drawn):
         saved = {}
         for version, (action, *where) in enumerate([*drawn, ("snapshot", Extent.CHANGES)]):
             if action != "snapshot":
-                change_map(table, action, *where, *([None] if len(where) == 2 else []), version)
+                namespace, key, *value = where
+                change_map(table, action, namespace, key, value[0] if value else None, version)
                 continue
             now, blocks = contents_of(table), list(table.blocks(Extent.CHANGES))
             assert with_parts(saved, blocks) == now

@@ -238,8 +238,8 @@ def test_maps_move_between_heap_and_disk(tmp_path, to_disk):
     for key, contents in maps.items():
         before.current_key = key
         before.state(MapStateDescriptor("m")).put_all(contents)
-    for name, contents in before.snapshot(Extent.ALL):
-        after.restore(name, decode_state(encode_state(contents)), extent=Extent.ALL)
+    for name, saved in before.snapshot(Extent.ALL):
+        after.restore(name, decode_state(encode_state(saved)), extent=Extent.ALL)
     for key, contents in maps.items():
         after.current_key = key
         assert dict(after.state(MapStateDescriptor("m")).items()) == contents

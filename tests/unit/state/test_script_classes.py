@@ -7,7 +7,7 @@ import sys
 import threading
 from dataclasses import make_dataclass
 
-import cloudpickle
+import cloudpickle  # type: ignore[import-untyped]
 import pytest
 
 from penstock.common import Configuration

@@ -9,7 +9,7 @@ from penstock.common import Configuration
 from penstock.datastream import ProcessWindowFunction, RuntimeContext, StreamExecutionEnvironment
 
 
-class WithSubtask(ProcessWindowFunction):  # type: ignore[type-arg]
+class WithSubtask(ProcessWindowFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self.subtask = runtime_context.get_index_of_this_subtask()
 
