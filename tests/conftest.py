@@ -38,7 +38,8 @@ def _enter_own_temporary_folder() -> None:
     """
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
     folder = Path(os.environ["PYTEST_DEBUG_TEMPROOT"], f"t{secrets.token_hex(3)}")
-    folder.mkdir(mode=0o711)  # Servers of some tests run as another user.
+    folder.mkdir()
+    folder.chmod(0o1777)  # As the one that it stands for: servers of some tests run as other users.
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     os.environ["SPARK_SUBMIT_OPTS"] = f"-Djava.io.tmpdir={folder}"  # Java does not look at TMPDIR.
     atexit.register(_remove_unless_forked, folder, os.getpid())
@@ -55,8 +56,8 @@ _enter_own_temporary_folder()
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those that take long come first, so that no process waits for another one at the end; then those on Spark.
 
-    Processes that share single tests begin with equal parts of the list, and take from the ends of other parts when they
-    are done: so one of them starts Spark, and the others do not.
+    Processes that share single tests begin with equal parts of the list, and take from the ends of other parts when
+    they are done: so one of them starts Spark, and the others do not.
     """
     items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("slow", "spark")])
 
