@@ -59,6 +59,9 @@ class RemoteJobClient(JobClient):
         self._result: Future[JobExecutionResult] = Future()
         self._thread = threading.Thread(target=self._follow, name=f"job-{job_id}", daemon=True)
 
+    def __repr__(self) -> str:
+        return f"<RemoteJobClient of job {self._job_name!r} ({self._job_id}) at {self._rest.address}>"
+
     def start(self) -> RemoteJobClient:
         if self._is_attached:
             self._thread.start()

@@ -28,6 +28,9 @@ class LocalJobClient(JobClient):
         """The same as `_ended`, but later: whoever waits for the result finds the job's end noted everywhere."""
         self._thread = threading.Thread(target=self._run, name=f"job-{master.job_id}", daemon=True)
 
+    def __repr__(self) -> str:
+        return f"<LocalJobClient of job {self.master.name!r} ({self.master.job_id}), {self.master.status.name}>"
+
     def start(self) -> LocalJobClient:
         self._thread.start()
         return self

@@ -103,6 +103,9 @@ class RestClient:
         self._leader = address
         self._timeout_s = timeout_s
 
+    def __repr__(self) -> str:
+        return f"<RestClient of {self.address}>"
+
     def get(self, path: str, **query: str) -> Any:
         return self._ask("GET", path + ("?" + urlencode(query) if query else ""))
 

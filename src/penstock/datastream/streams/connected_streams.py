@@ -40,6 +40,9 @@ class ConnectedStreams:
         self.stream1 = stream1
         self.stream2 = stream2
 
+    def __repr__(self) -> str:
+        return f"<ConnectedStreams of {self.stream1!r} and {self.stream2!r}>"
+
     def key_by(
         self, key_selector1: Any, key_selector2: Any, key_type: TypeInformation | None = None
     ) -> ConnectedStreams:
@@ -99,6 +102,10 @@ class BroadcastStream:
         self.input_stream = input_stream
         self.broadcast_state_descriptors = descriptors
 
+    def __repr__(self) -> str:
+        names = ", ".join(repr(each.name) for each in self.broadcast_state_descriptors)
+        return f"<BroadcastStream of {self.input_stream!r} with state {names}>"
+
 
 class BroadcastConnectedStream:
     """A stream and a broadcast stream, for one function.
@@ -121,6 +128,9 @@ class BroadcastConnectedStream:
     def __init__(self, non_broadcast_stream: DataStream, broadcast_stream: BroadcastStream) -> None:
         self.non_broadcast_stream = non_broadcast_stream
         self.broadcast_stream = broadcast_stream
+
+    def __repr__(self) -> str:
+        return f"<BroadcastConnectedStream of {self.non_broadcast_stream!r} and {self.broadcast_stream!r}>"
 
     def process(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from penstock.common import config_keys as keys
 from penstock.common.exceptions import ConfigurationError, InvalidProgramError, UnsupportedFeatureError
@@ -86,6 +86,12 @@ class _Named:
                 f"call it right after the operator it is meant for"
             )
         return self.transformation
+
+    def __repr__(self) -> str:
+        at = self.transformation
+        uid = getattr(at, "uid", None)
+        known_as = "" if uid is None else f", uid {uid!r}"
+        return f"<{type(self).__name__} {at.name!r}, id {at.id}{known_as}, parallelism {at.parallelism}>"
 
 
 class DataStreamSink(_Named):
@@ -418,11 +424,21 @@ class DataStream(_Named):
         """All elements go to the first subtask."""
         return self._partitioned("global", p.GlobalPartitioner())
 
+    @overload
+    def broadcast(self) -> DataStream: ...
+
+    @overload
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> BroadcastStream: ...
+
     def broadcast(
         self,
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> Any:
+    ) -> DataStream | BroadcastStream:
         """Every element goes to every subtask; with state descriptors, a BroadcastStream to connect with.
 
         >>> from penstock.datastream.state import MapStateDescriptor
@@ -455,6 +471,12 @@ class DataStream(_Named):
             output_type=self.transformation.output_type,
         )
         return DataStream(self._environment, transformation)
+
+    @overload
+    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
 
     def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
         """Two streams of different types, to be handled by one function; or a stream and a broadcast one.
@@ -595,7 +617,18 @@ class DataStream(_Named):
         """
         return self.sink_to(SocketSink(host_name, port, schema)).set_parallelism(1)
 
-    def execute_and_collect(self, job_execution_name: str | None = None, limit: int | None = None) -> Any:
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, limit: None = None) -> CloseableIterator: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[Any]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[Any]: ...
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator | list[Any]:
         """Run the job now and get the elements of this stream: an iterator, or a list of at most `limit` elements.
 
         >>> env.from_collection(["a", "b", "c"]).execute_and_collect(limit=2)

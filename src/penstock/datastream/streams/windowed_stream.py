@@ -68,6 +68,9 @@ class _Windowed:
         self._allowed_lateness_ms = 0
         self._late_tag: OutputTag | None = None
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._assigner} of {self._stream!r}>"
+
     def get_execution_environment(self) -> StreamExecutionEnvironment:
         """The environment that this stream belongs to."""
         return self._stream.get_execution_environment()
