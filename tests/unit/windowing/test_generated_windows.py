@@ -60,7 +60,7 @@ ACCUMULATIONS = {
 def test_the_loop_adds_what_calls_add(name, batches):
     is_inlined, make = ACCUMULATIONS[name]
     in_loop, calling = make(True), make(False)
-    assert (in_loop._loop is not None) is is_inlined and calling._loop is None
+    assert (in_loop.loop.has_inlined, calling.loop.has_inlined) == (is_inlined, False)
     panes: tuple[dict, dict] = ({}, {})
     for batch in batches:
         keys, values = [key for key, _ in batch], [value for _, value in batch]

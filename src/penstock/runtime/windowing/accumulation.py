@@ -14,7 +14,7 @@ from penstock.datastream.functions import AggregateFunction, ReduceFunction
 from penstock.datastream.window import TimestampedValue
 from penstock.graph.descriptions import WindowDescription
 from penstock.runtime.element_copies import Copy
-from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source
+from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, LoopScope, Source
 
 
 class Accumulation(ABC):
@@ -22,25 +22,6 @@ class Accumulation(ABC):
 
     def __init__(self, copied: Copy) -> None:
         self.copied = copied
-        self._loop: GeneratedLoop | None = None
-        """Does the work of `add_all`, and of the user's function, if that can be inlined."""
-
-    def generate(self, text: str, function: Callable[..., Any], *arguments: str, **names: Any) -> None:
-        """Make the loop, with a call of `function` where the text has `added`."""
-        scope = LoopScope(locals={"zip": zip, **names})
-        source = Source(text.format(added=scope.call("f0", function, *arguments)), f"{GENERATED_FILE_PREFIX}window>")
-        loop = scope.compile(source)
-        self._loop = loop if loop.has_inlined else None
-
-    def _run(self, loop: GeneratedLoop, panes: dict[Any, Any], keys: list[Any], values: list[Any]) -> list[Any]:
-        try:
-            opened: list[Any] = loop.run(panes, keys, values)
-        except Exception as failure:
-            frame = cast(Any, failure.__traceback__).tb_next.tb_frame
-            value = frame.f_locals.get("value")
-            self.added(frame.f_locals.get("held"), value, None)  # Fails again, where the user's frames are seen.
-            raise
-        return opened
 
     @abstractmethod
     def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
@@ -84,8 +65,8 @@ def reduce_of(function: ReduceFunction | Callable[[Any, Any], Any]) -> Callable[
     return function.reduce if isinstance(function, ReduceFunction) else function
 
 
-class Reducing(Accumulation):
-    """One value."""
+class _Folding(Accumulation):
+    """One value for all elements. They are added in a generated loop, with the user's function in it if it is small."""
 
     loop_text = """\
 def add_all(panes, keys, values):
@@ -96,19 +77,39 @@ def add_all(panes, keys, values):
         if held is None:
             if key not in panes:
                 opened.append(key)
-            panes[key] = value
+            {begin}
         else:
             panes[key] = {added}
     return opened
 """
+
+    def generate(self, begin: str, function: Callable[..., Any], *arguments: str, inlines: bool, **names: Any) -> None:
+        """Make the loop. `begin` adds a first element; further ones are added by `function`."""
+        scope = LoopScope(inlines, {"zip": zip, **names})
+        added = scope.call("f0", function, *arguments)
+        text = self.loop_text.format(begin=begin.format(added=added), added=added)
+        self.loop = scope.compile(Source(text, f"{GENERATED_FILE_PREFIX}window>"))
+
+    def add_all(self, panes: dict[Any, Any], keys: list[Any], values: list[Any]) -> list[Any]:
+        try:
+            opened: list[Any] = self.loop.run(panes, keys, values)
+        except Exception as failure:
+            frame = cast(Any, failure.__traceback__).tb_next.tb_frame
+            value = frame.f_locals.get("value")
+            self.added(panes.get(frame.f_locals.get("key")), value, None)  # Fails again, where the record is seen.
+            raise
+        return opened
+
+
+class Reducing(_Folding):
+    """One value."""
 
     def __init__(
         self, function: ReduceFunction | Callable[[Any, Any], Any], copied: Copy, inlines: bool = True
     ) -> None:
         super().__init__(copied)
         self.reduce = reduce_of(function)
-        if inlines:
-            self.generate(self.loop_text, self.reduce, "held", "value")
+        self.generate("panes[key] = value", self.reduce, "held", "value", inlines=inlines)
 
     def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
         return value if held is None else self.reduce(held, value)
@@ -123,44 +124,16 @@ def add_all(panes, keys, values):
         copied = self.copied
         return [copied(panes[key]) for key in keys if panes.get(key) is not None]
 
-    def add_all(self, panes: dict[Any, Any], keys: list[Any], values: list[Any]) -> list[Any]:
-        if self._loop is not None:
-            return self._run(self._loop, panes, keys, values)
-        opened = []
-        reduce, get = self.reduce, panes.get
-        for key, value in zip(keys, values, strict=True):
-            held = get(key)
-            if held is None:
-                if key not in panes:
-                    opened.append(key)
-                panes[key] = value
-            else:
-                panes[key] = reduce(held, value)
-        return opened
 
-
-class Aggregating(Accumulation):
+class Aggregating(_Folding):
     """One accumulator."""
-
-    loop_text = """\
-def add_all(panes, keys, values):
-    opened = []
-    get = panes.get
-    for key, value in zip(keys, values):
-        held = get(key)
-        if held is None:
-            if key not in panes:
-                opened.append(key)
-            held = create()
-        panes[key] = {added}
-    return opened
-"""
 
     def __init__(self, function: AggregateFunction, copied: Copy, inlines: bool = True) -> None:
         super().__init__(copied)
         self.function = function
-        if inlines:
-            self.generate(self.loop_text, function.add, "value", "held", create=function.create_accumulator)
+        create = function.create_accumulator
+        begin = "held = create(); panes[key] = {added}"
+        self.generate(begin, function.add, "value", "held", inlines=inlines, create=create)
 
     def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
         return self.function.add(value, self.function.create_accumulator() if held is None else held)
@@ -175,20 +148,6 @@ def add_all(panes, keys, values):
 
     def elements_of_nothing(self) -> list[Any]:
         return [self.function.get_result(self.function.create_accumulator())]
-
-    def add_all(self, panes: dict[Any, Any], keys: list[Any], values: list[Any]) -> list[Any]:
-        if self._loop is not None:
-            return self._run(self._loop, panes, keys, values)
-        opened = []
-        add, create, get = self.function.add, self.function.create_accumulator, panes.get
-        for key, value in zip(keys, values, strict=True):
-            held = get(key)
-            if held is None:
-                if key not in panes:
-                    opened.append(key)
-                held = create()
-            panes[key] = add(value, held)
-        return opened
 
 
 class Listing(Accumulation):
