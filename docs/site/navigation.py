@@ -70,7 +70,9 @@ CHILDREN = {
     "guides/index": (
         "late-data", "deduplicate", "timers", "enrich", "join", "testing", "debugging", "upgrade", "notebooks",
     ),
-    "connectors/README": ("sources", "sinks", "formats", "kafka", "jdbc", "redis", "elasticsearch", "http", "spark", "wrapping"),
+    "connectors/README": (
+        "sources", "sinks", "formats", "kafka", "jdbc", "redis", "elasticsearch", "http", "spark", "wrapping",
+    ),
     "design/index": (
         "epochs", "resident-workers", "slot-sharing", "batches-and-generated-loops", "element-copies",
         "checkpoints-by-epoch", "lowering", "start-up",

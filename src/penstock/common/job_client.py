@@ -40,12 +40,12 @@ class JobClient(ABC):
     ) -> CompletableFuture[str]:
         """Stop the job and keep its state; the answer is the savepoint's path.
 
-        With `advance_to_end_of_event_time` all windows and event-time timers fire first: for a job that will not go on.
+        With `advance_to_end_of_event_time` all windows and event-time timers fire first: for a job that ends for good.
         """
 
     @abstractmethod
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """Keep the state of the job, which goes on; the answer is the savepoint's path."""
+        """Keep the state of the job, which continues; the answer is the savepoint's path."""
 
     @abstractmethod
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:

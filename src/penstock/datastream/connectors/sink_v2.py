@@ -80,7 +80,7 @@ class SinkWriter(ABC, Generic[InputT]):
         return []
 
     def snapshot_state(self, checkpoint_id: int) -> list[Any]:
-        """What `restore_writer` needs to go on from here. Must be picklable.
+        """What `restore_writer` needs to continue from here. Must be picklable.
 
         Asked for only if the sink is a `SupportsWriterState`. Each item may go to another subtask when the parallelism
         changes.
@@ -104,7 +104,7 @@ class StatefulSinkWriter(SinkWriter[InputT], Generic[InputT, StateT]):
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> list[StateT]:
-        """What `restore_writer` needs to go on from here."""
+        """What `restore_writer` needs to continue from here."""
 
 
 # --- committing: in the driver -------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class CommitRequest(ABC, Generic[CommT]):
 
     @abstractmethod
     def signal_failed_with_known_reason(self, reason: BaseException) -> None:
-        """It can never be committed, and that is acceptable: it is logged and given up, the job goes on."""
+        """It can never be committed, and that is acceptable: it is logged and given up, the job continues."""
 
     @abstractmethod
     def signal_failed_with_unknown_reason(self, reason: BaseException) -> None:
@@ -147,7 +147,7 @@ class Committer(ABC, Generic[CommT]):
 
     @abstractmethod
     def commit(self, requests: list[CommitRequest[CommT]]) -> None:
-        """Commit; what cannot be committed now is told by the request. An exception fails the job.
+        """Commit; for what cannot be committed now, say so on the request. An exception fails the job.
 
         The same committables may come again after a restart, also if they were committed.
         """

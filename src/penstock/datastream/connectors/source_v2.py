@@ -155,13 +155,13 @@ class SourceReader(ABC, Generic[T, SplitT]):
         """Something that the enumerator sent with `send_event_to_source_reader`."""
 
     def pause_or_resume_splits(self, splits_to_pause: list[str], splits_to_resume: list[str]) -> None:
-        """For watermark alignment: leave splits alone that are too far ahead, and go on with others; by their ids.
+        """For watermark alignment: leave splits alone that are too far ahead, and continue with others; by their ids.
 
         A reader that does not override it is paused as a whole, when all its splits are too far ahead.
         """
 
     def memory(self) -> Any:
-        """What a reader must know besides its splits to go on in another process while the job runs; picklable.
+        """What a reader must know besides its splits to continue in another process while the job runs; picklable.
 
         On a cluster that may be after any epoch. It is also kept with checkpoints, but lost if the parallelism changes.
         """
@@ -324,7 +324,7 @@ class Source(DescribedSource, ABC, Generic[T, SplitT, StateT]):
     def restore_enumerator(
         self, context: SplitEnumeratorContext[SplitT], checkpoint: StateT
     ) -> SplitEnumerator[SplitT, StateT]:
-        """The enumerator that goes on from what `snapshot_state` gave."""
+        """The enumerator that continues from what `snapshot_state` gave."""
 
     @abstractmethod
     def create_reader(self, context: SourceReaderContext) -> SourceReader[T, SplitT]:

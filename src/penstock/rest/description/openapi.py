@@ -56,7 +56,7 @@ DESCRIBED: dict[str, Described] = {
     f"GET {_JOB}/config": Described("How a job is executed", shapes.JOB_CONFIG),
     f"GET {_JOB}/jobmanager/config": Described("The settings of a job, without secrets", shapes.SETTINGS),
     f"GET {_JOB}/exceptions": Described(
-        "What failed, newest first", shapes.EXCEPTIONS, {"maxExceptions": "how many are told at most"}
+        "What failed, newest first", shapes.EXCEPTIONS, {"maxExceptions": "how many at most"}
     ),
     f"GET {_JOB}/accumulators": Described(
         "Accumulators of a job", shapes.ACCUMULATORS, {"includeSerializedValue": "true: with pickled values"}
@@ -81,7 +81,7 @@ DESCRIBED: dict[str, Described] = {
         "What became of a checkpoint that was asked for", shapes.operation({"checkpointId": int}, "failureCause")
     ),
     f"POST {_JOB}/savepoints": Described(
-        "Write a savepoint; the job goes on, or is cancelled afterwards",
+        "Write a savepoint; the job continues, or is cancelled afterwards",
         shapes.BEGUN,
         body=_body(target_directory=str, cancel_job=bool, formatType=str),
         status=202,
