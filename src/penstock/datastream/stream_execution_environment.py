@@ -32,7 +32,7 @@ from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from penstock.datastream.streams.data_stream import DataStream, check_parallelism
 from penstock.datastream.time_characteristic import TimeCharacteristic
-from penstock.datastream.users_frames import ShowingUsersFrames
+from penstock.datastream.users_frames import ShowingUsersFrames, users_line
 from penstock.graph import descriptions as d
 from penstock.graph.batch import RuntimeMode
 from penstock.graph.stream_graph import StreamGraph, StreamGraphGenerator
@@ -456,6 +456,8 @@ class StreamExecutionEnvironment:
             numbers = d.SequenceSourceDescription(source.start, source.end, watermarks=watermarks)
             return self._add_source(source_name, numbers, type_info)
         if not isinstance(source, SplitSource):
+            if hasattr(source, "build"):
+                raise TypeError(f"from_source needs a source, got a {type(source).__name__}; call build() on it")
             raise UnsupportedFeatureError(
                 f"from_source({type(source).__name__}): this source cannot be read yet; write a SimpleSource, or use "
                 f"FileSource, NumberSequenceSource or DataGeneratorSource"
@@ -600,6 +602,7 @@ class StreamExecutionEnvironment:
             inputs,
             output_type=output_type,
             operator=operator,
+            made_at=users_line(),
             **settings,
         )
         self._transformations.append(transformation)
@@ -617,6 +620,7 @@ class StreamExecutionEnvironment:
             operator=description,
             chaining=ChainingStrategy.ALWAYS,
             is_parallelism_fixed=fixed is not None,
+            made_at=users_line(),
         )
         return DataStream(self, transformation)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import linecache
 import os
-from types import TracebackType
+import sys
+from types import FrameType, TracebackType
 
 from penstock.common.exceptions import PenstockError
 
@@ -25,3 +27,18 @@ class ShowingUsersFrames:
             if error.__cause__ is not None:
                 error.__cause__.__traceback__ = None
             raise error.with_traceback(None) from error.__cause__
+
+
+_OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def users_line() -> str | None:
+    """The line of the program that led here, as `job.py:7: env.read_text_file(...)`; None if there is none to show."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN_FOLDER):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    file = frame.f_code.co_filename
+    line = linecache.getline(file, frame.f_lineno, frame.f_globals).strip()
+    return f"{file}:{frame.f_lineno}: {line}" if line else None

@@ -55,6 +55,8 @@ class StreamNode:
     buffer_timeout_ms: int = -1
     has_own_max_parallelism: bool = False
     """True if the program chose it; otherwise it is that of the state the job starts from, if it starts from any."""
+    made_at: str | None = None
+    """The line of the program that made it."""
 
     @property
     def is_source(self) -> bool:
@@ -186,6 +188,7 @@ class StreamGraphGenerator:
             output_type=transformation.output_type,
             buffer_timeout_ms=transformation.buffer_timeout_ms,
             has_own_max_parallelism=bool(transformation.max_parallelism or self.default_max_parallelism),
+            made_at=transformation.made_at,
         )
         for input_index, each in enumerate(transformation.inputs):
             for link in self._links[each.id]:

@@ -47,6 +47,8 @@ class PhysicalTransformation(Transformation):
     is_parallelism_fixed: bool = False
     """True for an operator that cannot run in parallel."""
     resources: Any = None
+    made_at: str | None = None
+    """The line of the program that made it."""
 
 
 @dataclass(eq=False)

@@ -46,12 +46,17 @@ class FailureHistory:
         return list(self._records)
 
 
-def error_of(failure: TaskFailure, job_id: str, job_name: str) -> JobExecutionError:
-    """A task's failure as the error that the user gets: the operator, the record, the user's own frames."""
+def error_of(failure: TaskFailure, job_id: str, job_name: str, made_at: str | None = None) -> JobExecutionError:
+    """A task's failure as the error that the user gets: the operator, the record, the user's own frames.
+
+    :param made_at: The line of the program that made the operator, shown where there is no frame of the user's.
+    """
     where = f"operator '{failure.operator}', subtask {failure.subtask + 1}/{failure.parallelism}"
     record = "" if failure.record is None else f", at record {failure.record}"
     said = f"job '{job_name}' failed in {where}{record}: {failure.exception_type}: {failure.message}"
-    message = f"{said}\n\n{failure.user_traceback}"
+    has_frames = "  File " in failure.user_traceback
+    place = "" if made_at is None or has_frames else f"  made at {made_at}\n"
+    message = f"{said}\n\n{place}{failure.user_traceback}"
     error = (
         UserFunctionError(
             message,

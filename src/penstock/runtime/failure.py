@@ -63,7 +63,8 @@ def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: i
     is_user_error = bool(users) or record is not None or isinstance(exc, _SAYS_ALL)
     shown = users if is_user_error else all_frames
     hint = "" if not all_frames or _is_users(all_frames[-1].filename) else _hint(exc)
-    text = "".join(traceback.format_list(shown)) + "".join(traceback.format_exception_only(type(exc), exc)) + hint
+    said = "".join(traceback.format_exception_only(type(exc), exc))
+    text = "".join(traceback.format_list(shown)) + (f"{said.rstrip()}{hint}\n" if hint else said)
     return TaskFailure(
         vertex=vertex,
         task_name=task_name,

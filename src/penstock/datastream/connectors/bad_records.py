@@ -60,8 +60,13 @@ class BadRecordHandler:
         self._choice = choice
         self._count: Counter = context.metric_group().counter("numRecordsInErrors")
 
+    @property
+    def fails(self) -> bool:
+        """True if a bad record is the end of the job."""
+        return self._choice.kind == "fail"
+
     def take(self, bad: BadRecord, output: ReaderOutput) -> None:
-        if self._choice.kind == "fail":
+        if self.fails:
             shown = bad.raw if len(bad.raw) <= _SHOWN else bad.raw[:_SHOWN] + b"..."
             raise JobExecutionError(
                 f"{bad.origin}: cannot read {shown!r}: {bad.error}; set_bad_records(BadRecords.skip()) leaves such "

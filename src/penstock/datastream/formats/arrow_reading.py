@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from typing import Any, BinaryIO
 
+from penstock.common.exceptions import ConnectorError
 from penstock.common.typeinfo import RowTypeInfo
 from penstock.common.types import Row, make_row
 from penstock.datastream.connectors.file_system.formats import FileBatch
@@ -82,6 +83,24 @@ def _wall_time(moment: datetime, is_utc: bool) -> datetime:
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
+
+
+class NamingTheFile:
+    """Within, what Arrow or a type says of a file that it cannot read says of which."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, failure: BaseException | None, frames: object) -> None:
+        import pyarrow as pa
+
+        # A file that is no ORC file is an OSError to Arrow; those of the system have a number, and name the file.
+        is_of_arrow = isinstance(failure, OSError) and failure.errno is None
+        if is_of_arrow or isinstance(failure, (pa.ArrowException, ValueError)):
+            raise ConnectorError(f"file {self._path}: {failure}") from failure
 
 
 def parquet_batches(stream: BinaryIO, offset: int, batch_size: int, columns_in: ColumnsIn, read: Read) -> Batches:

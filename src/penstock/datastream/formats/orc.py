@@ -10,7 +10,7 @@ from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.datastream.connectors.file_system.formats import BulkFormat, FileBatch, FileToRead
-from penstock.datastream.formats.arrow_reading import ArrowRowReader, orc_batches
+from penstock.datastream.formats.arrow_reading import ArrowRowReader, NamingTheFile, orc_batches
 from penstock.datastream.formats.arrow_rows import ArrowRowWriter, arrow_schema
 from penstock.datastream.formats.row_types import check_row_type
 
@@ -33,7 +33,7 @@ class OrcColumnarRowInputFormat(BulkFormat):
 
     def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:
         reader = ArrowRowReader(self.row_type, is_case_sensitive=self.is_case_sensitive)
-        with file.open_raw() as stream:
+        with NamingTheFile(file.path), file.open_raw() as stream:
             yield from orc_batches(stream, offset or 0, self.batch_size, reader.columns_in, reader.rows)
 
     def get_produced_type(self) -> TypeInformation:

@@ -10,7 +10,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.serialization import BulkWriterFactory, RowDataBulkWriterFactory
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 from penstock.datastream.connectors.file_system.formats import BulkFormat, FileBatch, FileToRead, StreamFormat
-from penstock.datastream.formats.arrow_reading import ArrowDictReader, ArrowRowReader, parquet_batches
+from penstock.datastream.formats.arrow_reading import ArrowDictReader, ArrowRowReader, NamingTheFile, parquet_batches
 from penstock.datastream.formats.arrow_rows import ROWS_AT_ONCE, ArrowRowWriter, arrow_schema
 from penstock.datastream.formats.avro import AvroSchema, record_schema
 from penstock.datastream.formats.avro_rows import row_type_of
@@ -27,7 +27,7 @@ class AvroParquetFormat(StreamFormat):
 
     def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:
         reader = ArrowDictReader(row_type_of(record_schema("AvroParquetReaders", self.schema)))
-        with file.open_raw() as stream:
+        with NamingTheFile(file.path), file.open_raw() as stream:
             yield from parquet_batches(stream, offset or 0, ROWS_AT_ONCE, reader.columns_in, reader.dicts)
 
 
@@ -89,7 +89,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
 
     def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:
         reader = ArrowRowReader(self.row_type, self.is_utc_timestamp, self.is_case_sensitive)
-        with file.open_raw() as stream:
+        with NamingTheFile(file.path), file.open_raw() as stream:
             yield from parquet_batches(stream, offset or 0, self.batch_size, reader.columns_in, reader.rows)
 
     def get_produced_type(self) -> TypeInformation:

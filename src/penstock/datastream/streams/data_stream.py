@@ -596,9 +596,8 @@ class DataStream(_Named):
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write every element with a connector's sink, or with one of your own (`penstock.datastream.connectors`)."""
         if not isinstance(sink, Sink):
-            raise TypeError(
-                f"sink_to needs a Sink such as FileSink, got {type(sink).__name__}; a SinkFunction goes to add_sink"
-            )
+            what_to_do = "call build() on it" if hasattr(sink, "build") else "a SinkFunction goes to add_sink"
+            raise TypeError(f"sink_to needs a Sink such as FileSink, got {type(sink).__name__}; {what_to_do}")
         if type(sink).create_writer is Sink.create_writer:
             raise UnsupportedFeatureError(
                 f"sink_to({type(sink).__name__}): it can be described but not run, because it has no "

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from io import BytesIO
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.constants import MAX_LONG_VALUE
 from penstock.common.serializer import TypeSerializer
@@ -64,6 +64,14 @@ class TimeWindow(tuple[int, int], Window):
 
     def __new__(cls, start: int, end: int) -> TimeWindow:
         return tuple.__new__(cls, (start, end))
+
+    def __setattr__(self, name: str, to: Any) -> None:
+        if type(self) is TimeWindow or name in ("start", "end"):
+            raise AttributeError(
+                f"TimeWindow.{name} cannot be set: a window is a key of state and timers; make a new one with "
+                f"TimeWindow(start, end), or a subclass of Window with attributes of your own"
+            )
+        object.__setattr__(self, name, to)
 
     start: int = property(itemgetter(0), doc="First timestamp of the window.")  # type: ignore[assignment]
     end: int = property(itemgetter(1), doc="First timestamp after the window.")  # type: ignore[assignment]

@@ -74,6 +74,7 @@ from penstock.jobmaster.savepoint_requests import Request, SavepointRequest
 from penstock.jobmaster.sinks.job_output import RegionOutput
 from penstock.jobmaster.sinks.sink_commits import SinkCommits
 from penstock.jobmaster.sources.source_setup import SourceSetup
+from penstock.runtime.failure import TaskFailure
 from penstock.runtime.protocol import TaskAck
 from penstock.runtime.rows import Row
 from penstock.runtime.state.backends import backend_of
@@ -241,6 +242,11 @@ class RegionRunner:
                 pass
         return None
 
+    def _made_at(self, failure: TaskFailure) -> str | None:
+        """The line of the program that made the operator that failed."""
+        nodes = [node for vertex in self._vertices() if vertex.id == failure.vertex for node in vertex.nodes]
+        return next((node.made_at for node in nodes if node.name == failure.operator), None)
+
     def _vertices(self) -> list[JobVertex]:
         return [vertex for vertex in self._graph.vertices if vertex.id in self.region]
 
@@ -269,6 +275,7 @@ class RegionRunner:
             vertex=vertex.id,
             operator_id=head.operator_id,
             name=head.name,
+            made_at=head.made_at,
             parallelism=vertex.parallelism,
             max_parallelism=vertex.max_parallelism,
             folder=self._folder / "spool" / head.operator_id,
@@ -429,7 +436,8 @@ class RegionRunner:
             is_notice=is_notice,
         )
         if result.failures:
-            raise error_of(result.failures[0], self._job.id_text, self._job.name)
+            failure = result.failures[0]
+            raise error_of(failure, self._job.id_text, self._job.name, self._made_at(failure))
         expected = sum(vertex.parallelism for vertex in self._vertices())
         if len(result.acks) != expected:
             raise JobExecutionError(

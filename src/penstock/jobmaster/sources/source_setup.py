@@ -41,6 +41,8 @@ class SourceSetup:
     """True if the job may go back to an earlier position."""
     config: Configuration = field(default_factory=Configuration)
     alignment_groups: AlignmentGroups = field(default_factory=AlignmentGroups)
+    made_at: str | None = None
+    """The line of the program that made it."""
 
     @property
     def max_records(self) -> int | None:
@@ -64,6 +66,6 @@ class SourceSetup:
         if isinstance(failure, JobExecutionError):
             return failure
         described = describe_failure(failure, self.vertex, self.name, subtask, self.parallelism)
-        error = error_of(described, self.job_id, self.job_name)
+        error = error_of(described, self.job_id, self.job_name, self.made_at)
         error.__cause__ = failure
         return error

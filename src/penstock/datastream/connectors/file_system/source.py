@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from penstock.common.time import Duration
 from penstock.common.typeinfo import TypeInformation
@@ -49,6 +49,7 @@ __all__ = [
     "TextLineFormat",
 ]
 
+_READ_AT_ONCE = 1 << 16
 PART_BYTES = 64 * 1024 * 1024
 """Large files are read in parts of this size, where their format allows it."""
 
@@ -221,13 +222,40 @@ class FileSource(Source[Any, OffsetSplit, DealtSplits]):
         part: FilePart = split.content
         file = FileToRead(part.path, partial(open_file, part.root, part.path), part.start, part.end)
         for batch in self.format.read_file(file, split.offset):
-            _take_bad(batch, part, handler, output)
+            _take_bad(batch, file, handler, output)
             yield ReadBatch(batch.records, batch.offset)
 
 
-def _take_bad(batch: FileBatch, part: FilePart, handler: BadRecordHandler, output: ReaderOutput) -> None:
+def _take_bad(batch: FileBatch, file: FileToRead, handler: BadRecordHandler, output: ReaderOutput) -> None:
     for raw, error in batch.bad:
-        handler.take(BadRecord(raw, error, f"file {part.path}, before offset {batch.offset}"), output)
+        # To count lines, the file is read again up to there: worth it where the job ends with it.
+        line = _line_of(raw, file, batch.offset) if handler.fails else None
+        place = f"before offset {batch.offset}" if line is None else f"line {line}"
+        handler.take(BadRecord(raw, error, f"file {file.path}, {place}"), output)
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    """A file's lines with their ends; not every store's files can be iterated over."""
+    rest = b""
+    while chunk := stream.read(_READ_AT_ONCE):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (line + b"\n" for line in lines)
+    if rest:
+        yield rest
+
+
+def _line_of(raw: bytes, file: FileToRead, end: object) -> int | None:
+    """On which line a record stands that is the first one of its kind before `end`; None if it is not found so."""
+    first = raw.partition(b"\n")[0].rstrip(b"\r")
+    position = 0
+    with file.open() as stream:
+        for number, line in enumerate(_lines(stream), 1):
+            if position >= file.start and line.rstrip(b"\r\n") == first:
+                return number
+            position += len(line)
+            if isinstance(end, int) and position >= end:
+                break
+    return None
 
 
 def _uri_of(split: OffsetSplit) -> str:
