@@ -79,10 +79,11 @@ class Columns:
         items = items_of(self.kinds)
         if len(items) != len(declared.kinds) or self.kinds.startswith("(") is not declared.are_tuples:
             return False
-        for at, (kind, wanted, bits) in enumerate(zip(items, declared.kinds, declared.bits, strict=True)):
+        at = 0
+        for kind, wanted, bits in zip(items, declared.kinds, declared.bits, strict=True):
+            column, at = self.arrays[at], at + len(_letters(kind))
             if wanted not in (ANY, kind):
                 return False
-            column = self.arrays[sum(len(_letters(each)) for each in items[:at])]
             if bits < 64 and not -(1 << bits - 1) <= column.min() <= column.max() < 1 << bits - 1:
                 return False
         return True

@@ -157,9 +157,11 @@ class ByKeyGroup(Dealer):
         import numpy as np
 
         keys = keyed.arrays[keyed.key] if isinstance(keyed.key, int) else keyed.key
-        owners = self._owners.of_column(keys)
-        places = ((target, np.flatnonzero(owners == target)) for target in range(self._targets))
-        return [(target, keyed.taken(places)) for target, places in places if len(places)]
+        owners = self._owners.of_column(keys).astype(np.uint16)
+        in_order = np.argsort(owners, kind="stable")  # By target, and for each as they came
+        ends = np.cumsum(np.bincount(owners, minlength=self._targets)).tolist()
+        shares = enumerate(zip([0, *ends], ends, strict=False))
+        return [(target, keyed.taken(in_order[start:end])) for target, (start, end) in shares if start < end]
 
 
 _KINDS_OF_KEYS = ("q", "U")
