@@ -24,6 +24,7 @@ _ELSEWHERE = {
     "stop": "job_commands:stop",
     "savepoint": "job_commands:savepoint",
     "checkpoint": "job_commands:checkpoint",
+    "logs": "watch_commands:logs",
     "status": "watch_commands:status",
     "top": "watch_commands:top",
     "jobmanager": "jobmanager_commands:jobmanager",

@@ -1,4 +1,4 @@
-"""The verbs for looking at running jobs: status, top."""
+"""The verbs for looking at running jobs: status, top, logs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import click
 from penstock.cli import progress_text as text
 from penstock.cli.completion import complete_job
 from penstock.cli.job_options import Answer, JobCommand, job_options
-from penstock.cli.locate import LocatedJob, all_jobs, locate
+from penstock.cli.locate import ENDED, LocatedJob, all_jobs, locate
 from penstock.rest.client import Address, RestClientError
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+_FOLLOWED_EVERY_S = 0.5
 
 
 @click.command(cls=JobCommand)
@@ -29,6 +31,40 @@ def status(job: str, manager: Address | None, answer: Answer, configuration: Map
     for line in text.status_lines(told, _now_ms()):
         answer.say(line)
     answer.give(told)
+
+
+@click.command(cls=JobCommand)
+@click.argument("job", metavar="JOB_ID", shell_complete=complete_job)
+@click.option("-f", "--follow", "follows", is_flag=True, help="Go on until the job ends, or Ctrl-C.")
+@job_options
+def logs(job: str, follows: bool, manager: Address | None, answer: Answer, configuration: Mapping[str, str]) -> None:
+    """Show the log of a job: what its functions have logged, and Penstock about it."""
+    located = locate(job, manager)
+    if answer.is_json:
+        answer.give(located.client.get(f"/jobs/{located.job_id}/log"))
+        return
+    after = _show_log(located, -1)
+    try:
+        while follows and not located.has_ended:
+            time.sleep(_FOLLOWED_EVERY_S)
+            # First: what was logged before its end is shown, too.
+            state = located.client.get(f"/jobs/{located.job_id}/status")["status"]
+            after = _show_log(located, after)
+            if state in ENDED:
+                return
+    except KeyboardInterrupt:
+        return
+    except RestClientError as error:
+        if error.status not in (None, 404):  # Otherwise its process has ended, and with it the job.
+            raise
+
+
+def _show_log(job: LocatedJob, after: int) -> int:
+    """Print what came after a line; the number of the last one."""
+    for line in job.client.get(f"/jobs/{job.job_id}/log", after=str(after))["lines"]:
+        click.echo(line["text"])
+        after = line["number"]
+    return after
 
 
 @click.command(cls=JobCommand)

@@ -745,6 +745,17 @@ WEB_EXCEPTION_HISTORY = (
     .default_value(16)
     .with_description("how many failures the REST API remembers")
 )
+LOG_DIR = (
+    _key("env.log.dir")
+    .string_type()
+    .no_default_value()
+    .with_description(
+        "where each job writes a log file of its own, penstock-<job id>.log, rotated at 10 MB; none unless set"
+    )
+)
+LOG_MAX_FILES = (
+    _key("env.log.max").int_type().default_value(10).with_description("how many older log files of a job are kept")
+)
 METRIC_REPORTERS = (
     _key("metrics.reporters")
     .string_type()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 
 from penstock.common.exceptions import JobExecutionError, UserFunctionError
@@ -44,6 +44,32 @@ class FailureHistory:
 
     def newest_first(self) -> list[FailureRecord]:
         return list(self._records)
+
+
+class ToldFailures:
+    """What is said about attempts that fail: all of a failure when it is new, a short line when it comes again."""
+
+    def __init__(self, remembered: int = 100) -> None:
+        self._counts: OrderedDict[str, int] = OrderedDict()
+        self._remembered = remembered
+
+    def of(self, job_name: str, failure: BaseException, attempt: int, delay_ms: int) -> str:
+        said = str(failure)
+        first_line = said.partition("\n")[0]
+        # At another record, or in another subtask, it is the same failure still.
+        same = (
+            f"{type(failure.__cause__ or failure).__name__}: {getattr(failure, 'user_traceback', None) or first_line}"
+        )
+        count = self._counts[same] = self._counts.pop(same, 0) + 1
+        while len(self._counts) > self._remembered:
+            self._counts.popitem(last=False)
+        restarts = f"job '{job_name}': attempt {attempt} failed, restarting in {delay_ms} ms"
+        if count > 1:
+            return f"{restarts}: the same failure, for the {count}. time: {first_line}"
+        return (
+            f"{restarts} (restart-strategy.type decides about that; none ends the job at the first failure)\n"
+            f"{said.rstrip()}"
+        )
 
 
 def error_of(failure: TaskFailure, job_id: str, job_name: str, made_at: str | None = None) -> JobExecutionError:

@@ -39,8 +39,9 @@ from penstock.jobmaster.epoch_history import EpochHistory, EpochReport
 from penstock.jobmaster.execution.side_by_side import run_side_by_side
 from penstock.jobmaster.execution.slots import SlotPool, required_slots, slot_pool
 from penstock.jobmaster.execution.stage_executor import StageExecutor
-from penstock.jobmaster.failure_history import FailureHistory, FailureRecord
+from penstock.jobmaster.failure_history import FailureHistory, FailureRecord, ToldFailures
 from penstock.jobmaster.flame_graphs import FlameGraphs
+from penstock.jobmaster.job_log import JobLog
 from penstock.jobmaster.job_times import JobTimes
 from penstock.jobmaster.metrics.job_metrics import JobMetrics
 from penstock.jobmaster.region.runner import RegionRunner
@@ -84,6 +85,8 @@ class JobMaster:
         self.alignment_groups = AlignmentGroups()
         self._times = JobTimes()
         self.output = JobOutput()
+        self.log = JobLog(str(job_id), job_graph.job_name, config, self.output)
+        executor.show_output(self.log.take)
         self.checkpoints = CheckpointStatsTracker(self.options.history)
         self._failures = FailureHistory(config.get(keys.WEB_EXCEPTION_HISTORY))
         self.latency = LatencyTracking.of(config)
@@ -91,6 +94,7 @@ class JobMaster:
         self.epochs = EpochHistory(self.job_graph)
         self.flame_graphs = FlameGraphs()
         self.restarts = 0
+        self._told = ToldFailures()
         self.stopped_with: str | None = None
         """The savepoint with which the job has ended."""
         self._changed = threading.Condition()
@@ -292,6 +296,10 @@ class JobMaster:
 
     def run(self) -> JobExecutionResult:
         """Run to the end. Raises what ended the job, unless it finished by itself or was cancelled."""
+        with self.log.worked_for():
+            return self._run()
+
+    def _run(self) -> JobExecutionResult:
         use_script_classes(self.job_graph.script_classes)
         try:
             self._times.enter(JobStatus.CREATED)
@@ -302,6 +310,7 @@ class JobMaster:
             raise
         finally:
             self._executor.close()
+            self.log.close()
         return JobExecutionResult(
             self.job_id,
             wall_clock_ms() - self.started_ms,
@@ -442,13 +451,7 @@ class JobMaster:
             raise failure
         self._failures.add(failure, wall_clock_ms())
         self.restarts += 1
-        _log.warning(
-            "job '%s': attempt %d failed (%s), restarting in %d ms",
-            self.name,
-            self.restarts,
-            str(failure).partition("\n")[0],
-            delay_ms,
-        )
+        _log.warning("%s", self._told.of(self.name, failure, self.restarts, delay_ms))
         if self._restarts_everything:
             for runner in self._runners:
                 if runner.region != region:

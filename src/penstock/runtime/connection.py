@@ -62,6 +62,8 @@ class Kind(IntEnum):
     """A worker has lost another one."""
     HEARTBEAT = -21
     STOP = -22
+    OUTPUT = -24
+    """What functions have printed and logged."""
     HOST = -23
     """The driver asks the worker's process to host a worker of another region as well."""
 

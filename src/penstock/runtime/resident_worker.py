@@ -30,6 +30,7 @@ from penstock.runtime.protocol import EpochCommand
 from penstock.runtime.rows import FAILURE, Row
 from penstock.runtime.saved_state import StateFolder
 from penstock.runtime.stream_task import JobDeployment
+from penstock.runtime.task_output import use_levels
 from penstock.runtime.worker import Worker
 
 GRACE_S = 5.0
@@ -96,8 +97,20 @@ class ResidentWorker:
         self._backups: LocalBackups | None = None
         self._region: frozenset[int] = frozenset()
         self._guests: list[threading.Thread] = []
+        self._guest_workers: list[ResidentWorker] = []
         self._heard = time.monotonic()
         self._control = connect(place.driver, place.secret)
+        self.flush_output: Callable[[], None] = lambda: None
+        """Sends what functions have written so far; set by whoever catches it."""
+
+    def send_output(self, content: bytes) -> None:
+        """Send what functions have written in this process, also those of guests; they may outlive their host."""
+        for worker in [self, *self._guest_workers]:
+            try:
+                worker._control.tell(Kind.OUTPUT, content)
+                return
+            except OSError:
+                continue  # If the driver is gone, nobody wants to know.
 
     def run(self) -> None:
         """Serve until the driver says stop or is gone."""
@@ -162,7 +175,10 @@ class ResidentWorker:
 
         def run() -> None:
             try:
-                ResidentWorker(place, self._end_process).run()
+                worker = ResidentWorker(place, self._end_process)
+                worker.flush_output = self.flush_output
+                self._guest_workers.append(worker)
+                worker.run()
             except (OSError, HandshakeError) as error:  # Its driver has given it up meanwhile.
                 print(f"penstock worker {place.index}: {error}", file=sys.stderr, flush=True)
 
@@ -231,10 +247,12 @@ class ResidentWorker:
                 self._run_epoch(pickle.loads(row.chunk), source_rows)
             case Kind.RELEASE:
                 self._release()
+                self.flush_output()
                 self._answer(0, [_message(Kind.RELEASED, row.seq)])
             case Kind.STOP:
                 self._release()
                 self._let_go_of_backups(is_over=row.seq == OVER)
+                self.flush_output()
                 return False
         return True
 
@@ -261,6 +279,7 @@ class ResidentWorker:
             deploying: Deploying = pickle.loads(pickled)
             deployment: JobDeployment = pickle.loads(deploying.pickled)
             self._have_backups(deploying.backups, deployment)
+            use_levels(deployment.log_levels)
             place, exchange = self._place, _PeerExchange(self._peers)
             self._worker = Worker(
                 deployment, deploying.folder, place.index, place.workers, self._inbox, exchange, self._backups
@@ -303,6 +322,7 @@ class ResidentWorker:
             return
         except Exception as error:  # Not of a function: there is no room for what waits on disk, for example.
             waiting.append(self._failure(error, f"the exchange of worker {self._place.index}"))
+        self.flush_output()
         self._answer(command.epoch, [*waiting, _message(Kind.DONE)])
 
     def _answer(self, epoch: int, rows: list[Row]) -> None:

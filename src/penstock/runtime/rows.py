@@ -9,6 +9,8 @@ ACKNOWLEDGEMENT = -1
 """The `vertex` of a row that carries a TaskAck to the driver."""
 FAILURE = -2
 """The `vertex` of a row that carries a TaskFailure to the driver."""
+OUTPUT = -3
+"""The `vertex` of a row that carries what functions of a batch job have printed and logged."""
 FROM_DRIVER = -1
 """The `edge` of a row that hands a source its part of the epoch."""
 

@@ -33,6 +33,7 @@ from penstock.runtime.state.codec import encode_state, use_script_classes
 from penstock.runtime.state.operator import Saved, share_of
 from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import Extent
+from penstock.runtime.task_output import LogLevels
 from penstock.runtime.watermarks import InputWatermarks, Mark
 
 Committables = dict[str, list[Any]]
@@ -57,6 +58,8 @@ class JobDeployment:
     latency: LatencyTracking | None = None
     """None if latency is not measured."""
     compresses_snapshots: bool = False
+    log_levels: LogLevels = ()
+    """What functions log, wherever they run."""
 
     def vertices(self) -> list[JobVertex]:
         return [each for each in self.job_graph.vertices if self.region is None or each.id in self.region]

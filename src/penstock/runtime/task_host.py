@@ -25,6 +25,7 @@ from penstock.runtime.stack_sampler import Stack, sampling
 from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import Extent
 from penstock.runtime.stream_task import JobDeployment, StreamTask
+from penstock.runtime.task_output import TaskPlace, enter_task
 
 
 class LostTaskError(PenstockError):
@@ -60,10 +61,12 @@ class TaskHost:
         self._folder = folder
         self._backups = backups
         self._tasks: dict[tuple[int, int], _KeptTask] = {}
+        self._places: dict[tuple[int, int], TaskPlace] = {}
 
     def run_task(self, command: EpochCommand, vertex: int, subtask: int, rows: Iterable[AnyRow]) -> Iterator[Row]:
         """One subtask's epoch: its output rows, then its acknowledgement, or a failure instead."""
         started_ms = wall_clock_ms()
+        enter_task(self._place(vertex, subtask))
         kept = self._tasks.pop((vertex, subtask), None)  # Put back only if the epoch goes well.
         try:
             order = command.orders.get((vertex, subtask), SubtaskOrder())
@@ -86,6 +89,16 @@ class TaskHost:
             if kept is not None:
                 self._tasks[(vertex, subtask)] = kept  # To be closed with the others.
             raise
+        finally:
+            enter_task(None)
+
+    def _place(self, vertex: int, subtask: int) -> TaskPlace:
+        place = self._places.get((vertex, subtask))
+        if place is None:
+            described = self._deployment.job_graph.vertices[vertex]
+            place = TaskPlace(described.name, subtask, described.parallelism, self._deployment.attempt)
+            self._places[(vertex, subtask)] = place
+        return place
 
     def close(self) -> None:
         """Close and drop all subtasks: the run is over."""

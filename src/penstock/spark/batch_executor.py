@@ -13,10 +13,10 @@ from penstock.checkpoint.folders import Folder
 from penstock.checkpoint.savepoints import Copy
 from penstock.common import config_keys as keys
 from penstock.common.exceptions import JobExecutionError
-from penstock.jobmaster.execution.stage_executor import EpochCancelledError, TaskDone
+from penstock.jobmaster.execution.stage_executor import EpochCancelledError, TakeOutput, TaskDone
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.protocol import EpochCommand
-from penstock.runtime.rows import Row
+from penstock.runtime.rows import OUTPUT, Row
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.stream_task import JobDeployment
 from penstock.spark.batch_task import StageTask
@@ -97,6 +97,9 @@ class BatchExecutor:
         widths = [max(vertex.parallelism for vertex in stage) for stage in deployment.stages()]
         self._widths = [min(width, most or width) for width in widths]
 
+    def show_output(self, take: TakeOutput) -> None:
+        self._side.take_output = take
+
     def check(self) -> None:
         """Between epochs there is nothing that could be lost."""
 
@@ -117,7 +120,10 @@ class BatchExecutor:
             ) from error
         if self._is_cancelled:
             raise EpochCancelledError
-        return rows
+        for row in rows:
+            if row.vertex == OUTPUT:
+                side.take_output(row.chunk, lambda: not self._is_cancelled)
+        return [row for row in rows if row.vertex != OUTPUT]
 
     def _stages(self, command: EpochCommand, source_rows: list[Row]) -> Any:
         """A Spark stage for each stage; those of one slot each need no exchange and share one."""

@@ -9,9 +9,10 @@ from typing import Any
 
 from penstock.jobmaster.execution.stage_executor import TaskDone
 from penstock.runtime.protocol import EpochCommand, TaskAck
-from penstock.runtime.rows import ACKNOWLEDGEMENT, Row
+from penstock.runtime.rows import ACKNOWLEDGEMENT, OUTPUT, Row
 from penstock.runtime.saved_state import StateFolder
 from penstock.runtime.stream_task import JobDeployment
+from penstock.runtime.task_output import captured, use_levels
 from penstock.runtime.worker import run_stage_alone, stages_of
 from penstock.spark.resident_task import as_before
 
@@ -33,15 +34,22 @@ class StageTask:
     def __call__(self, number: int, received: Iterable[Row]) -> Iterator[Row]:
         with as_before():
             deployment: JobDeployment = pickle.loads(self.deployment.value)
-            parts = stages_of(deployment, number, self.tasks)
-            rows = received
-            for stage in self.stages:
-                rows = run_stage_alone(deployment, self.folder, self.command, parts[stage], rows)
-            own = {task for stage in self.stages for task in parts[stage].tasks}
-            for row in rows:
-                if row.vertex == ACKNOWLEDGEMENT:
-                    self._tell(pickle.loads(row.chunk), own)
-                yield row
+            written: list[bytes] = []
+            with captured(written.append):
+                use_levels(deployment.log_levels)
+                yield from self._rows(deployment, number, received)
+            yield from (Row(OUTPUT, 0, 0, 0, 0, each) for each in written)
+
+    def _rows(self, deployment: JobDeployment, number: int, received: Iterable[Row]) -> Iterator[Row]:
+        parts = stages_of(deployment, number, self.tasks)
+        rows = received
+        for stage in self.stages:
+            rows = run_stage_alone(deployment, self.folder, self.command, parts[stage], rows)
+        own = {task for stage in self.stages for task in parts[stage].tasks}
+        for row in rows:
+            if row.vertex == ACKNOWLEDGEMENT:
+                self._tell(pickle.loads(row.chunk), own)
+            yield row
 
     def _tell(self, ack: TaskAck, own: set[tuple[int, int]]) -> None:
         if (ack.vertex, ack.subtask) in own:  # Those of earlier stages pass by.

@@ -17,7 +17,7 @@ from penstock.datastream.connectors.spark.data_frame_stream import StreamingData
 from penstock.datastream.connectors.spark.sink import SparkSink
 from penstock.graph.job_graph import JobGraph
 from penstock.jobmaster.execution.slots import NoResourceAvailableError
-from penstock.jobmaster.execution.stage_executor import EpochCancelledError, TaskDone
+from penstock.jobmaster.execution.stage_executor import EpochCancelledError, TakeOutput, TaskDone
 from penstock.jobmaster.execution.worker_group import GroupSettings, WorkerGroup, WorkerLostError
 from penstock.jobmaster.job_contents import values_in
 from penstock.runtime.chunk import encode_in_driver
@@ -153,6 +153,9 @@ class ResidentExecutor:
         with self._asking("the workers could not be told what to run"):
             self._failures = [row for row in self._group.deploy(pickled, folder) if row.vertex == FAILURE]
 
+    def show_output(self, take: TakeOutput) -> None:
+        self._side.take_output = take
+
     def check(self) -> None:
         with self._asking("a worker was lost between two epochs"):
             if self._group is not None:
@@ -212,7 +215,7 @@ class ResidentExecutor:
         if self._is_cancelled:
             raise EpochCancelledError
         workers = self._slots if host is None else min(parallelism, host.workers)
-        group = self._group = WorkerGroup(workers, _settings_of(side), on_loss)
+        group = self._group = WorkerGroup(workers, _settings_of(side), on_loss, side.take_output)
         if self._is_cancelled:  # Meanwhile: nobody knew of the group.
             group.cancel()
         began = time.monotonic()

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from penstock.runtime.resident_worker import ResidentWorker, WorkerPlace
+from penstock.runtime.task_output import captured
 
 
 def host_worker(places: Iterable[WorkerPlace]) -> Iterator[None]:
@@ -16,8 +17,10 @@ def host_worker(places: Iterable[WorkerPlace]) -> Iterator[None]:
     for place in list(places):  # Read to the end: PySpark does not use a worker again that has left input behind.
         with as_before():
             worker = ResidentWorker(place)
-            worker.run()
-            worker.wait_for_guests()
+            with captured(worker.send_output) as output:
+                worker.flush_output = output.flush
+                worker.run()
+                worker.wait_for_guests()
     return iter(())
 
 

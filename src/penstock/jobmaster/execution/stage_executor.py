@@ -18,6 +18,9 @@ from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import TaskHost
 from penstock.runtime.worker import Worker
 
+TakeOutput = Callable[[bytes, Callable[[], bool]], None]
+"""Takes what workers have written, and a function that says whether that is still wanted."""
+
 
 @dataclass(frozen=True)
 class TaskDone:
@@ -47,6 +50,9 @@ class StageExecutor(Protocol):
 
         `on_loss` is called, from another thread, when what runs the region is lost; `check` then says so.
         """
+
+    def show_output(self, take: TakeOutput) -> None:
+        """Whom to tell what functions print and log in other processes; for siblings, too."""
 
     def check(self) -> None:
         """Raise if what runs the region is lost."""
@@ -126,6 +132,9 @@ class InlineExecutor:
         cached_files = {} if self._dependencies is None else self._dependencies.files
         self._worker = Worker(replace(deployment, cached_files=cached_files), folder)
         self._is_batch = deployment.job_graph.is_batch
+
+    def show_output(self, take: TakeOutput) -> None:
+        """Functions write where the program does."""
 
     def check(self) -> None:
         """It is not lost but with the driver."""

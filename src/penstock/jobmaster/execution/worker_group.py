@@ -18,6 +18,7 @@ from pathlib import Path
 from penstock.checkpoint.folders import Folder
 from penstock.common import config_keys as keys
 from penstock.common.local_folders import new_local_folder
+from penstock.jobmaster.execution.stage_executor import TakeOutput
 from penstock.runtime.connection import Address, Connection, Kind, Listener
 from penstock.runtime.local_backups import BackupSettings
 from penstock.runtime.protocol import EpochCommand
@@ -59,8 +60,15 @@ class GroupSettings:
 class WorkerGroup:
     """A fixed number of workers, from their calls to the end of the last connection. A lost one ends the group."""
 
-    def __init__(self, workers: int, settings: GroupSettings, on_loss: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        workers: int,
+        settings: GroupSettings,
+        on_loss: Callable[[], None],
+        take_output: TakeOutput = lambda content, is_wanted: None,
+    ) -> None:
         self.workers = workers
+        self._take_output = take_output
         self._settings = settings
         self._on_loss = on_loss
         self._secret = secrets.token_bytes(32)
@@ -142,7 +150,15 @@ class WorkerGroup:
             name = type(error).__name__
             self.lose(f"what worker {member.hello.index} has sent could not be taken: {name}: {error}")
 
+    def _is_heard(self, member: _Member) -> bool:
+        """Whoever waits until there is room for what a worker has written does hear it, all the same."""
+        member.heard = time.monotonic()
+        return not self._is_cancelled and self._loss is None and not self._has_ended.is_set()
+
     def _take(self, member: _Member, epoch: int, row: Row) -> None:
+        if row.vertex == Kind.OUTPUT:
+            self._take_output(row.chunk, lambda: self._is_heard(member))
+            return
         if row.vertex == Kind.LOST:
             if self._has_ended.is_set():
                 return  # They do not all end at the same moment.

@@ -79,6 +79,7 @@ from penstock.runtime.protocol import TaskAck
 from penstock.runtime.rows import Row
 from penstock.runtime.state.backends import backend_of
 from penstock.runtime.stream_task import JobDeployment
+from penstock.runtime.task_output import levels_here
 
 
 @dataclass(frozen=True)
@@ -317,6 +318,7 @@ class RegionRunner:
             run_id=secrets.token_hex(8),
             latency=self._job.latency,
             compresses_snapshots=self._job.config.get(keys.SNAPSHOT_COMPRESSION),
+            log_levels=levels_here(),
         )
 
     def _transition(self, *states: ExecutionState) -> None:

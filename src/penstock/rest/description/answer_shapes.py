@@ -173,6 +173,7 @@ PROGRESS = {
     "failure": Maybe(str),
     "savepoint": Maybe(str),
 }
+JOB_LOG = {"lines": [{"number": int, "text": str}]}
 STDOUT = {"total": int, "lines": [{"stream": OneOf(("stdout", "stderr")), "text": str}]}
 _SERIES = [Maybe(float)]
 EPOCHS = {

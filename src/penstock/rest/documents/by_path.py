@@ -39,6 +39,7 @@ OF_JOB: dict[str, Callable[[RunningJob], Any]] = {
     "/checkpoints/config": checkpoint_documents.settings,
     "/epochs": epoch_documents.kept,
     "/stdout": job_documents.printed,
+    "/log": job_documents.log,
     "/progress": progress_documents.progress,
 }
 OF_VERTEX: dict[str, Callable[[RunningJob, str], Any]] = {

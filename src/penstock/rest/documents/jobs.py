@@ -52,6 +52,25 @@ def _times(job: RunningJob) -> dict[str, int]:
     }
 
 
+_KEPT_CHARACTERS = 64_000
+"""Of the log of an ended job, of which a job manager may know many."""
+
+
+def log(job: RunningJob, after: int = -1) -> dict[str, Any]:
+    """The newest records of the job's log; of an ended job only the last of them."""
+    lines = job.master.log.lines(after)
+    if job.master.status.is_globally_terminal_state():
+        left, kept = _KEPT_CHARACTERS, len(lines)
+        while kept and (left := left - len(lines[kept - 1][1])) >= 0:
+            kept -= 1
+        lines = lines[kept:]
+    return {"lines": [{"number": number, "text": text} for number, text in lines]}
+
+
+def log_after(told: dict[str, Any], after: int) -> dict[str, Any]:
+    return {"lines": [line for line in told["lines"] if line["number"] > after]}
+
+
 def details(job: RunningJob) -> dict[str, Any]:
     job.master.look_at_batch()
     vertices = [job_vertex_entry(vertex) for vertex in job.master.execution_graph.job_vertices]

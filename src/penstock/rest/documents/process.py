@@ -13,6 +13,7 @@ from collections import deque
 from typing import Any
 
 from penstock.common.redaction import RedactingFormatter
+from penstock.jobmaster.job_log import current_job_log
 
 _REMEMBERED_RECORDS = 2_000
 _LONGEST_RECORD = 8_000
@@ -29,11 +30,15 @@ class LogTail(logging.Handler):
         self._last_s = time.time()
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._lines.append(self.format(record)[:_LONGEST_RECORD])
+        line = self.format(record)
+        self._lines.append(line[:_LONGEST_RECORD])
         self._last_s = record.created
-        fallback = logging.lastResort
-        if fallback is not None and record.levelno >= fallback.level and not self._has_others():
-            fallback.handle(record)  # Python would have shown it if this handler were not there.
+        job = current_job_log()
+        if job is not None:
+            job.write(record)
+        if record.levelno >= logging.WARNING and not self._has_others():
+            # Python would have shown it, without time and level, if this handler were not there.
+            print(line, file=sys.stderr, flush=True)
 
     def _has_others(self) -> bool:
         return bool(logging.getLogger().handlers) or logging.getLogger("penstock").handlers != [self]

@@ -24,7 +24,7 @@ from penstock.rest.routes.lookup import find_job
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 # Documents that are not answered whole.
-_CUT_OF_JOB = (OVERVIEW, "/metrics", "/exceptions", "/accumulators", "/epochs")
+_CUT_OF_JOB = (OVERVIEW, "/metrics", "/exceptions", "/accumulators", "/epochs", "/log")
 _CUT_OF_VERTEX = ("/metrics", ATTEMPTS)
 
 
@@ -36,6 +36,7 @@ def document_routes(dispatcher: Dispatcher) -> list[BaseRoute]:
         "/exceptions": told.exceptions,
         "/metrics": told.metrics,
         "/epochs": told.epochs,
+        "/log": told.log,
         "/checkpoints/details/{checkpoint}": told.checkpoint,
         "/checkpoints/details/{checkpoint}/subtasks/{vertex}": told.checkpoint_of_vertex,
         **{f"/vertices/{{vertex}}{path}": told.of_vertex(path) for path in OF_VERTEX if path not in _CUT_OF_VERTEX},
@@ -84,6 +85,12 @@ class _Documents:
         """What an ended job has left is told whole."""
         resolution, since = call.query.get("resolution", "1000"), call.query.get("since", "0")
         return self._document(call, "/epochs", lambda job: epoch_documents.since(job, resolution, since))
+
+    def log(self, call: Call) -> dict[str, Any]:
+        after = call.query.get("after", "-1")
+        if after != "-1" and not _NUMBER.fullmatch(after):
+            raise bad_request(f"after must be the number of a line, got {shown(after)}")
+        return job_documents.log_after(self.of_job("/log")(call), int(after))
 
     def vertex_metrics(self, call: Call) -> list[dict[str, str]]:
         facts = metric_documents.by_subtask(self.of_vertex("/metrics")(call))

@@ -1,0 +1,124 @@
+"""The log of a job: bounded, with where each line comes from, over REST and `penstock logs`, and in a rotated file."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from penstock.cli.commands import main
+from penstock.common import Configuration
+from penstock.jobmaster.failure_history import ToldFailures
+from penstock.jobmaster.job_log import JobLog
+from penstock.jobmaster.sinks.job_output import JobOutput
+from penstock.runtime.task_output import LoggedRecord, PrintedLine, TaskPlace
+
+PLACE = TaskPlace("Map", 0, 1, 0)
+
+
+class Shown(JobOutput):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[tuple[bool, str]] = []
+        self.write_lines = self.lines.extend
+
+
+def a_log(**settings: str) -> tuple[JobLog, Shown]:
+    output = Shown()
+    return JobLog("ab" * 16, "fish", Configuration.from_dict(settings), output), output
+
+
+def sent(*written: Any) -> bytes:
+    return pickle.dumps(list(written))
+
+
+def record(message: str, level: int = logging.WARNING) -> LoggedRecord:
+    made = logging.LogRecord("fish.deep", level, "f.py", 1, message, None, None)
+    return LoggedRecord(made.__dict__, PLACE)
+
+
+def test_what_workers_write_is_shown_and_logged_as_if_it_were_here(caplog):
+    log, output = a_log()
+    with caplog.at_level(logging.INFO):
+        log.take(sent(PrintedLine(False, "hello"), record("salt", logging.INFO), PrintedLine(True, "oh")), lambda: True)
+        log.close()
+    assert output.lines == [(False, "hello"), (True, "oh")]
+    [told] = caplog.records
+    assert (told.getMessage(), told.threadName, told.name) == ("salt", "Map (1/1)#0", "fish.deep")
+    assert (told.job_name, told.task_name, told.subtask) == ("fish", "Map", 0)
+    assert "INFO  [Map (1/1)#0] fish.deep - salt" in log.lines()[0][1]
+
+
+def test_warning_has_time_level_and_place_where_no_logging_is_set_up(monkeypatch):
+    log, output = a_log()
+    monkeypatch.setattr(logging.root, "handlers", [])
+    log.take(sent(record("shark"), record("quiet", logging.INFO)), lambda: True)
+    log.close()
+    [(is_error, line)] = output.lines
+    assert is_error and "WARNING [Map (1/1)#0] fish.deep - shark" in line and line[:2] == "20"
+
+
+def test_log_is_bounded_and_numbers_go_on():
+    log, _ = a_log()
+    for _ in range(7_000):
+        log.write(logging.LogRecord("f", logging.INFO, "f.py", 1, "x" * 1_000, None, None))
+    lines = log.lines()
+    assert lines[-1][0] == 6_999 and sum(len(text) for _, text in lines) <= 1_000_000
+    assert [number for number, _ in log.lines(6_997)] == [6_998, 6_999]
+
+
+def test_secrets_are_hidden():
+    log, _ = a_log()
+    log.write(logging.LogRecord("f", logging.INFO, "f.py", 1, "password=hunter2", None, None))
+    assert "hunter2" not in log.lines()[0][1]
+
+
+def test_file_is_written_and_a_folder_that_cannot_be_does_no_harm(tmp_path, caplog):
+    log, _ = a_log(**{"env.log.dir": str(tmp_path / "logs")})
+    log.write(logging.LogRecord("f", logging.INFO, "f.py", 1, "kept", None, None))
+    log.close()
+    assert "kept" in (tmp_path / "logs" / f"penstock-{'ab' * 16}.log").read_text()
+    (tmp_path / "file").touch()
+    a_log(**{"env.log.dir": str(tmp_path / "file" / "below")})
+    assert "writes no log file" in caplog.text
+
+
+def test_functions_of_a_job_log_into_its_log(start_job, eventually):
+    def noisy(word: str) -> str:
+        logging.getLogger("fish").warning("saw %s", word)
+        return word
+
+    job = start_job(define=lambda text: text.map(noisy))
+    job.send("river\n")
+    lines = eventually(lambda: job.get("/log")["lines"])
+    assert lines[0]["text"].endswith("fish - saw river") and "Map" in lines[0]["text"]
+    assert job.get("/log", after=str(lines[-1]["number"])) == {"lines": []}
+    shown = CliRunner().invoke(main, ["logs", job.id])
+    assert shown.exit_code == 0 and "saw river" in shown.stdout
+    job.end()
+    assert "saw river" in job.get("/log")["lines"][0]["text"]
+
+
+def test_first_failure_shows_the_users_frames_and_its_repetition_one_line(start_job, eventually):
+    settings = {
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "2",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+    }
+    job = start_job(settings, lambda text: text.map(lambda word: 1 / len(word.strip("x"))))
+    job.send("xx\n")
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        job.client.get_job_execution_result().result()
+    warnings = [line["text"] for line in job.get("/log")["lines"] if "restarting in" in line["text"]]
+    assert "1 / len(word" in warnings[0] and "restart-strategy.type decides" in warnings[0]
+    assert "the same failure, for the 2. time" in warnings[1] and "\n" not in warnings[1]
+
+
+def test_different_failures_are_told_each():
+    told = ToldFailures()
+    assert "\n" in told.of("fish", ValueError("one"), 1, 10)
+    assert "\n" in told.of("fish", ValueError("two"), 2, 10)
+    assert "for the 2. time" in told.of("fish", ValueError("one"), 3, 10)
