@@ -54,7 +54,7 @@ class _SharedSlot:
                 self._ledger.give_back(1)
 
 
-class _TasksDone(AccumulatorParam[dict[tuple[int, int], TaskDone]]):
+class TasksDone(AccumulatorParam[dict[tuple[int, int], TaskDone]]):
     """By vertex and subtask: a task that Spark repeats counts once."""
 
     def zero(self, value: dict[tuple[int, int], TaskDone]) -> dict[tuple[int, int], TaskDone]:
@@ -110,7 +110,7 @@ class BatchExecutor:
         try:
             if self._is_cancelled:
                 raise EpochCancelledError
-            self._done = context.accumulator({}, _TasksDone())
+            self._done = context.accumulator({}, TasksDone())
             rows: list[Row] = self._stages(command, source_rows).collect()
         except Exception as error:
             if self._is_cancelled:

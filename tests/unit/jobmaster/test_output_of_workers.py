@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import cloudpickle  # type: ignore[import-untyped]
 import pytest
+from pyspark.accumulators import Accumulator
 
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import MapFunction
 from penstock.graph.job_graph import JobGraph, build_job_graph
-from penstock.jobmaster.execution.stage_executor import TaskDone
 from penstock.jobmaster.execution.worker_group import GroupSettings, WorkerGroup
 from penstock.jobmaster.job_log import JobLog
 from penstock.jobmaster.sinks.job_output import JobOutput
@@ -27,6 +28,7 @@ from penstock.runtime.rows import FAILURE, FROM_DRIVER, OUTPUT, Row
 from penstock.runtime.sources import SourceAssignment
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_output import LoggedRecord, PrintedLine, read_written
+from penstock.spark.batch_executor import TasksDone
 from penstock.spark.batch_task import StageTask
 from penstock.testing.memory_folder import MemoryFolder
 
@@ -111,19 +113,9 @@ def test_what_was_written_before_a_failure_arrives_too():
     assert any(row.vertex == FAILURE for row in rows)
 
 
-class Done:
-    """In the place of Spark's accumulator."""
-
-    def __init__(self) -> None:
-        self.value: dict[tuple[int, int], TaskDone] = {}
-
-    def add(self, part: dict[tuple[int, int], TaskDone]) -> None:
-        self.value.update(part)
-
-
 def test_tasks_of_a_batch_job_bring_it_with_their_rows(capsys: pytest.CaptureFixture[str]):
     deployment = JobDeployment("0" * 32, graph_of("BATCH"), log_levels=LEVELS)
-    broadcast, done = SimpleNamespace(value=encode_in_driver(deployment)), Done()
+    broadcast, done = SimpleNamespace(value=encode_in_driver(deployment)), Accumulator(-1, {}, TasksDone())
     rows = [
         Row(0, subtask, FROM_DRIVER, 0, 0, SourceAssignment(part, True).encode())
         for subtask, part in enumerate([[1, 2], [3, 4]])
@@ -131,7 +123,7 @@ def test_tasks_of_a_batch_job_bring_it_with_their_rows(capsys: pytest.CaptureFix
     before = logging.root.handlers[:]
     for stage in range(len(deployment.stages())):
         task = StageTask(broadcast, MemoryFolder(), EpochCommand(1, 0, is_last=True), (stage,), 1, done)
-        rows = list(task(0, rows))
+        rows = list(cloudpickle.loads(cloudpickle.dumps(task))(0, rows))
     written = [each for row in rows if row.vertex == OUTPUT for each in read_written(row.chunk)]
     assert sorted(each.text for each in written if isinstance(each, PrintedLine)) == [
         "closed", "closed", "printed 1", "printed 2", "printed 3", "printed 4",

@@ -83,6 +83,7 @@ class Cluster:
             job_name="job",
             job_id="0" * 32,
             dependencies=SimpleNamespace(around=lambda pickled: pickled),
+            take_output=lambda content, is_wanted: None,
         )
         self.started.append(ResidentExecutor(side))  # type: ignore[arg-type]
         return self.started[-1]
