@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import posixpath
 import secrets
 from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
+from urllib.parse import urlsplit
 
 from penstock.files.store import FileStore
 
 _STORES_WITHOUT_FOLDERS = {"s3", "gcs", "abfs"}
+
+
+_clients: dict[tuple[int, str, str, str], tuple[ArrowStore, str]] = {}
+"""By process and the part of a URI before the path: the store, and where in it that is.
+
+A client keeps its connections. One for each file would begin with a handshake each time.
+"""
 
 
 class ArrowStore(FileStore):
@@ -26,23 +35,17 @@ class ArrowStore(FileStore):
     @staticmethod
     def at(uri: str) -> tuple[ArrowStore, str]:
         """The store of a URI, and the path within it; ValueError if neither Arrow nor fsspec knows it."""
-        import pyarrow
-        from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
-
-        try:
-            file_system, path = FileSystem.from_uri(uri)
-        except pyarrow.ArrowInvalid as unknown:
-            try:
-                import fsspec  # type: ignore[import-not-found, import-untyped, unused-ignore]
-
-                files, path = fsspec.core.url_to_fs(uri)
-            except (ImportError, ValueError) as error:
-                raise ValueError(
-                    f"{uri}: no file system is known for it ({unknown}; {error}); use a local path, file://, or a URI "
-                    f"that Arrow or fsspec knows, such as s3://bucket/folder"
-                ) from error
-            file_system = PyFileSystem(FSSpecHandler(files))
-        return ArrowStore(file_system), path.rstrip("/") or path
+        parts = urlsplit(uri)
+        whose = os.getpid(), parts.scheme, parts.netloc, parts.query
+        below = parts.path.rstrip("/")
+        if whose in _clients and "%" not in below:
+            store, above = _clients[whose]
+            return store, above + below or "/"
+        file_system, path = _file_system(uri)
+        store, path = ArrowStore(file_system), path.rstrip("/") or path
+        if parts.netloc and path.endswith(below):
+            _clients[whose] = store, path.removesuffix(below)
+        return store, path
 
     def open(self, path: str) -> BinaryIO:
         # Buffered, because an Arrow file cannot read single lines.
@@ -109,3 +112,23 @@ class ArrowStore(FileStore):
     def delete_folder(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             self._files.delete_dir(path)
+
+
+def _file_system(uri: str) -> tuple[Any, str]:
+    import pyarrow
+    from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
+
+    try:
+        found: tuple[Any, str] = FileSystem.from_uri(uri)
+        return found
+    except pyarrow.ArrowInvalid as unknown:
+        try:
+            import fsspec  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+            files, path = fsspec.core.url_to_fs(uri)
+        except (ImportError, ValueError) as error:
+            raise ValueError(
+                f"{uri}: no file system is known for it ({unknown}; {error}); use a local path, file://, or a URI "
+                f"that Arrow or fsspec knows, such as s3://bucket/folder"
+            ) from error
+        return PyFileSystem(FSSpecHandler(files)), path
