@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
-from job_parts import RESTARTING, FileTransactions, numbers_in
+from tests.shared.job_parts import RESTARTING, FileTransactions, numbers_in
 
 from penstock.common import Row, Types
 from penstock.common.exceptions import UserFunctionError
