@@ -37,7 +37,7 @@ from penstock.runtime.outputs import (
 from penstock.runtime.rows import Row
 from penstock.runtime.sources import build_source_operator
 from penstock.runtime.state.backends import MakeTable
-from penstock.runtime.state.table import StateTable
+from penstock.runtime.state.heap_table import HeapStateTable
 
 if TYPE_CHECKING:
     from penstock.runtime.windowing.sessions import SessionWindowOperator
@@ -61,7 +61,7 @@ class OperatorChain:
         current_channel: Callable[[], tuple[int, int]],
         ready: list[Row],
         cached_files: dict[str, str],
-        tables_of: Callable[[str], MakeTable] = lambda operator_id: StateTable,
+        tables_of: Callable[[str], MakeTable] = lambda operator_id: HeapStateTable,
         latency: LatencyTracking | None = None,
     ) -> None:
         self._job_graph = job_graph

@@ -30,6 +30,7 @@ from penstock.runtime.saved_state import FileChain, StateHandle
 from penstock.runtime.state.backends import DiskBackend, HeapBackend
 from penstock.runtime.state.codec import encode_state
 from penstock.runtime.state.contents import EncodedMapEntries, PartialMaps, WholeMap, pack
+from penstock.runtime.state.heap_table import HeapStateTable
 from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import REMOVED, VOID_NAMESPACE, Extent, StateTable
 from penstock.runtime.timers import TIMER_TABLE_PREFIX
@@ -193,7 +194,7 @@ def encoded_maps(maps: dict[Any, dict[Any, Any]]) -> EncodedMapEntries:
 
 
 def restored(state: Any) -> dict[Any, Any]:
-    table = StateTable("maps")
+    table = HeapStateTable("maps")
     for block in state.blocks(BOTH, ALL_GROUPS):
         table.load(block.value)
     return table.entries

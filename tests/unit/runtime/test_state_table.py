@@ -8,8 +8,9 @@ from penstock.common import Types
 from penstock.common.exceptions import StateAccessError
 from penstock.datastream.state import ListStateDescriptor, ValueStateDescriptor
 from penstock.runtime.state.codec import decode_state, encode_state
+from penstock.runtime.state.heap_table import HeapStateTable
 from penstock.runtime.state.keyed import KeyedStateBackend
-from penstock.runtime.state.table import VOID_NAMESPACE, Extent, StateTable
+from penstock.runtime.state.table import VOID_NAMESPACE, Extent
 
 namespaces = st.sampled_from(["w1", "w2", VOID_NAMESPACE])
 keys = st.sampled_from("abc")
@@ -64,7 +65,7 @@ def test_snapshots_since_a_base_rebuild_the_table(steps):
 
 @given(st.lists(step, max_size=50))
 def test_no_namespace_is_kept_empty(steps):
-    table = StateTable("t")
+    table = HeapStateTable("t")
     for kind, *arguments in steps:
         if kind in ("put", "remove"):
             getattr(table, kind)(*arguments)

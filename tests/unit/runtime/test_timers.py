@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from penstock.common.exceptions import StateAccessError
 from penstock.datastream.window import TimeWindow
+from penstock.runtime.state.heap_table import HeapStateTable
 from penstock.runtime.state.keyed import KeyedStateBackend
-from penstock.runtime.state.table import VOID_NAMESPACE, Extent, StateTable
+from penstock.runtime.state.table import VOID_NAMESPACE, Extent
 from penstock.runtime.timers import InternalTimerService, KeyTimerQueue, TimerQueue, WindowKeyTimerQueue
 
 keys = st.sampled_from("abc")
@@ -149,7 +150,7 @@ def test_new_timers_that_are_kept_apart_are_not_told_from_others(kind, reference
 
 @given(st.lists(st.integers(0, 5), max_size=300))
 def test_deleted_new_timers_leave_nothing(delays):
-    queue = KeyTimerQueue(StateTable("timers"))
+    queue = KeyTimerQueue(HeapStateTable("timers"))
     for at, delay in enumerate(delays):
         queue.add(at + delay, "a", VOID_NAMESPACE)
         queue.remove(at + delay, "a", VOID_NAMESPACE)
@@ -195,7 +196,7 @@ def test_timer_deleted_by_another_that_fires_at_the_same_time_does_not_fire():
 @given(st.lists(st.integers(0, 5), max_size=300))
 def test_heap_does_not_grow_with_deleted_timers(delays):
     """A session window deletes a timer for every extension."""
-    queue = TimerQueue(StateTable("timers"))
+    queue = TimerQueue(HeapStateTable("timers"))
     for at, delay in enumerate(delays):
         queue.add(at + delay, "a", "x")
         queue.remove(at + delay, "a", "x")

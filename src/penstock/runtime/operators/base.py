@@ -12,6 +12,7 @@ from penstock.runtime.batch import Batch, Output
 from penstock.runtime.element_copies import Copy, copied
 from penstock.runtime.latency import LatencyMarker, LatencyStats
 from penstock.runtime.state.backends import MakeTable
+from penstock.runtime.state.heap_table import HeapStateTable
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator import OperatorStateBackend
 from penstock.runtime.state.table import StateTable
@@ -68,7 +69,7 @@ class OperatorContext:
     """The channel the current batch came from, and how many there are."""
     restored_checkpoint_id: int | None = None
     """The checkpoint whose state this is; None on a fresh start."""
-    make_table: MakeTable = StateTable
+    make_table: MakeTable = HeapStateTable
     copied: Copy = copied
     """Makes what others have too the operator's own; `as_it_is` if objects are reused."""
     copied_result: Copy = copied

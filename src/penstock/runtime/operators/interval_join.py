@@ -16,6 +16,7 @@ from penstock.runtime.batch import Batch
 from penstock.runtime.bulk_timers import BulkTimerQueue
 from penstock.runtime.operators.contexts import EmitSide, EmittingContext, emit_results
 from penstock.runtime.operators.user_function import UserFunctionOperator
+from penstock.runtime.state.heap_table import HeapStateTable
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
 
@@ -152,7 +153,7 @@ class _MapBuffer:
 def _buffer_of(backend: KeyedStateBackend, name: str) -> _Buffer:
     state = backend.state(MapStateDescriptor(name))
     table = backend.table(name)
-    return _HeapBuffer(table) if type(table) is StateTable else _MapBuffer(backend, state)
+    return _HeapBuffer(table) if type(table) is HeapStateTable else _MapBuffer(backend, state)
 
 
 def _never(timestamp: int, key: Any, namespace: Hashable) -> None:

@@ -14,6 +14,7 @@ from penstock.common import config_keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError
 from penstock.common.local_folders import new_local_folder
+from penstock.runtime.state.heap_table import HeapStateTable
 from penstock.runtime.state.table import StateTable
 from penstock.runtime.timers import TIMER_TABLE_PREFIX
 
@@ -38,7 +39,7 @@ class HeapBackend:
     tracks_changes: bool = True
 
     def tables(self, run_id: str, subtask_name: str, operator_id: str) -> MakeTable:
-        return lambda name: StateTable(name, self.tracks_changes)
+        return lambda name: HeapStateTable(name, self.tracks_changes)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class DiskBackend:
 
         def make(name: str) -> StateTable:
             if name.startswith(TIMER_TABLE_PREFIX):
-                return StateTable(name, self.tracks_changes)
+                return HeapStateTable(name, self.tracks_changes)
             return DiskStateTable(name, store, self.cache_entries, self.tracks_changes)
 
         return make

@@ -18,12 +18,12 @@ from penstock.datastream.state import (
 )
 from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
 from penstock.runtime.state.views import (
-    HeapAggregatingState,
-    HeapListState,
-    HeapMapState,
-    HeapReducingState,
-    HeapValueState,
     StateView,
+    TableAggregatingState,
+    TableListState,
+    TableMapState,
+    TableReducingState,
+    TableValueState,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ NO_KEY = object()
 
 
 class _DirectView(StateView):
-    """Reads and writes one dictionary of a `StateTable`. The table never gives up its outer dictionaries."""
+    """Reads and writes one dictionary of a `HeapStateTable`. The table never gives up its outer dictionaries."""
 
     _backend: KeyedStateBackend
 
@@ -82,7 +82,7 @@ class _DirectView(StateView):
             changed[key] = True
 
 
-class DirectValueState(_DirectView, HeapValueState):
+class DirectValueState(_DirectView, TableValueState):
     def __init__(
         self, backend: KeyedStateBackend, table: StateTable, descriptor: StateDescriptor, namespace: Hashable
     ) -> None:
@@ -113,7 +113,7 @@ class DirectValueState(_DirectView, HeapValueState):
             keys[key] = value
 
 
-class DirectListState(_DirectView, HeapListState[V]):
+class DirectListState(_DirectView, TableListState[V]):
     def add(self, value: V) -> None:
         found = self._get()
         if found is None:
@@ -123,7 +123,7 @@ class DirectListState(_DirectView, HeapListState[V]):
             self._note_change()
 
 
-class DirectReducingState(_DirectView, HeapReducingState[V]):
+class DirectReducingState(_DirectView, TableReducingState[V]):
     def __init__(
         self, backend: KeyedStateBackend, table: StateTable, descriptor: StateDescriptor, namespace: Hashable
     ) -> None:
@@ -136,7 +136,7 @@ class DirectReducingState(_DirectView, HeapReducingState[V]):
         self._put(value if found is None else self._reduce(found, value))
 
 
-class DirectAggregatingState(_DirectView, HeapAggregatingState):
+class DirectAggregatingState(_DirectView, TableAggregatingState):
     def __init__(
         self, backend: KeyedStateBackend, table: StateTable, descriptor: StateDescriptor, namespace: Hashable
     ) -> None:
@@ -153,7 +153,7 @@ class DirectAggregatingState(_DirectView, HeapAggregatingState):
         self._put(self._add(value, self._create() if found is None else found))
 
 
-class DirectMapState(_DirectView, HeapMapState[K, V]):
+class DirectMapState(_DirectView, TableMapState[K, V]):
     def get(self, key: K) -> V | None:
         found = self._get()
         return None if found is None else found.get(key)

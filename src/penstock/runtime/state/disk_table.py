@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.common.exceptions import StateAccessError
 from penstock.runtime.state.change_journal import ChangedNames
+from penstock.runtime.state.changes import Untracked
 from penstock.runtime.state.contents import (
     Contents,
     EncodedEntries,
@@ -28,7 +29,7 @@ _NAMES_PER_OBJECT = 4
 
 
 class DiskStateTable(StateTable):
-    """Does what `StateTable` does. At most about `capacity` entries are in memory, those used last.
+    """At most about `capacity` entries are in memory, those used last.
 
     An object that was got from here may be changed in place only if it is put back, or marked in `changed`, before
     many others are used; otherwise the change may be lost.
@@ -42,8 +43,7 @@ class DiskStateTable(StateTable):
         self._live = LiveEntries(store, capacity, LiveKeys, self._when_full)
         self.entries = DirectEntries(lambda: self._live)
         self._changed_since_base = ChangedNames(store)
-        if tracks_changes:
-            self.changed = ChangedNames(store)
+        self.changed = ChangedNames(store) if tracks_changes else Untracked()
 
     # --- entries ---------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from penstock.datastream.state import (
 from penstock.runtime.state import direct_views, ttl, views
 from penstock.runtime.state.contents import Contents, owned
 from penstock.runtime.state.direct_views import NO_KEY
+from penstock.runtime.state.heap_table import HeapStateTable
 from penstock.runtime.state.table import VOID_NAMESPACE, Extent, StateTable
 
 
@@ -38,7 +39,7 @@ class KeyedStateBackend:
         self,
         operator_name: str,
         clock: Callable[[], int] = lambda: 0,
-        make_table: Callable[[str], StateTable] = StateTable,
+        make_table: Callable[[str], StateTable] = HeapStateTable,
     ) -> None:
         self.operator_name = operator_name
         self.clock = clock
@@ -70,7 +71,7 @@ class KeyedStateBackend:
         table = self._table_for(descriptor)
         if table.has_times is not _expires(descriptor):
             ttl.adapt(table, descriptor, _expires(descriptor), self.clock())
-        plain = _DIRECT_VIEWS if type(table) is StateTable else _STATE_VIEWS
+        plain = _DIRECT_VIEWS if type(table) is HeapStateTable else _STATE_VIEWS
         make = (_TTL_VIEWS if _expires(descriptor) else plain)[type(descriptor)]
         return make(self, table, descriptor, namespace)
 
@@ -182,11 +183,11 @@ def _expires(descriptor: StateDescriptor) -> bool:
 
 
 _STATE_VIEWS: dict[type, Callable[..., Any]] = {
-    ValueStateDescriptor: views.HeapValueState,
-    ListStateDescriptor: views.HeapListState,
-    MapStateDescriptor: views.HeapMapState,
-    ReducingStateDescriptor: views.HeapReducingState,
-    AggregatingStateDescriptor: views.HeapAggregatingState,
+    ValueStateDescriptor: views.TableValueState,
+    ListStateDescriptor: views.TableListState,
+    MapStateDescriptor: views.TableMapState,
+    ReducingStateDescriptor: views.TableReducingState,
+    AggregatingStateDescriptor: views.TableAggregatingState,
 }
 _DIRECT_VIEWS: dict[type, Callable[..., Any]] = {
     ValueStateDescriptor: direct_views.DirectValueState,

@@ -13,13 +13,13 @@ from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, S
 from penstock.datastream.state_ttl import TtlCleanup
 from penstock.runtime.state.table import StateTable
 from penstock.runtime.state.views import (
-    HeapAggregatingState,
-    HeapListState,
-    HeapMapState,
-    HeapReducingState,
-    HeapValueState,
     KeyContext,
     StateView,
+    TableAggregatingState,
+    TableListState,
+    TableMapState,
+    TableReducingState,
+    TableValueState,
 )
 
 K = TypeVar("K")
@@ -111,19 +111,19 @@ class _TtlWhole(_TtlView):
         super()._put(self._expiry().stamp(value))
 
 
-class TtlValueState(_TtlWhole, HeapValueState):
+class TtlValueState(_TtlWhole, TableValueState):
     pass
 
 
-class TtlReducingState(_TtlWhole, HeapReducingState[Any]):
+class TtlReducingState(_TtlWhole, TableReducingState[Any]):
     pass
 
 
-class TtlAggregatingState(_TtlWhole, HeapAggregatingState):
+class TtlAggregatingState(_TtlWhole, TableAggregatingState):
     pass
 
 
-class TtlListState(_TtlView, HeapListState[V]):
+class TtlListState(_TtlView, TableListState[V]):
     """Each element expires by itself."""
 
     def _has_expired(self, stored: Any, expiry: _Expiry) -> bool:
@@ -154,7 +154,7 @@ class TtlListState(_TtlView, HeapListState[V]):
             self.clear()
 
 
-class TtlMapState(_TtlView, HeapMapState[K, V]):
+class TtlMapState(_TtlView, TableMapState[K, V]):
     """Each entry expires by itself."""
 
     def _clean_up_others(self, expiry: _Expiry) -> None:

@@ -70,7 +70,7 @@ class MergeableView(StateView):
         raise NotImplementedError
 
 
-class HeapValueState(StateView, ValueState[Any]):
+class TableValueState(StateView, ValueState[Any]):
     def value(self) -> Any:
         found = self._get()
         return cast("ValueStateDescriptor", self._descriptor).get_default_value() if found is None else found
@@ -82,7 +82,7 @@ class HeapValueState(StateView, ValueState[Any]):
             self._put(value)
 
 
-class HeapListState(MergeableView, ListState[V]):
+class TableListState(MergeableView, ListState[V]):
     def get(self) -> Iterator[V]:
         return iter(self._get() or ())
 
@@ -108,7 +108,7 @@ class HeapListState(MergeableView, ListState[V]):
         return mine + theirs
 
 
-class HeapReducingState(MergeableView, ReducingState[V]):
+class TableReducingState(MergeableView, ReducingState[V]):
     def get(self) -> V | None:
         return cast("V | None", self._get())
 
@@ -122,7 +122,7 @@ class HeapReducingState(MergeableView, ReducingState[V]):
         return cast(V, reduce(mine, theirs))
 
 
-class HeapAggregatingState(MergeableView, AggregatingState[Any, Any]):
+class TableAggregatingState(MergeableView, AggregatingState[Any, Any]):
     def _function(self) -> AggregateFunction:
         return cast("AggregatingStateDescriptor", self._descriptor).get_agg_function()
 
@@ -139,7 +139,7 @@ class HeapAggregatingState(MergeableView, AggregatingState[Any, Any]):
         return self._function().merge(mine, theirs)
 
 
-class HeapMapState(StateView, MapState[K, V]):
+class TableMapState(StateView, MapState[K, V]):
     def _map(self) -> Any:
         """The map of the current key, as the table holds it; a new one if there is none."""
         found = self._get()
