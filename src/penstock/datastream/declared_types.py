@@ -39,6 +39,8 @@ Batches = Callable[[list[Any]], list[Any]]
 _BITS = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
 _PYTHON_TYPES = {BasicType.DOUBLE: "float", BasicType.STRING: "str", BasicType.BOOLEAN: "bool"}
 _SINGLE = struct.Struct("f")
+_QUICK_BOUND = 1 << 30
+"""Python compares smaller integers much more quickly."""
 
 
 def converter_of(type_info: TypeInformation | None) -> Converter | None:
@@ -71,9 +73,28 @@ def batches_of(type_info: TypeInformation | None) -> Batches | None:
     scope: dict[str, Any] = {"pack": _SINGLE.pack, "unpack": _SINGLE.unpack}
     text = _converted(type_info, "v", scope)
     parameters = "".join(f", {name}={name}" for name in scope)
-    exec(f"def batches(values{parameters}):\n    return [{text} for v in values]", scope)
+    exec(f"def batches(values{parameters}):\n{_quick_check(type_info)}    return [{text} for v in values]", scope)
     made: Batches = scope["batches"]
     return made
+
+
+def _quick_check(type_info: TypeInformation) -> str:
+    """Statements that return `values` if they are tuples that fit all; none for other types."""
+    if not isinstance(type_info, TupleTypeInfo) or _fits(type_info, "v") is None:
+        return ""
+    types = type_info.get_field_types()
+    names = [f"item{at}" for at in range(len(types))]
+    fields = [_fits(each, name) for name, each in zip(names, types, strict=True) if converter_of(each)]
+    return (
+        f"    for v in values:\n"
+        f"        if type(v) is tuple and len(v) == {len(types)}:\n"
+        f"            [{', '.join(names)}] = v\n"
+        f"            if {' and '.join(str(each) for each in fields) or 'True'}:\n"
+        f"                continue\n"
+        f"        break\n"
+        f"    else:\n"
+        f"        return values\n"
+    )
 
 
 def _converted(type_info: TypeInformation, variable: str, scope: dict[str, Any]) -> str:
@@ -122,7 +143,10 @@ def _fits(type_info: TypeInformation, variable: str) -> str | None:
     match type_info:
         case BasicTypeInfo(_basic_type=basic) if basic in _BITS:
             bound = 1 << (_BITS[basic] - 1)
-            return f"type({variable}) is int and {-bound} <= {variable} < {bound}"
+            within = f"{-bound} <= {variable} < {bound}"
+            if bound > _QUICK_BOUND:
+                within = f"({-_QUICK_BOUND} < {variable} < {_QUICK_BOUND} or {within})"
+            return f"type({variable}) is int and {within}"
         case BasicTypeInfo(_basic_type=basic) if basic in _PYTHON_TYPES:
             return f"type({variable}) is {_PYTHON_TYPES[basic]}"
         case TupleTypeInfo():
