@@ -29,6 +29,11 @@ def _stats(session: int) -> Iterator[tuple[int, list[str]]]:
             yield int(folder.name), fields
 
 
+def process_ids(session: int) -> list[int]:
+    """Those of the session's processes that live now; none without /proc."""
+    return [pid for pid, _ in _stats(session)]
+
+
 def cpu_seconds(session: int) -> float | None:
     """User and system time so far, with that of children that have ended and were waited for."""
     if not _PROC.is_dir():
