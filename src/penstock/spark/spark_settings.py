@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -80,8 +81,13 @@ def settings_of(
     if GATEWAY_PORT not in os.environ:
         settings.update(_OWN_JAVA_DEFAULTS)
         is_here = is_on_one_machine({**settings, **given})
-        here = f"{JAVA_OPTIONS} {archive_option(JAVA_OPTIONS)}".strip()
-        settings["spark.driver.extraJavaOptions"] = here if is_here else _QUIET
+        settings["spark.driver.extraJavaOptions"] = _QUIET
+        if is_here:
+            files = _files_folder()
+            archive = archive_option(JAVA_OPTIONS)
+            options = [JAVA_OPTIONS, archive, shlex.quote(f"-Djava.io.tmpdir={files}")]
+            settings["spark.driver.extraJavaOptions"] = " ".join(filter(None, options))
+            settings["spark.local.dir"] = files
     given.update(_with_room({**settings, **given}))
     if is_on_one_machine({**settings, **given}):
         settings.update(_ON_ONE_MACHINE)
@@ -108,6 +114,12 @@ def _with_room(settings: dict[str, str]) -> dict[str, str]:
     slots = max(FEWEST_SLOTS, SLOTS_PER_CORE * cores)
     own = {"spark.master": f"local[{slots}]", CORES: str(cores), "spark.default.parallelism": str(cores)}
     return {key: value for key, value in own.items() if key == "spark.master" or key not in settings}
+
+
+@functools.cache
+def _files_folder() -> str:
+    """For all that Spark and Java write on one machine. When they are killed, the next process removes it."""
+    return str(new_local_folder(Path(tempfile.gettempdir()), "spark-files"))
 
 
 @functools.cache

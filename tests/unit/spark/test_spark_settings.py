@@ -112,3 +112,13 @@ def test_spark_on_one_machine_is_reached_from_there_only_and_asks_who_it_is(alon
 def test_spark_on_a_cluster_listens_where_its_executors_reach_it(alone, master):
     settings = settings_of(Configuration.from_dict({"spark.master": master}))
     assert not {"spark.driver.bindAddress", "spark.driver.host", "spark.authenticate"} & settings.keys()
+
+
+def test_files_of_spark_and_java_on_one_machine_lie_where_the_next_process_removes_them(alone):
+    here = settings_of(Configuration.from_dict({"spark.master": "local[2]"}))
+    folder = here["spark.local.dir"]
+    assert os.path.isdir(folder) and "penstock-files-" in folder
+    assert f"-Djava.io.tmpdir={folder}" in here[OPTIONS]
+    assert settings_of(Configuration.from_dict({"spark.local.dir": "/disk"}))["spark.local.dir"] == "/disk"
+    on_cluster = settings_of(Configuration.from_dict({"spark.master": "spark://host:7077"}))
+    assert "spark.local.dir" not in on_cluster and "java.io.tmpdir" not in on_cluster[OPTIONS]
