@@ -11,7 +11,7 @@ from pathlib import Path
 
 from free_ports import free_port
 
-WITHIN_S = 30
+WITHIN_S = 120
 
 
 class ZooKeeperServer:
