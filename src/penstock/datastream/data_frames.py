@@ -7,11 +7,13 @@ import importlib
 import secrets
 import shutil
 import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
+from penstock.common.local_folders import new_local_folder
 from penstock.common.serialization import RowDataBulkWriterFactory
 from penstock.common.typeinfo import (
     ExternalTypeInfo,
@@ -111,9 +113,7 @@ def _staging_folder(config: Configuration, given: str | None) -> str:
     if kept is not None:
         return f"{kept.rstrip('/')}/spark-sink-{secrets.token_hex(8)}"
     # Without a folder of its own the job's checkpoints end with the program, too.
-    folder = tempfile.mkdtemp(prefix="penstock-spark-sink-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return str(new_local_folder(Path(tempfile.gettempdir()), "spark-sink"))
 
 
 def _schema(row_type: RowTypeInfo) -> str:

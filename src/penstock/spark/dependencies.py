@@ -7,6 +7,7 @@ never replaces a file, so that plain names of two jobs would get mixed up.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import pickle
@@ -21,6 +22,7 @@ from pyspark import SparkContext, SparkFiles
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError, UnsupportedFeatureError
+from penstock.common.local_folders import new_local_folder
 from penstock.datastream.dependencies import CachedFile, JobDependencies, is_remote
 from penstock.jobmaster.dependencies.archives import files_below, pack, unpack
 from penstock.jobmaster.dependencies.local_dependencies import add_to_path, make_executable, put_on_path
@@ -118,14 +120,9 @@ def ship(context: SparkContext, dependencies: JobDependencies, config: Configura
 
 
 # Executors that start late fetch all files of a session from the driver: the copies stay until the program ends.
-_staging: tempfile.TemporaryDirectory[str] | None = None
-
-
+@functools.cache
 def _staging_folder() -> Path:
-    global _staging
-    if _staging is None:
-        _staging = tempfile.TemporaryDirectory(prefix="penstock-shipped-")
-    return Path(_staging.name)
+    return new_local_folder(Path(tempfile.gettempdir()), "shipped")
 
 
 class _Shipment:

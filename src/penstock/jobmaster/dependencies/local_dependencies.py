@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.common.local_folders import new_local_folder
 from penstock.datastream.dependencies import JobDependencies, is_remote
 from penstock.jobmaster.dependencies.archives import unpack
 from penstock.jobmaster.dependencies.requirements import install_requirements
@@ -32,7 +34,7 @@ class LocalDependencies:
     """Everything a job needs when it runs in this process. Archives are unpacked into a folder that goes at the end."""
 
     def __init__(self, dependencies: JobDependencies, config: Configuration) -> None:
-        self._unpacked: tempfile.TemporaryDirectory[str] | None = None
+        self._unpacked: Path | None = None
         put_on_path(dependencies)
         if dependencies.requirements is not None:
             add_to_path(str(install_requirements(dependencies.requirements, config)))
@@ -41,13 +43,13 @@ class LocalDependencies:
             if file.is_executable:
                 make_executable(self.files[name])
         if dependencies.archives:
-            self._unpacked = tempfile.TemporaryDirectory(prefix="penstock-archives-")
+            self._unpacked = new_local_folder(Path(tempfile.gettempdir()), "archives")
             for archive, folder in dependencies.archives:
-                self.files.setdefault(folder, str(unpack(archive, Path(self._unpacked.name) / folder)))
+                self.files.setdefault(folder, str(unpack(archive, self._unpacked / folder)))
 
     def close(self) -> None:
         if self._unpacked is not None:
-            self._unpacked.cleanup()
+            shutil.rmtree(self._unpacked, ignore_errors=True)
 
 
 def make_executable(path: str) -> None:
