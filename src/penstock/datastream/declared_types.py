@@ -49,9 +49,10 @@ def converter_of(type_info: TypeInformation | None) -> Converter | None:
         case BasicTypeInfo():
             return _basic_converter(type_info._basic_type)
         case RowTypeInfo():
-            return lambda value: _as_row(value, type_info)
+            return _row_converter(type_info)
         case TupleTypeInfo():
-            return lambda value: tuple(_fields(value, type_info)) if value is not None else None
+            fields_of = _fields_converter(type_info)
+            return lambda value: tuple(fields_of(value)) if value is not None else None
         case PrimitiveArrayTypeInfo(_element_type=BasicTypeInfo(_basic_type=BasicType.BYTE)):
             return None  # It is bytes.
         case ListTypeInfo(elem_type=element_type):
@@ -268,33 +269,46 @@ def _attributes(value: Any, declared: str) -> dict[str, Any]:
 
 def in_row_shape(value: Any, type_info: RowTypeInfo) -> Row:
     """The row that a value is by its declared type, with its fields as they are."""
-    return _row(value, _checked_values(value, type_info), type_info)
+    names = type_info.get_field_names()
+    return _row(value, _checked_values(value, type_info, names), names)
 
 
 def is_single_precision(type_info: TypeInformation) -> bool:
     return isinstance(type_info, BasicTypeInfo) and type_info._basic_type is BasicType.FLOAT
 
 
-def _as_row(value: Any, type_info: RowTypeInfo) -> Row | None:
-    return None if value is None else _row(value, _fields(value, type_info), type_info)
+def _row_converter(type_info: RowTypeInfo) -> Converter:
+    # All rows have the same list of names, which a pickle of many rows then holds once.
+    fields_of, names = _fields_converter(type_info), type_info.get_field_names()
+    return lambda value: None if value is None else _row(value, fields_of(value), names)
 
 
-def _row(value: Any, fields: list[Any], type_info: RowTypeInfo) -> Row:
+def _row(value: Any, fields: list[Any], names: list[str]) -> Row:
     row = Row(*fields)
     if isinstance(value, Row):
         row.set_row_kind(value.get_row_kind())
-    row.set_field_names(type_info.get_field_names())
+    row.set_field_names(names)
     return row
 
 
-def _fields(value: Any, type_info: RowTypeInfo | TupleTypeInfo) -> list[Any]:
-    values = _checked_values(value, type_info)
-    return [as_declared(item, each) for item, each in zip(values, type_info.get_field_types(), strict=True)]
+def _fields_converter(type_info: RowTypeInfo | TupleTypeInfo) -> Callable[[Any], list[Any]]:
+    """What gives the fields of one element the form of their types: made once, since there may be many fields."""
+    scope: dict[str, Any] = {}
+    fields = []
+    for at, each in enumerate(type_info.get_field_types()):
+        scope[f"convert{at}"] = converter_of(each) or _as_is
+        fits = _fits(each, f"v[{at}]")
+        fields.append(f"v[{at}] if {fits} else convert{at}(v[{at}])" if fits else f"convert{at}(v[{at}])")
+    parameters = "".join(f", {name}={name}" for name in scope)
+    exec(f"def converted(v{parameters}):\n    return [{', '.join(fields)}]", scope)
+    converted: Callable[[list[Any]], list[Any]] = scope["converted"]
+    names = type_info.get_field_names() if isinstance(type_info, RowTypeInfo) else []
+    return lambda value: converted(_checked_values(value, type_info, names))
 
 
-def _checked_values(value: Any, type_info: RowTypeInfo | TupleTypeInfo) -> list[Any]:
+def _checked_values(value: Any, type_info: RowTypeInfo | TupleTypeInfo, names: list[str]) -> list[Any]:
     types = type_info.get_field_types()
-    values = _values(value, type_info)
+    values = _values(value, type_info, names)
     if len(values) != len(types):
         raise InvalidProgramError(
             f"{value!r} has {len(values)} fields, but {type_info} was declared with {len(types)}; declare the type "
@@ -303,12 +317,11 @@ def _checked_values(value: Any, type_info: RowTypeInfo | TupleTypeInfo) -> list[
     return values
 
 
-def _values(value: Any, type_info: RowTypeInfo | TupleTypeInfo) -> list[Any]:
+def _values(value: Any, type_info: RowTypeInfo | TupleTypeInfo, names: list[str]) -> list[Any]:
     if isinstance(type_info, TupleTypeInfo):
         if not isinstance(value, (tuple, list, Row)):
             raise _misfit(value, str(type_info))
         return list(value)
-    names = type_info.get_field_names()
     if isinstance(value, Row):
         # A row made with names may have them in another order.
         return list(value.get_fields_by_names(names))
