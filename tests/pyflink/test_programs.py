@@ -29,6 +29,8 @@ def recorded(program: Path) -> list[str]:
     return program.with_suffix(".out").read_text(encoding="utf-8").splitlines()
 
 
+# Some set what has no effect here, as programs do.
+@pytest.mark.filterwarnings("ignore::penstock.common.notices.PenstockWarning")
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
 def test_a_program_prints_what_it_prints_on_pyflink(program, capsys):
     with launching(Launch({"execution.target": "inline", "penstock.print.look": "pyflink"})), pyflink_as_penstock():

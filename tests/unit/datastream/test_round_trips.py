@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.common import Row, Types
-from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.common.exceptions import ConnectorError, UnsupportedFeatureError
 from penstock.common.serialization import SimpleStringSchema
 from penstock.common.time import Instant
 from penstock.datastream.connectors import LineEncoder, StreamFormat
@@ -433,7 +433,7 @@ def test_columns_are_read_as_they_were_written_or_refused(kind, table):
     content = written(write(row_type), rows)
     try:
         found = read_file(read(row_type), content)
-    except ValueError as refusal:
+    except ConnectorError as refusal:
         # Elsewhere such files can be read.
         assert kind == "orc" and "out of range for nanosecond resolution" in str(refusal)
     else:
@@ -477,38 +477,38 @@ CHANGED = [
     (Types.INT(), Types.STRING(), 5, "5"),
     (Types.INT(), Types.LONG(), 5, 5),
     (Types.LONG(), Types.INT(), 5, 5),
-    (Types.LONG(), Types.INT(), 1 << 40, ValueError),
+    (Types.LONG(), Types.INT(), 1 << 40, ConnectorError),
     (Types.INT(), Types.DOUBLE(), 5, 5.0),
-    (Types.LONG(), Types.DOUBLE(), (1 << 53) + 1, ValueError),
-    (Types.DOUBLE(), Types.INT(), 1.5, ValueError),
+    (Types.LONG(), Types.DOUBLE(), (1 << 53) + 1, ConnectorError),
+    (Types.DOUBLE(), Types.INT(), 1.5, ConnectorError),
     (Types.DOUBLE(), Types.INT(), 2.0, 2),
     (Types.DOUBLE(), Types.FLOAT(), 0.1, 0.10000000149011612),
-    (Types.DOUBLE(), Types.FLOAT(), 1e300, ValueError),
+    (Types.DOUBLE(), Types.FLOAT(), 1e300, ConnectorError),
     (Types.FLOAT(), Types.DOUBLE(), 0.5, 0.5),
     (Types.INT(), Types.BIG_DEC(), 5, Decimal(5)),
     (Types.INT(), Types.BIG_INT(), 5, 5),
-    (Types.BIG_DEC(), Types.BIG_INT(), Decimal("1.5"), ValueError),
+    (Types.BIG_DEC(), Types.BIG_INT(), Decimal("1.5"), ConnectorError),
     (Types.BIG_DEC(), Types.BIG_INT(), Decimal("2"), 2),
-    (Types.BIG_DEC(), Types.DOUBLE(), Decimal("0.5"), ValueError),
-    (Types.STRING(), Types.INT(), "5", ValueError),
-    (Types.STRING(), Types.BOOLEAN(), "true", ValueError),
-    (Types.BOOLEAN(), Types.INT(), True, ValueError),
-    (Types.LONG(), Types.SQL_TIMESTAMP(), 5, ValueError),
-    (Types.SQL_TIMESTAMP(), Types.SQL_DATE(), datetime(2020, 1, 1, 5), ValueError),
-    (Types.INSTANT(), Types.SQL_TIMESTAMP(), Instant(5, 1), ValueError),
+    (Types.BIG_DEC(), Types.DOUBLE(), Decimal("0.5"), ConnectorError),
+    (Types.STRING(), Types.INT(), "5", ConnectorError),
+    (Types.STRING(), Types.BOOLEAN(), "true", ConnectorError),
+    (Types.BOOLEAN(), Types.INT(), True, ConnectorError),
+    (Types.LONG(), Types.SQL_TIMESTAMP(), 5, ConnectorError),
+    (Types.SQL_TIMESTAMP(), Types.SQL_DATE(), datetime(2020, 1, 1, 5), ConnectorError),
+    (Types.INSTANT(), Types.SQL_TIMESTAMP(), Instant(5, 1), ConnectorError),
     (Types.INSTANT(), Types.SQL_TIMESTAMP(), Instant(5, 1000), datetime(1970, 1, 1, 0, 0, 5, 1)),
     (Types.SQL_TIMESTAMP(), Types.INSTANT(), datetime(1969, 12, 31, 23, 59, 59, 1), Instant(-1, 1000)),
     (Types.LIST(Types.INT()), Types.LIST(Types.STRING()), [5], ["5"]),
-    (Types.LIST(Types.INT()), Types.INT(), [5], ValueError),
-    (Types.MAP(Types.STRING(), Types.INT()), Types.LIST(Types.INT()), {"a": 1}, ValueError),
+    (Types.LIST(Types.INT()), Types.INT(), [5], ConnectorError),
+    (Types.MAP(Types.STRING(), Types.INT()), Types.LIST(Types.INT()), {"a": 1}, ConnectorError),
     (
         Types.ROW_NAMED(["x"], [Types.INT()]),
         Types.ROW_NAMED(["x", "y"], [Types.LONG(), Types.INT()]),
         Row(5),
         named_row(5, None),
     ),
-    (Types.ROW_NAMED(["x"], [Types.INT()]), Types.TUPLE([Types.INT(), Types.INT()]), Row(5), ValueError),
-    (BYTES, Types.STRING(), b"x", ValueError),
+    (Types.ROW_NAMED(["x"], [Types.INT()]), Types.TUPLE([Types.INT(), Types.INT()]), Row(5), ConnectorError),
+    (BYTES, Types.STRING(), b"x", ConnectorError),
 ]
 
 
@@ -520,8 +520,8 @@ def test_columns_of_another_type_are_converted_or_refused(kind, was, declared, v
     read_format = read(Types.ROW_NAMED(["a"], [declared]))
     if kind == "parquet":
         read_format.is_utc_timestamp = True
-    if expected is ValueError:
-        with pytest.raises(ValueError, match=r"column 'a' is .* in the file and declared as"):
+    if expected is ConnectorError:
+        with pytest.raises(ConnectorError, match=r"file a: column 'a' is .* in the file and declared as"):
             read_file(read_format, content)
     else:
         check(read_file(read_format, content), [(expected,), (None,)])

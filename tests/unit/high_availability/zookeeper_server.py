@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from free_ports import free_port
@@ -32,12 +32,17 @@ class ZooKeeperServer:
             self._process = subprocess.Popen([*java, str(self._folder / "zoo.cfg")], stdout=log, stderr=log)
         deadline = time.monotonic() + WITHIN_S
         while not self._answers():
-            assert self._process.poll() is None and time.monotonic() < deadline, (self._folder / "log").read_text()
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise AssertionError((self._folder / "log").read_text())
             threading.Event().wait(0.05)
 
     def _answers(self) -> bool:
-        with closing(socket.socket()) as connection:
-            return connection.connect_ex(("127.0.0.1", self.port)) == 0
+        """True if it serves: it takes connections before that, and lets them wait."""
+        with suppress(OSError), closing(socket.create_connection(("127.0.0.1", self.port), timeout=5)) as connection:
+            connection.sendall(b"srvr")
+            return b"Mode: " in connection.makefile("rb").read()
+        return False
 
     def stop(self) -> None:
         self._process.kill()

@@ -199,7 +199,9 @@ def test_log_tail_keeps_lines_and_python_still_shows_them_where_no_log_is_set_up
         "print([line.split(' - ')[1] for line in tail.text().splitlines()])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stderr == "one\nset up: two\n" and done.stdout == "['one', 'two']\n"
+    one, two = done.stderr.splitlines()
+    assert re.fullmatch(r"[-0-9]+ [:,0-9]+ WARNING penstock.jobmaster - one", one) and two == "set up: two"
+    assert done.stdout == "['one', 'two']\n"
 
 
 def test_log_tail_is_bounded():

@@ -137,10 +137,10 @@ def test_a_batch_that_counts_stays_as_it_is(spark, inbox):
 def test_a_batch_that_cannot_be_removed_is_only_in_the_way(tmp_path, monkeypatch, caplog):
     spool = BatchSpool(str(tmp_path / "spool"), 0)
 
-    def refuse(path):
+    def refuse(files, path):
         raise PermissionError("not yours")
 
-    monkeypatch.setattr(spool._files, "delete_folder", refuse)
+    monkeypatch.setattr(type(spool._files), "delete_folder", refuse)
     spool.remove(3, [str(tmp_path / "spool" / "rows" / "3-x" / "part-0")])
     assert "batch 3 in" in caplog.text and "not yours" in caplog.text
 
