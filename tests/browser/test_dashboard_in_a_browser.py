@@ -144,7 +144,7 @@ def test_job_is_watched_and_steered(start_shop, open_page):
     wait_until(page, lambda: panel.locator(".subtasks tbody tr").count() == 2)
     picture(page, "dashboard-vertex")
     panel.locator("[data-tab=metrics]").click()
-    panel.get_by_label("numRecordsInPerSecond").check()
+    panel.get_by_label("numRecordsInPerSecond", exact=True).check()
     panel.locator("[data-chart=numRecordsInPerSecond] canvas").wait_for()
     page.keyboard.press("Escape")
     panel.wait_for(state="detached")

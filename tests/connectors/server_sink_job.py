@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
+import threading
 
 from sink_job import SinkJob
 
@@ -19,6 +20,10 @@ class ServerSinkJob(SinkJob):
     def crash(self, parallelism=None):
         """The processes are killed: connections end, and nothing is aborted or closed."""
         number = len(self.operators)
+        # The threads of a killed process do nothing any more; here one would claim its transaction late.
+        for thread in threading.enumerate():
+            if thread.name == "kafka-producer-ahead":
+                thread.join()
         self.operators = []
         self.commits = SinkCommits(self._graph)
         gc.collect()  # Operators are parts of cycles, and clients have threads.

@@ -78,12 +78,12 @@ def test_job_of_its_own_process_is_listed_and_stopped_from_another_one(folder):
     with contextlib.closing(socket.create_server(("localhost", 0))) as server:
         (folder / "waiting.py").write_text(WAITING_JOB.format(port=server.getsockname()[1]))
         with subprocess.Popen(
-            command("run", "-t", "inline", "waiting.py"), cwd=folder, env=settings(), stdout=subprocess.PIPE, text=True
+            command("run", "-t", "inline", "waiting.py"), cwd=folder, env=settings(), stderr=subprocess.PIPE, text=True
         ) as process:
             server.settimeout(WITHIN_S)
             with contextlib.closing(server.accept()[0]):
-                assert process.stdout is not None
-                job = process.stdout.readline().split()[-1]
+                assert process.stderr is not None
+                job = next(line.split()[-1] for line in process.stderr if "has been submitted" in line)
                 assert f"{job} : waiting for text" in run(folder, "list").stdout
                 stopped = run(folder, "stop", "-p", str(folder / "savepoints"), job[:16])
                 assert stopped.returncode == 0, stopped.stderr
