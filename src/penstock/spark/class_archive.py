@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -103,10 +104,16 @@ def make(path: Path, java_options: str) -> None:
     context.broadcast(b"").destroy()
     context.stop()
     java.stdin.close()
-    java.wait(timeout=_MAKING_LASTS_S)  # It writes the archive when it ends.
+    java.wait()  # It writes the archive when it ends.
     unfinished.rename(path)
     path.with_suffix(".making").unlink(missing_ok=True)
 
 
+def main(path: str, java_options: str) -> None:
+    # Nobody waits for this process: if it hangs, it must end by itself. Its Java ends with it, whose input it holds.
+    signal.alarm(_MAKING_LASTS_S)
+    make(Path(path), java_options)
+
+
 if __name__ == "__main__":
-    make(Path(sys.argv[1]), sys.argv[2])
+    main(*sys.argv[1:])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -122,3 +123,14 @@ def test_files_of_spark_and_java_on_one_machine_lie_where_the_next_process_remov
     assert settings_of(Configuration.from_dict({"spark.local.dir": "/disk"}))["spark.local.dir"] == "/disk"
     on_cluster = settings_of(Configuration.from_dict({"spark.master": "spark://host:7077"}))
     assert "spark.local.dir" not in on_cluster and "java.io.tmpdir" not in on_cluster[OPTIONS]
+
+
+def test_making_an_archive_comes_to_an_end_even_if_it_hangs():
+    program = (
+        "import threading\n"
+        "from penstock.spark import class_archive\n"
+        "class_archive._MAKING_LASTS_S = 1\n"
+        "class_archive.make = lambda path, options: threading.Event().wait()\n"
+        "class_archive.main('archive', '')\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == -signal.SIGALRM
