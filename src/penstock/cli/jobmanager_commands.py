@@ -19,6 +19,7 @@ from penstock.cli.errors import complain
 from penstock.cli.job_options import Answer, JobCommand, common_options
 from penstock.cluster.job_manager_process import JobManagerFiles, run_job_manager
 from penstock.common import config_keys as keys
+from penstock.common.config_checks import check_keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import EnvironmentSetupError
 from penstock.common.private_folder import open_new
@@ -67,7 +68,7 @@ def start(
     if master is not None:
         settings["spark.master"] = master
     config = Configuration.from_dict(settings)
-    keys.check_keys(config)
+    check_keys(config)
     if is_daemon:
         _start_daemon(config, log, answer)
     elif log is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from penstock.common import config_keys as keys
+from penstock.common.config_checks import check_keys
 from penstock.common.configuration import Configuration
 from penstock.common.cores import machine_cores
 from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
@@ -56,7 +57,7 @@ class StreamExecutionEnvironment:
         self._configuration = Configuration.from_dict(starting_configuration())
         if configuration is not None:
             self._configuration.add_all(configuration)
-        keys.check_keys(self._configuration)
+        check_keys(self._configuration)
         self._transformations: list[PhysicalTransformation] = []
         self._last_id = 0
         self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
@@ -109,7 +110,7 @@ class StreamExecutionEnvironment:
         720
         """
         self._configuration.add_all(configuration)
-        keys.check_keys(self._configuration)
+        check_keys(self._configuration)
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
         """How many subtasks each operator has, unless it sets its own; 1 unless set.

@@ -10,7 +10,7 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
-from penstock.common import config_keys as keys
+from penstock.common.config_checks import check_keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import InvalidProgramError
 from penstock.common.job_client import JobClient
@@ -65,7 +65,7 @@ def submit(
     )
     if launch.plan_only:
         raise PlanOnlyExit
-    keys.check_keys(configuration)
+    check_keys(configuration)
     check_picklable(job_graph)
     job_graph = replace(job_graph, script_classes=classes_of_script())
     start = importlib.import_module(_STARTER).start_job

@@ -9,7 +9,9 @@ import pytest
 
 import penstock
 from penstock.common import ConfigOption, Configuration, ExecutionConfig, config_keys
-from penstock.common.config_keys import check_keys, find_option, load_config_file
+from penstock.common.config_checks import check_keys
+from penstock.common.config_file import load_config_file
+from penstock.common.config_keys import find_option
 from penstock.common.exceptions import ConfigurationError
 
 
