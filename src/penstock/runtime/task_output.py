@@ -77,12 +77,15 @@ class TaskOutput:
     def __init__(self, send: Callable[[bytes], None]) -> None:
         self._send = send
         self._waiting: list[Written] = []
+        self.has_some = threading.Event()
+        """Set while something waits to be sent."""
         self._lock = threading.Lock()
         self._sending = threading.Lock()
 
     def add(self, written: Written, at_once: bool = False) -> None:
         with self._lock:
             self._waiting.append(written)
+            self.has_some.set()
             is_due = at_once or len(self._waiting) >= _MOST_WAITING
         if is_due:
             self.flush()
@@ -91,6 +94,7 @@ class TaskOutput:
         with self._sending:  # What is taken first is sent first.
             with self._lock:
                 taken, self._waiting = self._waiting, []
+                self.has_some.clear()
             if taken:
                 self._send(pickle.dumps(taken))
 
@@ -160,7 +164,9 @@ def captured(send: Callable[[bytes], None]) -> Iterator[TaskOutput]:
     ended = threading.Event()
 
     def send_now_and_then() -> None:
-        while not ended.wait(_SENT_EVERY_S):
+        while not ended.is_set():
+            output.has_some.wait()  # A process in which nothing is written is not woken up.
+            ended.wait(_SENT_EVERY_S)
             output.flush()
 
     before = logging.root.handlers[:], levels_here()
@@ -175,7 +181,10 @@ def captured(send: Callable[[bytes], None]) -> Iterator[TaskOutput]:
         _reset_levels(before[1])
         for stream in streams:
             stream.finish()
-        output.flush()
+        try:
+            output.flush()
+        finally:
+            output.has_some.set()  # After the last flush, which clears it: the thread wakes up and ends.
 
 
 def use_levels(levels: LogLevels) -> None:

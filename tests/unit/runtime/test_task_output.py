@@ -6,6 +6,7 @@ import io
 import logging
 import sys
 import threading
+import time
 
 import pytest
 from hypothesis import given
@@ -95,3 +96,13 @@ def test_warnings_do_not_wait(sent):
     with captured(parts.append):
         logging.getLogger("fish").warning("now")
         assert [each.fields["msg"] for each in arrived()] == ["now"]
+
+
+def test_the_thread_that_sends_ends_with_what_it_captures():
+    for _ in range(20):
+        with captured(lambda content: None):
+            print("something")
+    deadline = time.monotonic() + 30
+    while any(thread.name == "penstock-output" for thread in threading.enumerate()):
+        assert time.monotonic() < deadline, "a thread waits for output that never comes"
+        time.sleep(0.01)
