@@ -27,24 +27,22 @@ class BulkTimerQueue(TimerQueue):
 
     def add_all(self, time: int, keys: list[Any], namespace: Hashable) -> None:
         bucket = (time, namespace)
-        waiting = self._table.entries.get(bucket)
-        new = keys if waiting is None else [key for key in keys if key not in waiting]
+        waiting = self._table.entries_of(bucket)
         if waiting is None:
             self._push(bucket)
-            self._table.entries[bucket] = dict.fromkeys(keys, True)
+            waiting, new = self._table.open_namespace(bucket), keys
         else:
+            new = [key for key in keys if key not in waiting]
+        if new:
             waiting.update(dict.fromkeys(new, True))
-        self._table.changed.written_all(bucket, (), new)
+            self._table.note_all_written(bucket, (), new)
 
     def fire_until(self, time: int, backend: KeyedStateBackend, on_timer: OnTimer) -> int:
         fired = 0
         while self._heap and self._heap[0][0] <= time:
             due, _, namespace = heapq.heappop(self._heap)
-            waiting = self._table.entries.get((due, namespace))
-            if waiting is not None:
-                keys = list(waiting)
-                del self._table.entries[(due, namespace)]
-                self._table.changed.removed_all((due, namespace), keys)
+            keys = self._table.remove_namespace((due, namespace))
+            if keys:
                 self._on_timers(due, namespace, keys)
                 fired += len(keys)
         return fired

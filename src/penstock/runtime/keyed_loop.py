@@ -108,7 +108,9 @@ class KeyedLoop:
         append: Callable[[Any], None],
         append_time: Callable[[int | None], None],
     ) -> None:
-        opened = [part for table in self._tables for part in table.open_namespace(VOID_NAMESPACE)]
+        opened: list[Any] = []
+        for table in self._tables:
+            opened += (table.open_namespace(VOID_NAMESPACE), table.open_changes(VOID_NAMESPACE))
         try:
             self._loop(keys, values, timestamps, append, append_time, *self._arguments, *opened)
         finally:
@@ -141,27 +143,27 @@ class _InlinedState:
     """Sets the names of its table apart from those of others."""
 
     @property
-    def entries(self) -> str:
+    def entries_name(self) -> str:
         return f"{_OWN}entries{self.number}"
 
     @property
-    def changed(self) -> str:
+    def changes_name(self) -> str:
         return f"{_OWN}changed{self.number}"
 
     def noting(self, was_there: str) -> str:
         """Notes that the entry is written, as `penstock.runtime.state.changes` has it."""
         if not self.table.tracks_changes:
             return "pass"
-        return f"if {_OWN}key not in {self.changed}:\n    {self.changed}[{_OWN}key] = {was_there}"
+        return f"if {_OWN}key not in {self.changes_name}:\n    {self.changes_name}[{_OWN}key] = {was_there}"
 
     def clearing(self) -> str:
-        pop = f"{self.entries}.pop({_OWN}key, {_OWN}absent)"
+        pop = f"{self.entries_name}.pop({_OWN}key, {_OWN}absent)"
         if not self.table.tracks_changes:
             return pop
         return (
             f"if {pop} is not {_OWN}absent:\n"
-            f"    if {self.changed}.get({_OWN}key, True):\n        {self.changed}[{_OWN}key] = True\n"
-            f"    else:\n        del {self.changed}[{_OWN}key]"
+            f"    if {self.changes_name}.get({_OWN}key, True):\n        {self.changes_name}[{_OWN}key] = True\n"
+            f"    else:\n        del {self.changes_name}[{_OWN}key]"
         )
 
 
@@ -301,7 +303,7 @@ class _LoopMaker:
         arguments = [f"{_OWN}{name}" for name in ("keys", "values", "timestamps", "append", "append_time")]
         arguments += fixed
         for _, state in sorted(tables.items()):
-            arguments += [state.entries, state.changed]
+            arguments += [state.entries_name, state.changes_name]
         element = f"{_OWN}key, {RECORD}" + (f", {_OWN}timestamp" if self._with_timestamps else "")
         over = f"{_OWN}keys, {_OWN}values" + (f", {_OWN}timestamps" if self._with_timestamps else "")
         name = self._node.name
@@ -437,9 +439,9 @@ class _Rewriting(ast.NodeTransformer):
         for number, argument in enumerate(arguments):
             # First of all, as for a call: they may read the state.
             yield _assigned(f"{_OWN}argument{number}", argument, at)
-        entry = f"{state.entries}[{_OWN}key]"
+        entry = f"{state.entries_name}[{_OWN}key]"
         if state.kind is DirectValueState:
-            write = f"{state.noting(f'{_OWN}key in {state.entries}')}\n{entry} = {_OWN}argument0"
+            write = f"{state.noting(f'{_OWN}key in {state.entries_name}')}\n{entry} = {_OWN}argument0"
             if not isinstance(arguments[0], _NEVER_NONE):
                 write = f"if {_OWN}argument0 is None:\n{_indented(state.clearing())}\nelse:\n{_indented(write)}"
             yield from _made(write, at)
@@ -450,7 +452,7 @@ class _Rewriting(ast.NodeTransformer):
             further = f"{_OWN}found[{_OWN}argument0] = {_OWN}argument1"
         begin, go_on = f"{entry} = {first}\n{state.noting('False')}", f"{further}\n{state.noting('True')}"
         is_first = f"if {_OWN}found is None:\n{_indented(begin)}\nelse:\n{_indented(go_on)}"
-        yield from _made(f"{_OWN}found = {state.entries}.get({_OWN}key)\n{is_first}", at)
+        yield from _made(f"{_OWN}found = {state.entries_name}.get({_OWN}key)\n{is_first}", at)
 
     def _emission(self, value: ast.expr, at: ast.AST) -> Iterator[ast.stmt]:
         yield _assigned(f"{_OWN}result", self.visit(value), at)
@@ -530,8 +532,8 @@ class _Rewriting(ast.NodeTransformer):
 
     def _read(self, state: _InlinedState, method: str, arguments: list[ast.expr], at: ast.AST) -> ast.expr:
         if state.kind is DirectValueState:
-            return _expression(f"{state.entries}.get({_OWN}key)", at)
-        found = f"{state.entries}.get({_OWN}key, {_OWN}no_map)"
+            return _expression(f"{state.entries_name}.get({_OWN}key)", at)
+        found = f"{state.entries_name}.get({_OWN}key, {_OWN}no_map)"
         if method == "get":
             made = _expression(f"{found}.get()", at)
             assert isinstance(made, ast.Call)

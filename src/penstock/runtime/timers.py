@@ -28,15 +28,12 @@ class TimerQueue:
 
     def add(self, timestamp: int, key: Any, namespace: Hashable) -> None:
         bucket = (timestamp, namespace)
-        keys = self._table.entries.get(bucket)
-        if keys is None:
+        waiting = self._table.entries_of(bucket)
+        if waiting is None:
             self._push(bucket)
-            self._table.entries[bucket] = {key: True}
-        elif key in keys:
+        elif key in waiting:
             return
-        else:
-            keys[key] = True
-        self._table.changed.written(bucket, key, False)
+        self._table.put(bucket, key, True)
 
     def remove(self, timestamp: int, key: Any, namespace: Hashable) -> None:
         # The bucket stays in the heap; an empty one is passed over when its time comes.
@@ -48,7 +45,7 @@ class TimerQueue:
     def next_timestamp(self) -> int | None:
         while self._heap:
             timestamp, _, namespace = self._heap[0]
-            if (timestamp, namespace) in self._table.entries:
+            if self._table.has_namespace((timestamp, namespace)):
                 return timestamp
             heapq.heappop(self._heap)
         return None
@@ -66,21 +63,14 @@ class TimerQueue:
     def _fire_next(self, backend: KeyedStateBackend, on_timer: OnTimer) -> int:
         """Fire the bucket at the top of the heap."""
         fired = 0
-        entries, changed = self._table.entries, self._table.changed
         timestamp, _, namespace = heapq.heappop(self._heap)
         bucket = (timestamp, namespace)
-        for key in list(entries.get(bucket, ())):
-            # Asked anew each time: a timer that fires may delete or set others of this bucket.
-            waiting = entries.get(bucket)
-            if waiting is None or waiting.pop(key, None) is None:
-                continue
-            if not waiting:
-                del entries[bucket]
-            changed.removed(bucket, key)
-            backend.current_key = key
-            on_timer(timestamp, key, namespace)
-            fired += 1
-        if bucket in entries:
+        for key in self._table.keys(bucket):
+            if self._table.remove(bucket, key):  # Unless a timer that fired before has deleted it.
+                backend.current_key = key
+                on_timer(timestamp, key, namespace)
+                fired += 1
+        if self._table.has_namespace(bucket):
             # A key of this bucket set the same timer again while it fired.
             self._push(bucket)
         return fired
@@ -92,14 +82,11 @@ class TimerQueue:
         """
         timestamps: list[int] = []
         keys: list[Any] = []
-        entries, changed = self._table.entries, self._table.changed
         while self._heap and self._heap[0][0] <= time:
             timestamp, _, namespace = heapq.heappop(self._heap)
-            waiting = entries.pop((timestamp, namespace), None)
-            if waiting is not None:
-                changed.removed_all((timestamp, namespace), waiting)
-                timestamps += [timestamp] * len(waiting)
-                keys += [self.key_of(key, namespace) for key in waiting]
+            waiting = self._table.remove_namespace((timestamp, namespace))
+            timestamps += [timestamp] * len(waiting)
+            keys += [self.key_of(key, namespace) for key in waiting]
         return timestamps, keys
 
     def key_of(self, key: Any, namespace: Hashable) -> Any:
@@ -108,15 +95,13 @@ class TimerQueue:
 
     def restore(self) -> None:
         """Rebuild the heap after the table was loaded."""
-        self._heap = [(timestamp, at, namespace) for at, (timestamp, namespace) in enumerate(self._buckets())]
+        buckets = enumerate(self._table.namespaces())
+        self._heap = [(timestamp, at, namespace) for at, (timestamp, namespace) in buckets]
         self._sequence = len(self._heap)
         heapq.heapify(self._heap)
 
-    def _buckets(self) -> list[Any]:
-        return list(self._table.entries)
-
     def _push(self, bucket: tuple[int, Hashable]) -> None:
-        if len(self._heap) > 64 + 2 * len(self._table.entries):
+        if len(self._heap) > 64 + 2 * self._table.namespace_count():
             # Mostly buckets whose timers were deleted (a session window deletes one for every extension).
             self.restore()
         self._sequence += 1

@@ -95,6 +95,20 @@ def test_only_the_spark_package_imports_pyspark(module: Path):
     assert imported == []
 
 
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_only_state_itself_works_on_the_dictionaries_of_its_tables(module: Path):
+    """Others use the methods of `StateTable`; generated loops get a namespace by `open_namespace`, `open_changes`."""
+    if module.parts[:2] == ("runtime", "state"):
+        return
+    tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
+    used = [
+        f"{module}:{node.lineno} uses .{node.attr}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in ("entries", "changed")
+    ]
+    assert used == []
+
+
 def names_looked_up_in(module: Path) -> Iterator[str]:
     """Modules of other packages that are named in strings: an import by name is an import all the same."""
     tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))

@@ -88,7 +88,7 @@ class _HeapBuffer:
         self._table = table
 
     def add_all(self, keys: list[Any], timestamps: Sequence[int], values: list[Any]) -> None:
-        entries = self._table.entries.setdefault(VOID_NAMESPACE, {})
+        entries = self._table.open_namespace(VOID_NAMESPACE)
         opened = []
         for key, timestamp, value in zip(keys, timestamps, values, strict=True):
             held = entries.get(key)
@@ -99,14 +99,14 @@ class _HeapBuffer:
                 held[timestamp].append(value)
             else:
                 held[timestamp] = [value]
-        self._table.changed.written_all(VOID_NAMESPACE, keys, opened)
+        self._table.note_all_written(VOID_NAMESPACE, keys, opened)
 
     def of(self, key: Any) -> Iterable[tuple[int, list[Any]]]:
         held = self._table.get(VOID_NAMESPACE, key)
         return () if held is None else held.items()
 
     def drop_until(self, keys: list[Any], timestamp: int) -> None:
-        entries = self._table.entries.get(VOID_NAMESPACE, {})
+        entries = self._table.open_namespace(VOID_NAMESPACE)
         emptied, kept = [], []
         for key in keys:
             held = entries.get(key)
@@ -119,11 +119,9 @@ class _HeapBuffer:
             for each in [each for each in held if each <= timestamp]:
                 del held[each]
                 kept.append(key)
-        if not entries:
-            self._table.entries.pop(VOID_NAMESPACE, None)
-        self._table.changed.removed_all(VOID_NAMESPACE, emptied)
-        if kept:
-            self._table.changed.written_all(VOID_NAMESPACE, kept, ())
+        self._table.note_all_removed(VOID_NAMESPACE, emptied)
+        self._table.note_all_written(VOID_NAMESPACE, kept, ())
+        self._table.close_namespace(VOID_NAMESPACE)
 
 
 class _MapBuffer:

@@ -42,7 +42,7 @@ class ReduceOperator(KeyedOperator):
         if self._check_first is not None:
             self._check_first(batch.values[0])
             self._check_first = None
-        reduced = self._table.entries.setdefault(VOID_NAMESPACE, {})
+        reduced = self._table.open_namespace(VOID_NAMESPACE)
         reduce = self.user_function.call
         backend = self.context.keyed_state
         copied = self.context.copied_result
@@ -58,7 +58,7 @@ class ReduceOperator(KeyedOperator):
             reduced[key] = value
             # It stays here as what the next element is reduced with, so who gets the result gets another one.
             results.append(value if copied is as_it_is or type(value) in IMMUTABLE_TYPES else copied(value))
-        self._table.changed.written_all(VOID_NAMESPACE, keys, new)
+        self._table.note_all_written(VOID_NAMESPACE, keys, new)
         return results
 
 

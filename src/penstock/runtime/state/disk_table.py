@@ -42,8 +42,10 @@ class DiskStateTable(StateTable):
         self._most_names = _NAMES_PER_OBJECT * capacity
         self._live = LiveEntries(store, capacity, LiveKeys, self._when_full)
         self.entries = DirectEntries(lambda: self._live)
+        self.entries_of = self.entries.get
         self._changed_since_base = ChangedNames(store)
         self.changed = ChangedNames(store) if tracks_changes else Untracked()
+        self._bind_notes()
 
     # --- entries ---------------------------------------------------------------------------------------------------
 
@@ -60,14 +62,15 @@ class DiskStateTable(StateTable):
         if not self.has_maps:
             self.changed.written(namespace, key, was_there)
 
-    def remove(self, namespace: Hashable, key: Any) -> None:
+    def remove(self, namespace: Hashable, key: Any) -> bool:
         keys = self._live.namespaces.get(namespace)
         if keys is None or not keys.remove(key):
-            return
+            return False
         if not keys:
             self._live.drop(namespace)
         if not self.has_maps:
             self.changed.removed(namespace, key)
+        return True
 
     def keys(self, namespace: Hashable) -> list[Any]:
         return list(self._live.namespaces.get(namespace, ()))
@@ -98,6 +101,7 @@ class DiskStateTable(StateTable):
             keys.drop()
         if self.tracks_changes:
             self.changed = self._renamed(self.changed)
+            self._bind_notes()
             self._changed_since_base = self._renamed(self._changed_since_base)
 
     def _checked_map(self, value: Any) -> Mapping[Any, Any]:

@@ -20,7 +20,9 @@ class HeapStateTable(StateTable):
     def __init__(self, name: str, tracks_changes: bool = True) -> None:
         super().__init__(name, tracks_changes)
         self.entries = {}
+        self.entries_of = self.entries.get
         self.changed = Changes() if tracks_changes else Untracked()
+        self._bind_notes()
         self._since_base = Changes()
 
     def get(self, namespace: Hashable, key: Any, default: Any = None) -> Any:
@@ -38,14 +40,15 @@ class HeapStateTable(StateTable):
         self.changed.written(namespace, key, key in keys)
         keys[key] = value
 
-    def remove(self, namespace: Hashable, key: Any) -> None:
+    def remove(self, namespace: Hashable, key: Any) -> bool:
         keys = self.entries.get(namespace)
         if keys is None or key not in keys:
-            return
+            return False
         del keys[key]
         if not keys:
             del self.entries[namespace]
         self.changed.removed(namespace, key)
+        return True
 
     def keys(self, namespace: Hashable) -> list[Any]:
         return list(self.entries.get(namespace, ()))

@@ -56,11 +56,19 @@ class StateTable(ABC):
     has_times: bool | None = None
     """True if values are kept with the times at which they were touched; None if it is not known: see `ttl`."""
     entries: Any
-    """A `Contents`, or what behaves like one. The way around the methods: operators that take whole batches, timers and
-    generated loops look entries up in local dictionaries, because a call for each record costs more than the lookup.
-    They keep `changed` right, and leave no empty namespace behind."""
+    """A `Contents`, or what behaves like one. For `runtime.state` alone, as `changed` is: a test sees to that."""
     changed: Any
     """What has changed since the last snapshot: a `Changes`, or what behaves like one."""
+
+    entries_of: Callable[[Hashable], Any]
+    """The entries of a namespace, to be read or changed in place; None if there are none."""
+    note_written: Callable[[Hashable, Any, bool], None]
+    """Of an entry that was changed in place: namespace, key, and whether it was there before."""
+    note_all_written: Callable[[Hashable, Iterable[Any], Iterable[Any]], None]
+    """The same for many: namespace, keys, and those of the keys (or others) that were not there before."""
+    note_removed: Callable[[Hashable, Any], None]
+    """Of an entry that was there and was removed in place: namespace and key."""
+    note_all_removed: Callable[[Hashable, Iterable[Any]], None]
 
     def __init__(self, name: str, tracks_changes: bool) -> None:
         self.name = name
@@ -84,7 +92,8 @@ class StateTable(ABC):
     def put(self, namespace: Hashable, key: Any, value: Any) -> None: ...
 
     @abstractmethod
-    def remove(self, namespace: Hashable, key: Any) -> None: ...
+    def remove(self, namespace: Hashable, key: Any) -> bool:
+        """True if it was there."""
 
     @abstractmethod
     def keys(self, namespace: Hashable) -> list[Any]: ...
@@ -100,18 +109,56 @@ class StateTable(ABC):
     def all_entries(self) -> Iterator[tuple[Hashable, Any, Any]]:
         """(namespace, key, value) of every entry. The table may change meanwhile."""
 
-    def open_namespace(self, namespace: Hashable) -> tuple[dict[Any, Any], dict[Any, bool]]:
-        """The entries of a namespace and its changes (see `Changes`), to work on directly.
+    def namespaces(self) -> list[Any]:
+        return list(self.entries)
+
+    def namespace_count(self) -> int:
+        return len(self.entries)
+
+    def has_namespace(self, namespace: Hashable) -> bool:
+        return namespace in self.entries
+
+    def remove_namespace(self, namespace: Hashable) -> list[Any]:
+        """Remove all entries of a namespace; their keys."""
+        keys = self.keys(namespace)
+        if keys:
+            del self.entries[namespace]
+            self.note_all_removed(namespace, keys)
+        return keys
+
+    # --- entries in place ------------------------------------------------------------------------------------------
+    # Operators that take whole batches, and generated loops, look entries up in local dictionaries: a call for each
+    # record costs more than the lookup. They report what they did by `note_written` and its like.
+
+    def open_namespace(self, namespace: Hashable) -> dict[Any, Any]:
+        """The entries of a namespace, which may be new, to be changed in place.
+
+        If it may be empty after that, `close_namespace` must follow before anybody else uses the table.
+        """
+        entries: dict[Any, Any] = self.entries.setdefault(namespace, {})
+        return entries
+
+    def open_changes(self, namespace: Hashable) -> dict[Any, bool]:
+        """For generated loops: what to note there, instead of calls, is said in `Changes`.
 
         `close_namespace` must follow before anybody else uses the table.
         """
-        return self.entries.setdefault(namespace, {}), self.changed[namespace]
+        changes: dict[Any, bool] = self.changed[namespace]
+        return changes
 
     def close_namespace(self, namespace: Hashable) -> None:
-        if not self.entries[namespace]:
+        """Forget the namespace if it is empty, and its changes if there are none."""
+        if self.has_namespace(namespace) and not self.entries[namespace]:
             del self.entries[namespace]
         if self.tracks_changes and not self.changed[namespace]:
             del self.changed[namespace]
+
+    def _bind_notes(self) -> None:
+        """Have `note_written` and its like lead to `changed` directly, without a call of ours in between."""
+        self.note_written, self.note_all_written = self.changed.written, self.changed.written_all
+        self.note_removed, self.note_all_removed = self.changed.removed, self.changed.removed_all
+
+    # --- a few entries at a time -----------------------------------------------------------------------------------
 
     def some_entries(self, number: int) -> list[tuple[Hashable, Any, Any]]:
         """The next few entries, from where the last call left off; in the end round by round all of them."""

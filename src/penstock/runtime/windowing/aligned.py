@@ -126,9 +126,9 @@ class AlignedWindowOperator(QuickWindowOperator):
 
     def _add(self, window: Window, keys: list[Any], values: list[Any]) -> None:
         """Add elements to their panes of an open window, and set the timers of panes that were empty."""
-        panes = self._table.entries.setdefault(window, {})
+        panes = self._table.open_namespace(window)
         opened = self.accumulation.add_all(panes, keys, values)
-        self._table.changed.written_all(window, keys, opened)
+        self._table.note_all_written(window, keys, opened)
         if opened:
             for time in self.timer_times(window):
                 self._timers.add_all(time, opened, window)
@@ -138,7 +138,7 @@ class AlignedWindowOperator(QuickWindowOperator):
     def on_window_timers(self, time: int, window: Any, keys: list[Any]) -> None:
         """The timers of `keys` for `window` fire: at the end of the window, at its cleanup time, or both in one."""
         fires, is_last = time == window.max_timestamp(), time == self.cleanup_time(window)
-        panes = self._table.entries.get(window, {})
+        panes = self._table.entries_of(window) or {}
         if self.evaluation.function is not None:
             self._evaluate_all(window, panes, keys, fires, is_last)
         elif fires:
@@ -160,6 +160,5 @@ class AlignedWindowOperator(QuickWindowOperator):
 
     def _drop_all(self, window: Window, panes: dict[Any, Any], keys: list[Any]) -> None:
         gone = [key for key in keys if panes.pop(key, _NO_PANE) is not _NO_PANE]
-        if not panes:
-            self._table.entries.pop(window, None)
-        self._table.changed.removed_all(window, gone)
+        self._table.note_all_removed(window, gone)
+        self._table.close_namespace(window)

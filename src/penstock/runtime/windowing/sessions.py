@@ -69,7 +69,7 @@ class SessionWindowOperator(QuickWindowOperator):
 
     def process_quickly(self, batch: Batch) -> None:
         starts, ends = self._sessions_of(batch)
-        all_panes, added = self._panes_by_key(), self.accumulation.added
+        all_panes, added = self._table.open_namespace(VOID_NAMESPACE), self.accumulation.added
         # A session that ends later than this has not fired, and does not fire with its next element either.
         fired_until = ended_until(self.timers.current_watermark) if self.is_event_time else MIN_LONG_VALUE
         current: dict[Any, _Current] = {}
@@ -102,10 +102,9 @@ class SessionWindowOperator(QuickWindowOperator):
             self.backend.current_key = key
             time = start if self.is_event_time else None
             self.add_to_windows([_window_of((start, end))], value, time, MIN_LONG_VALUE if time is None else time)
-            all_panes = self._panes_by_key()
+            all_panes = self._table.open_namespace(VOID_NAMESPACE)
         self._put_back(current, all_panes)
-        if not all_panes:
-            del self._table.entries[VOID_NAMESPACE]
+        self._table.close_namespace(VOID_NAMESPACE)
 
     def _find(self, panes: dict[TimeWindow, Any] | None, start: int, end: int, fired_until: int) -> _Current | None:
         """Take the session that a new one from `start` to `end` belongs to out of a key's panes; None: it is not easy.
@@ -124,7 +123,7 @@ class SessionWindowOperator(QuickWindowOperator):
 
     def _put_back(self, apart: dict[Any, _Current], all_panes: dict[Any, dict[TimeWindow, Any]]) -> None:
         """Have sessions that were kept apart among their keys' panes again, with their timers where they end now."""
-        add, remove, written = self.queue.add, self.queue.remove, self._table.changed.written
+        add, remove, written = self.queue.add, self.queue.remove, self._table.note_written
         has_one_timer = not self.kept_ms
         for key, (start, end, held, before) in apart.items():
             session = _window_of((start, end))
@@ -160,23 +159,18 @@ class SessionWindowOperator(QuickWindowOperator):
             windows += assign(value, timestamp, context)
         return [window.start for window in windows], [window.end for window in windows]
 
-    def _panes_by_key(self) -> dict[Any, dict[TimeWindow, Any]]:
-        panes: dict[Any, dict[TimeWindow, Any]] | None = self._table.entries.get(VOID_NAMESPACE)
-        return self._table.entries.setdefault(VOID_NAMESPACE, {}) if panes is None else panes
-
     # --- time ------------------------------------------------------------------------------------------------------
 
     def make_queue(self, table: StateTable) -> TimerQueue:
         return _SessionTimers(table, self._on_timers)
 
     def _on_timers(self, timers: _Due) -> None:
-        all_panes = self._panes_by_key()
+        all_panes = self._table.open_namespace(VOID_NAMESPACE)
         if self.evaluation.function is None and not self.kept_ms:
             self._emit_last(timers, all_panes)
         else:
             self._evaluate(timers, all_panes)
-        if not all_panes:
-            del self._table.entries[VOID_NAMESPACE]
+        self._table.close_namespace(VOID_NAMESPACE)
 
     def _emit_last(self, timers: _Due, all_panes: dict[Any, dict[TimeWindow, Any]]) -> None:
         """Sessions end for good, and what they amount to is the result."""
@@ -200,10 +194,10 @@ class SessionWindowOperator(QuickWindowOperator):
     ) -> None:
         del panes[session]
         if panes:
-            self._table.changed.written(VOID_NAMESPACE, key, True)
+            self._table.note_written(VOID_NAMESPACE, key, True)
         else:
             del all_panes[key]
-            self._table.changed.removed(VOID_NAMESPACE, key)
+            self._table.note_removed(VOID_NAMESPACE, key)
 
     def _evaluate(self, timers: _Due, all_panes: dict[Any, dict[TimeWindow, Any]]) -> None:
         for time, (key, session) in timers:
