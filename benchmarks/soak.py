@@ -5,8 +5,8 @@ looks at all its processes and files at regular intervals, and prints a table: w
 the time and at the end, and the slope in between. What grows by more than a tenth in an hour is marked, unless it is
 within what the values vary by. The end code is 1 if anything is marked, or if the job has failed.
 
-The number of files goes up and down: a subtask writes up to 200 deltas, one a second here, before it gathers them
-in one file. So let it run for 20 minutes at least.
+The number of files goes up and down: a subtask writes some 20 deltas, one a second here, before it gathers them in one
+file, so a run of less than two minutes says little about them. Memory needs longer: 20 minutes at least.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-import posixpath
 from collections.abc import Callable
 
 from penstock.checkpoint.folders import Folder, folder_at
 from penstock.checkpoint.metadata import METADATA, CheckpointMetadata, VertexEntry, decode_metadata
 from penstock.checkpoint.restoring import FoundCheckpoint
 from penstock.common.exceptions import CheckpointError, CorruptStateError
+from penstock.files.locations import location_above
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.state.state_file import StateFileReader
 
@@ -25,12 +25,12 @@ def find_checkpoint(path: str, open_folder: OpenFolder = folder_at) -> FoundChec
     In the last case every byte of a checkpoint is checked before it is taken: it is the newest undamaged one, and a
     warning names those that are not.
     """
-    place = path.rstrip("/").removesuffix(f"/{METADATA}")
+    place = location_above(path, METADATA)
     try:
         folder = open_folder(place)
         names = folder.names()
         if METADATA in names:
-            return read_checkpoint(folder, lambda: open_folder(posixpath.dirname(folder.uri)))
+            return read_checkpoint(folder, lambda: open_folder(location_above(folder.uri)))
         return _newest_undamaged(folder, checkpoint_numbers(names), path)
     except OSError as error:
         # Not for an older checkpoint: what has happened since would happen again.
@@ -73,7 +73,7 @@ def read_checkpoint(folder: Folder, folder_of_job: Callable[[], Folder]) -> Foun
     for vertex in metadata.vertices:
         for handle in (handle for handles in vertex.subtasks for handle in handles):
             _check_size(handle, files, vertex, metadata)
-    return FoundCheckpoint(metadata, files, path.removesuffix(f"/{METADATA}"))
+    return FoundCheckpoint(metadata, files, location_above(path))
 
 
 def _check_size(handle: StateHandle, folder: Folder, vertex: VertexEntry, metadata: CheckpointMetadata) -> None:

@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol
 from penstock.common.exceptions import CheckpointError
 from penstock.files.arrow_store import ArrowStore
 from penstock.files.local_store import LocalStore
-from penstock.files.locations import is_local, local_path
+from penstock.files.locations import is_local, local_path, location_within
 from penstock.files.store import FileStore
 from penstock.runtime.saved_state import StateFolder
 
@@ -128,6 +128,8 @@ class LocalFolder(_FolderOfStore):
 class ArrowFolder(_FolderOfStore):
     """A folder on a file system of Arrow's: `s3://bucket/path`, `gs://...`, `hdfs://...`, or one of fsspec's.
 
+    A URI may end with settings of the store: `s3://bucket/path?endpoint_override=localhost:9000&scheme=http`.
+
     Where a file that was cut off can be seen it has no footer, or a checksum that does not match: it is found out when
     it is read, and no complete checkpoint refers to it.
     """
@@ -135,10 +137,10 @@ class ArrowFolder(_FolderOfStore):
     uri: str
 
     def within(self, name: str) -> ArrowFolder:
-        return ArrowFolder(posixpath.join(self.uri, name))
+        return ArrowFolder(self.path_of(name))
 
     def path_of(self, name: str) -> str:
-        return posixpath.join(self.uri, name)
+        return location_within(self.uri, name)
 
     def _at(self, name: str = "") -> tuple[FileStore, str]:
         store, path = ArrowStore.at(self.uri)

@@ -14,8 +14,13 @@ from penstock.runtime.state.table import Extent
 Subtask = tuple[int, int]
 """Vertex and number."""
 
+_MANY_DELTAS = 20
+"""Each is a file to read when restoring, and an entry in the metadata of every checkpoint meanwhile: so many are
+gathered into one file if that is cheap."""
 _MOST_DELTAS = 200
-"""Each is a file to read when restoring; the fewer there may be, the more often they are gathered into one."""
+"""So many are gathered whatever it costs."""
+_CHEAP = 16 * 1024
+"""What gathering may add to each of the checkpoints since the last time, in bytes."""
 _SMALL = 64 * 1024
 
 
@@ -97,6 +102,8 @@ def next_extent(handles: tuple[StateHandle, ...]) -> Extent:
     base, gathered, deltas = (sum(sizes[extent]) for extent in (Extent.ALL, Extent.SINCE_BASE, Extent.CHANGES))
     if gathered + deltas > max(base, _SMALL):
         return Extent.ALL
-    if len(sizes[Extent.CHANGES]) >= _MOST_DELTAS or deltas > max(gathered, _SMALL):
+    number = len(sizes[Extent.CHANGES])
+    is_cheap = number >= _MANY_DELTAS and gathered + deltas <= number * _CHEAP
+    if is_cheap or number >= _MOST_DELTAS or deltas > max(gathered, _SMALL):
         return Extent.SINCE_BASE
     return Extent.CHANGES

@@ -125,21 +125,23 @@ class JobCheckpoints:
     def complete(
         self, region: Region, checkpoint_id: int, positions: Mapping[str, Any], committables: Committables, now_ms: int
     ) -> list[int]:
-        """Make a region's checkpoint part of the job's; returns the ids of checkpoints that were removed for it."""
+        """Make a region's checkpoint part of the job's; returns the ids of checkpoints that are removed for it."""
         part = _part_of(positions, committables)
         with self._lock:
             missing = self._missing - {region}
-            removed: list[int] = []
+            unwanted: list[CheckpointMetadata] = []
             if not missing:
                 metadata = self._metadata(checkpoint_id, now_ms, {region: part})
-                removed = self.store.add(metadata)
+                unwanted = self.store.add(metadata)
                 self.latest = metadata
             self._missing = missing
             self._proposed.pop(region, None)
             self._book.completed(region)
             self._positions.update(part.positions)
             self._committables[region] = part.committables
-            return removed
+        # Only now: what subtasks were to be restored from until here is not needed any more, either.
+        self.store.discard(unwanted)
+        return [each.checkpoint_id for each in unwanted]
 
     def propose(
         self, region: Region, checkpoint_id: int, positions: Mapping[str, Any], committables: Committables, now_ms: int

@@ -14,6 +14,7 @@ from penstock.checkpoint.metadata import CANONICAL, METADATA, NATIVE, VertexEntr
 from penstock.checkpoint.restoring import FoundCheckpoint
 from penstock.checkpoint.store import remove_savepoint
 from penstock.common.exceptions import CheckpointError
+from penstock.files.locations import location_above
 from penstock.runtime.saved_state import FileChain, StateHandle
 
 FORMATS = (CANONICAL, NATIVE)
@@ -95,7 +96,7 @@ def write_savepoint_of(checkpoint_path: str, target_directory: str, format_type:
 
 def dispose_savepoint(path: str) -> None:
     """Remove a savepoint. Only its own files go: what else lies in its folder stays, and so does every other folder."""
-    folder = folder_at(path.rstrip("/").removesuffix(f"/{METADATA}"))
+    folder = folder_at(location_above(path, METADATA))
     if METADATA not in folder.names():
         raise CheckpointError(f"{path} is no savepoint: there is no file {METADATA} in it; name a savepoint's folder")
     metadata = decode_metadata(folder.read(METADATA), folder.path_of(METADATA))

@@ -1,17 +1,22 @@
-"""The complete checkpoints of a job, on disk: written whole, kept as long as they are wanted, and then removed."""
+"""The complete checkpoints of a job, on disk: written whole, kept as long as they are wanted, and then removed.
+
+Files are removed in the background. Which of them is decided then, by what checkpoints and subtasks need at that time.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import PurePosixPath
 
 from penstock.checkpoint.finding import CHECKPOINT_PREFIX, checkpoint_numbers
 from penstock.checkpoint.folders import Folder
 from penstock.checkpoint.leadership import JobLeadership
 from penstock.checkpoint.metadata import METADATA, CheckpointMetadata, decode_metadata
+from penstock.checkpoint.removals import Removals
 from penstock.checkpoint.restoring import FoundCheckpoint
 from penstock.common.exceptions import CheckpointError, CorruptStateError, LeadershipLostError
 from penstock.graph.regions import Region
@@ -35,6 +40,7 @@ class CompletedCheckpointStore:
         self._doubtful: set[int] = set()
         """Checkpoints that failed when they were written, and may be there all the same."""
         self._lock = threading.Lock()
+        self._removals = Removals()
         self.files_in_use: Callable[[], set[str]] = set
         """State files that subtasks go on from although no checkpoint refers to them yet."""
         try:
@@ -49,8 +55,8 @@ class CompletedCheckpointStore:
     def path_of(self, checkpoint_id: int) -> str:
         return self.folder.path_of(f"{CHECKPOINT_PREFIX}{checkpoint_id}")
 
-    def add(self, metadata: CheckpointMetadata) -> list[int]:
-        """Make a checkpoint complete; returns the ids of those that were removed for it."""
+    def add(self, metadata: CheckpointMetadata) -> list[CheckpointMetadata]:
+        """Make a checkpoint complete; returns those that are not wanted any more, which are to be discarded."""
         folder = self._folder_of(metadata.checkpoint_id)
         self.leadership.reserve(metadata.checkpoint_id)
         self._doubtful.add(metadata.checkpoint_id)
@@ -68,10 +74,24 @@ class CompletedCheckpointStore:
         with self._lock:
             self._checkpoints.append(metadata)
             dropped, self._checkpoints = self._checkpoints[: -self._retained], self._checkpoints[-self._retained :]
-        for each in dropped:
-            with _telling_what_stays(self.path_of(each.checkpoint_id)):
-                self._remove(each)
-        return [each.checkpoint_id for each in dropped]
+        return dropped
+
+    def discard(self, checkpoints: Iterable[CheckpointMetadata]) -> None:
+        """Remove what was added and is not wanted any more, soon.
+
+        Waits only if the store removes less than comes, so nobody may call it who keeps `files_in_use` from answering.
+        """
+        self._removals.wait_for_room()
+        for each in checkpoints:
+            self._removals.start(self.path_of(each.checkpoint_id), partial(self._remove, each))
+
+    def drain(self) -> None:
+        """Return when all that is to be removed is."""
+        self._removals.drain()
+
+    def close(self) -> None:
+        """Nothing is added any more: return when all that is to be removed is."""
+        self._removals.close()
 
     def recover(self, metadata: CheckpointMetadata) -> None:
         """Go on with what the job left in the folder when another process ran it, up to this checkpoint."""
@@ -114,16 +134,17 @@ class CompletedCheckpointStore:
                 self.remove_files({handle.name for handle in metadata.handles()})
 
     def _remove(self, metadata: CheckpointMetadata) -> None:
-        # First the metadata: what is left of a checkpoint when this process dies now is no checkpoint.
-        with _telling_what_stays(self.path_of(metadata.checkpoint_id)):
+        self.leadership.check()
+        try:
+            # First the metadata: what is left of a checkpoint when this process dies now is no checkpoint.
             self._folder_of(metadata.checkpoint_id).delete_all()
-        self.remove_files({handle.name for handle in metadata.handles()})
+        finally:
+            self.remove_files({handle.name for handle in metadata.handles()})
 
     def remove_files(self, names: set[str]) -> None:
-        """Remove those of these state files that no checkpoint refers to and no subtask goes on from."""
+        """Remove those of these state files that no checkpoint refers to and no subtask goes on from, soon."""
         for name in names - self._wanted():
-            with _telling_what_stays(self.folder.path_of(name)):
-                self.folder.delete(name)
+            self._removals.start(self.folder.path_of(name), partial(self.folder.delete, name))
 
     def _wanted(self) -> set[str]:
         in_use = self.files_in_use()
@@ -132,7 +153,10 @@ class CompletedCheckpointStore:
         return in_use | {handle.name for metadata in kept for handle in metadata.handles()}
 
     def remove_leftovers(self, region: Region) -> None:
-        """Remove state files of a region that nobody wants: a run that failed left them."""
+        """Remove state files of a region that nobody wants: a run that failed left them.
+
+        They are listed now: what the next run writes is not among them.
+        """
         vertices = tuple(f"v{vertex}-" for vertex in region)
         names: list[str] = []
         with _telling_what_stays(self.folder.path_of(SHARED)):
@@ -140,10 +164,15 @@ class CompletedCheckpointStore:
             self.leadership.check()
         self.remove_files({f"{SHARED}/{name}" for name in names if name.startswith(vertices)})
 
+    def remove_claimed(self, found: FoundCheckpoint) -> None:
+        """Remove what the job was restored from, which it owns and does not need any more, soon."""
+        self._removals.start(found.path, partial(_remove_claimed, found))
+
     def remove_all(self) -> None:
         """The job has ended and its checkpoints are not wanted."""
         with self._lock:
             checkpoints, self._checkpoints = self._checkpoints, []
+        self.drain()
         with _telling_what_stays(self.folder.uri):
             # First the metadata, as above.
             for each in checkpoints:
@@ -151,15 +180,13 @@ class CompletedCheckpointStore:
             self.folder.delete_all()
 
 
-def remove_claimed(found: FoundCheckpoint) -> None:
-    """Remove what a job was restored from, which it owns and does not need any more."""
-    with _telling_what_stays(found.path):
-        if found.metadata.is_savepoint:
-            remove_savepoint(found.folder, found.metadata)
-            return
-        found.folder.within(f"{CHECKPOINT_PREFIX}{found.metadata.checkpoint_id}").delete_all()
-        for handle in found.metadata.handles():
-            found.folder.delete(handle.name)
+def _remove_claimed(found: FoundCheckpoint) -> None:
+    if found.metadata.is_savepoint:
+        remove_savepoint(found.folder, found.metadata)
+        return
+    found.folder.within(f"{CHECKPOINT_PREFIX}{found.metadata.checkpoint_id}").delete_all()
+    for handle in found.metadata.handles():
+        found.folder.delete(handle.name)
 
 
 def remove_savepoint(folder: Folder, metadata: CheckpointMetadata) -> None:

@@ -7,14 +7,19 @@ import io
 import os
 import posixpath
 import secrets
+import shutil
+import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
 from penstock.files.store import FileStore
 
-_STORES_WITHOUT_FOLDERS = {"s3", "gcs", "abfs"}
-
+_OBJECT_STORES = {"s3", "gcs", "abfs"}
+_OBJECT_STORES_OF_FSSPEC = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "memory"}
+_IN_MEMORY = 8 << 20
+"""Larger files than this wait on a local disk until they are whole."""
 
 _clients: dict[tuple[int, str, str, str], tuple[ArrowStore, str]] = {}
 """By process and the part of a URI before the path: the store, and where in it that is.
@@ -31,6 +36,10 @@ class ArrowStore(FileStore):
     def __init__(self, file_system: Any) -> None:
         self._files = file_system
         self.name = str(file_system.type_name)
+        protocol = self.name.removeprefix("py::fsspec+")
+        self._has_objects = protocol in (_OBJECT_STORES if protocol == self.name else _OBJECT_STORES_OF_FSSPEC)
+        """True if there are no folders, an object is seen only when it is whole, and a move would be a copy."""
+        self._is_reached = False
 
     @staticmethod
     def at(uri: str) -> tuple[ArrowStore, str]:
@@ -52,14 +61,25 @@ class ArrowStore(FileStore):
         return cast(BinaryIO, io.BufferedReader(self._files.open_input_file(path)))
 
     def create(self, path: str) -> BinaryIO:
-        if self.name not in _STORES_WITHOUT_FOLDERS:
+        if not self._has_objects:
             self._files.create_dir(posixpath.dirname(path), recursive=True)
         stream: BinaryIO = self._files.open_output_stream(path)
         return stream
 
+    def create_whole(self, path: str) -> AbstractContextManager[BinaryIO]:
+        return self._put_whole(path) if self._has_objects else self._move_whole(path)
+
     @contextlib.contextmanager
-    def create_whole(self, path: str) -> Iterator[BinaryIO]:
-        # Object stores show an object only when it is whole. On others a file that was cut off keeps its other name.
+    def _put_whole(self, path: str) -> Iterator[BinaryIO]:
+        # Nothing is sent before it is whole: Arrow completes an object also if it is closed because of an error.
+        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as content:
+            yield cast(BinaryIO, content)
+            content.seek(0)
+            with self._files.open_output_stream(path) as out:
+                shutil.copyfileobj(content, out, 1 << 20)
+
+    @contextlib.contextmanager
+    def _move_whole(self, path: str) -> Iterator[BinaryIO]:
         partial = f"{path}.{secrets.token_hex(4)}.partial"
         try:
             with self._files.open_output_stream(partial) as out:
@@ -104,7 +124,14 @@ class ArrowStore(FileStore):
         self._files.move(path, new_path)
 
     def make_folder(self, path: str) -> None:
-        self._files.create_dir(path, recursive=True)
+        if not self._has_objects:
+            self._files.create_dir(path, recursive=True)
+        elif self.name in _OBJECT_STORES and not self._is_reached:
+            # Folders need not be made, but who asks for one wants to know now if nothing can be written.
+            bucket = path.partition("/")[0]
+            if not self._files.get_file_info(bucket).type:
+                raise FileNotFoundError(f"there is no bucket {bucket} on {self.name}")
+            self._is_reached = True
 
     def delete(self, path: str) -> None:
         self._files.delete_file(path)

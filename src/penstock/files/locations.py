@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from urllib.parse import unquote, urlsplit
 
@@ -35,6 +36,34 @@ def absolute_location(location: str) -> str:
     's3://bucket/folder/'
     """
     return local_path(location) if is_local(location) else location
+
+
+def location_within(folder: str, name: str) -> str:
+    """The location of something in a folder. What follows a `?` in a URI says how to reach its store, and stays behind.
+
+    >>> location_within("s3://bucket/folder?region=x", "chk-1/_metadata")
+    's3://bucket/folder/chk-1/_metadata?region=x'
+    """
+    path, query = _split(folder)
+    return posixpath.join(path, name) + query
+
+
+def location_above(location: str, name: str = "") -> str:
+    """The folder that something is in; if it is to be called `name` and is not, the location itself.
+
+    >>> location_above("s3://bucket/folder/chk-1?region=x")
+    's3://bucket/folder?region=x'
+    >>> location_above("/data/savepoint/", "_metadata")
+    '/data/savepoint'
+    """
+    path, query = _split(location)
+    path = path.rstrip("/") or path
+    return (path if name and posixpath.basename(path) != name else posixpath.dirname(path)) + query
+
+
+def _split(location: str) -> tuple[str, str]:
+    path, mark, query = ("" if is_local(location) else location).partition("?")
+    return path or location, mark + query
 
 
 def store_at(location: str) -> tuple[FileStore, str]:

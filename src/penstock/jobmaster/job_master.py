@@ -21,7 +21,7 @@ from penstock.checkpoint.options import CheckpointOptions
 from penstock.checkpoint.restoring import FoundCheckpoint, RestoredJob, restore_job
 from penstock.checkpoint.savepoints import check_format
 from penstock.checkpoint.statistics import CheckpointStatsTracker, RestoredStats
-from penstock.checkpoint.store import CompletedCheckpointStore, remove_claimed
+from penstock.checkpoint.store import CompletedCheckpointStore
 from penstock.common import config_keys as keys
 from penstock.common.clocks import wall_clock_ms
 from penstock.common.configuration import Configuration
@@ -52,7 +52,6 @@ from penstock.jobmaster.sources.watermark_alignment import AlignmentGroups
 from penstock.runtime.latency import LatencyTracking
 from penstock.runtime.protocol import TaskAck
 from penstock.runtime.state.codec import use_script_classes
-from penstock.runtime.state.table import Extent
 
 _log = logging.getLogger(__name__)
 
@@ -346,6 +345,7 @@ class JobMaster:
 
     def _end(self, store: CompletedCheckpointStore, status: JobStatus) -> JobStatus:
         """Let nobody else go on with the job; only then its checkpoints may go."""
+        store.close()
         is_kept = self.options.keeps_after(status.name)
         self._settle(status, None if is_kept else store.folder.uri)
         if self._is_suspended:
@@ -472,6 +472,9 @@ class JobMaster:
             if execution.facts.is_provisional:
                 execution.facts = ExecutionFacts()
             add_report(execution.facts, ack)
+            if ack.handle is not None:
+                written = self._checkpoints.written(ack.vertex, ack.subtask)
+                execution.facts.state_size = sum(handle.size for handle in written)
         if execution.state is ExecutionState.INITIALIZING:
             execution.transition_to(ExecutionState.RUNNING, ack.started_ms)
         if ack.outcome.is_finished and execution.state is ExecutionState.RUNNING:
@@ -490,7 +493,7 @@ class JobMaster:
     def checkpoint_completed(self, region: Region, requests: Iterable[Request]) -> None:
         if self._checkpoints.latest is not None and self._claimed is not None:
             claimed, self._claimed = self._claimed, None
-            remove_claimed(claimed)
+            self._checkpoints.store.remove_claimed(claimed)
         for request in requests:
             self._answer(request, region)
         for runner in self._runners:
@@ -524,8 +527,6 @@ def add_report(facts: ExecutionFacts, ack: TaskAck) -> None:
     facts.bytes_out += outcome.bytes_out
     facts.busy_ms += max(0, ack.ended_ms - ack.started_ms)
     facts.watermark = outcome.watermark
-    if ack.handle is not None:
-        facts.state_size = ack.handle.size if ack.handle.extent is Extent.ALL else facts.state_size + ack.handle.size
 
 
 def _restarts_everything(config: Configuration) -> bool:

@@ -140,7 +140,7 @@ class SavepointWriter:
         # In the context of the job: what is copied is made of the classes of its script.
         run = copy_context().run
         thread = threading.Thread(target=run, args=(copy,), name=f"savepoint-{metadata.checkpoint_id}", daemon=True)
-        self._threads.append(thread)
+        self._threads = [*(each for each in self._threads if each.is_alive()), thread]
         thread.start()
 
     def wait(self) -> None:

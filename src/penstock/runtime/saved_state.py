@@ -41,6 +41,10 @@ class StateHandle:
     states: frozenset[tuple[str, str, str]] = frozenset()
     """(operator id, kind, name) of what is in it."""
 
+    @property
+    def has_keyed_state(self) -> bool:
+        return any(kind == "keyed" for _, kind, _ in self.states)
+
 
 @dataclass(frozen=True)
 class SavedBlock:
@@ -107,7 +111,10 @@ class FileChain:
 
 
 def following_handles(handles: tuple[StateHandle, ...], new: StateHandle | None) -> tuple[StateHandle, ...]:
-    """What a subtask is restored from after a snapshot: the files before it that still count, and the new one."""
+    """What a subtask is restored from after a snapshot: the files before it that still count, and the new one.
+
+    All but keyed state is whole in every file, so a file without keyed state counts until there is a newer one.
+    """
     if new is None:
         return handles
     match new.extent:
@@ -116,4 +123,4 @@ def following_handles(handles: tuple[StateHandle, ...], new: StateHandle | None)
         case Extent.SINCE_BASE:
             return (*(handle for handle in handles if handle.extent is Extent.ALL), new)
         case Extent.CHANGES:
-            return (*handles, new)
+            return (*(handle for handle in handles if handle.has_keyed_state), new)

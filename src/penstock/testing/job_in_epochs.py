@@ -97,6 +97,7 @@ class JobInEpochs:
     def _complete(self, now_ms: int) -> None:
         prepared = self._coordinator.complete(self.acks, {}, Moment(now_ms, now_ms))
         assert prepared is not None and self._checkpoints.latest is not None, "nothing fails to be written to memory"
+        self._checkpoints.store.drain()
         self.committables = prepared
         self.checkpoint = FoundCheckpoint(self._checkpoints.latest, self.folder, "the test's checkpoint")
 

@@ -198,6 +198,7 @@ def test_going_back_forgets_what_no_complete_checkpoint_has(tmp_path):
     job.checkpoint(committables={"sink": ["file"]}, snapshot_failure="disk full")
     job.local.write("shared/v0-s0-e9", b"left by a subtask that was killed")
     job.coordinator.reset()
+    job.checkpoints.store.drain()
     assert job.coordinator.aborted == []
     assert sorted(job.local.within("shared").names()) == ["v0-s0-e1", "v1-s0-e1"]
     assert job.checkpoint() == {}

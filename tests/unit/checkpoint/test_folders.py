@@ -6,16 +6,24 @@ import os
 import pickle
 import stat
 import uuid
+from collections.abc import Iterator
 
 import pytest
+from object_store import ObjectStore, object_store
 
 from penstock.checkpoint.folders import ArrowFolder, Folder, LocalFolder, folder_at
 from penstock.common.exceptions import CheckpointError
 from penstock.testing import MemoryFolder
 
 
-@pytest.fixture(params=["local", "not-durable", "arrow", "fsspec", "memory"])
-def folder(request, tmp_path):
+@pytest.fixture(scope="module")
+def objects() -> Iterator[ObjectStore]:
+    with object_store() as server:
+        yield server
+
+
+@pytest.fixture(params=["local", "not-durable", "arrow", "fsspec", "memory", "s3"])
+def folder(request, tmp_path, objects):
     made: Folder
     match request.param:
         case "local":
@@ -29,6 +37,8 @@ def folder(request, tmp_path):
             made = folder_at(f"memory://{uuid.uuid4().hex}/there")
         case "memory":
             made = MemoryFolder()
+        case "s3":
+            made = folder_at(objects.uri(f"{uuid.uuid4().hex}/there"))
     made.make()
     return made
 
@@ -100,6 +110,30 @@ def test_folder_is_removed_with_all_in_it(folder):
         inner.write("file", b"")
     folder.within("deep").delete_all()
     assert folder.names() == []
+
+
+def test_settings_of_an_object_store_stay_at_the_end_of_its_uris(objects):
+    inner = folder_at(objects.uri("job")).within("chk-1")
+    inner.write("_metadata", b"x")
+    assert objects.names("job") == ["job/chk-1/_metadata"]
+    assert (inner.uri, inner.path_of("_metadata")) == (objects.uri("job/chk-1"), objects.uri("job/chk-1/_metadata"))
+    assert folder_at(inner.uri).names() == ["_metadata"]
+
+
+def test_nothing_is_moved_in_an_object_store_and_no_folder_is_made(objects):
+    folder = folder_at(objects.uri("still"))
+    folder.make()
+    objects.asked.clear()
+    for number in range(3):
+        folder.within(f"chk-{number}").make()
+        folder.write(f"chk-{number}/_metadata", b"x")
+    assert not [each for each in objects.asked if each.startswith(("copy", "DELETE", "HEAD"))], objects.asked
+    assert {each.split()[1] for each in objects.asked} == {f"still/chk-{number}/_metadata" for number in range(3)}
+
+
+def test_bucket_that_is_not_there_is_told_at_once(objects):
+    with pytest.raises(OSError, match="there is no bucket other on s3"):
+        folder_at(objects.uri("x").replace("@bucket/", "@other/")).make()
 
 
 @pytest.mark.parametrize("kind", [LocalFolder, ArrowFolder])

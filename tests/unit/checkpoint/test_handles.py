@@ -22,8 +22,12 @@ def ack(subtask: int, handle: StateHandle | None, epoch: int = 1) -> TaskAck:
     return TaskAck(0, subtask, epoch, handle, OUTCOME, 0, 0)
 
 
-def handle(name: str, extent: Extent = CHANGES, size: int = 10) -> StateHandle:
-    return StateHandle(name, 1, size, extent)
+KEYED = frozenset({("o", "keyed", "sum"), ("o", "memory", "task")})
+NOT_KEYED = frozenset({("o", "operator", "list"), ("o", "memory", "task")})
+
+
+def handle(name: str, extent: Extent = CHANGES, size: int = 10, states: frozenset = KEYED) -> StateHandle:
+    return StateHandle(name, 1, size, extent, states)
 
 
 def new_book(tracks_changes: bool = True) -> HandleBook:
@@ -102,8 +106,24 @@ def test_without_record_of_changes_every_snapshot_is_whole():
 
 def test_many_deltas_are_gathered():
     base = handle("base", ALL, size=10_000_000)
-    assert next_extent((base, *[handle("d")] * 199)) is CHANGES
-    assert next_extent((base, *[handle("d")] * 200)) is SINCE_BASE
+    assert next_extent((base, *[handle("d")] * 19)) is CHANGES
+    assert next_extent((base, *[handle("d")] * 20)) is SINCE_BASE
+
+
+def test_deltas_next_to_many_other_changes_are_gathered_when_there_are_more_of_them():
+    base, gathered = handle("base", ALL, size=10_000_000), handle("g", SINCE_BASE, size=1_000_000)
+    assert next_extent((base, gathered, *[handle("d")] * 50)) is CHANGES
+    assert next_extent((base, gathered, *[handle("d")] * 70)) is SINCE_BASE
+    gathered = handle("g", SINCE_BASE, size=9_000_000)
+    assert next_extent((base, gathered, *[handle("d")] * 199)) is CHANGES
+    assert next_extent((base, gathered, *[handle("d")] * 200)) is SINCE_BASE
+
+
+def test_file_without_keyed_state_counts_until_the_next_one():
+    base, quiet, delta = handle("base", ALL), handle("quiet", states=NOT_KEYED), handle("delta")
+    assert following_handles((base,), quiet) == (base, quiet)
+    assert following_handles((base, quiet), delta) == (base, delta)
+    assert following_handles((handle("empty", ALL, states=NOT_KEYED),), quiet) == (quiet,)
 
 
 def test_large_deltas_are_gathered():
@@ -132,7 +152,8 @@ def test_writing_costs_a_few_times_the_changes_and_restoring_a_few_times_the_sta
         since_base = 0 if extent is ALL else since_base + size
         cost = {ALL: state_size, SINCE_BASE: min(since_base, state_size), CHANGES: size}[extent]
         written += cost if number else 0  # The first base is paid for by the state itself.
-        handles = following_handles(handles, StateHandle(str(number), number, cost, extent))
+        handles = following_handles(handles, StateHandle(str(number), number, cost, extent, KEYED))
         assert len(handles) <= 202
         assert sum(each.size for each in handles) <= 2 * max(state_size, 64 * 1024) + 2 * max(changes)
-    assert written <= 3 * sum(changes) + sum(changes) * len(changes) // 200 + 3 * state_size
+    gathering = 16 * 1024 * len(changes)
+    assert written <= 3 * sum(changes) + sum(changes) * len(changes) // 200 + 3 * state_size + gathering

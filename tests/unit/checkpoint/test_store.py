@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import pytest
 
+from penstock.checkpoint import removals
 from penstock.checkpoint.finding import find_checkpoint
 from penstock.checkpoint.folders import LocalFolder
+from penstock.checkpoint.leadership import JobLeadership
 from penstock.checkpoint.metadata import CheckpointMetadata, OperatorEntry, VertexEntry
 from penstock.checkpoint.restoring import FoundCheckpoint
-from penstock.checkpoint.store import CompletedCheckpointStore, remove_claimed
-from penstock.common.exceptions import CheckpointError
+from penstock.checkpoint.store import CompletedCheckpointStore
+from penstock.common.exceptions import CheckpointError, LeadershipLostError
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.state.table import Extent
 from penstock.testing import Fault, FaultPlan, FaultyFolder
+
+PATIENCE_S = 60
 
 
 @pytest.fixture
@@ -31,6 +36,14 @@ def checkpoint(folder, number: int, *files: str) -> CheckpointMetadata:
     return CheckpointMetadata("j" * 32, "job", number, 0, "t", (vertex,))
 
 
+def add(store: CompletedCheckpointStore, metadata: CheckpointMetadata) -> list[int]:
+    """Make a checkpoint complete; the ids of those that were removed for it."""
+    unwanted = store.add(metadata)
+    store.discard(unwanted)
+    store.drain()
+    return [each.checkpoint_id for each in unwanted]
+
+
 def files_in(folder) -> list[str]:
     return sorted(folder.within("shared").names())
 
@@ -41,7 +54,7 @@ def checkpoints_in(folder) -> list[str]:
 
 def test_layout_is_that_of_flink(folder):
     store = CompletedCheckpointStore(folder, 1)
-    store.add(checkpoint(folder, 7, "v0-a"))
+    add(store, checkpoint(folder, 7, "v0-a"))
     assert sorted(folder.names()) == ["chk-7", "shared", "taskowned"]
     assert folder.within("chk-7").names() == ["_metadata"]
     assert store.path_of(7) == folder.path_of("chk-7")
@@ -49,45 +62,48 @@ def test_layout_is_that_of_flink(folder):
 
 def test_older_ones_go_when_newer_ones_come(folder):
     store = CompletedCheckpointStore(folder, retained=2)
-    removed = [store.add(checkpoint(folder, number, f"v0-{number}")) for number in (1, 2, 3, 4)]
+    removed = [add(store, checkpoint(folder, number, f"v0-{number}")) for number in (1, 2, 3, 4)]
     assert removed == [[], [], [1], [2]]
     assert (checkpoints_in(folder), files_in(folder)) == (["chk-3", "chk-4"], ["v0-3", "v0-4"])
 
 
 def test_file_stays_as_long_as_a_checkpoint_needs_it(folder):
     store = CompletedCheckpointStore(folder, 1)
-    store.add(checkpoint(folder, 1, "v0-base", "v0-one"))
-    store.add(checkpoint(folder, 2, "v0-base", "v0-two"))
+    add(store, checkpoint(folder, 1, "v0-base", "v0-one"))
+    add(store, checkpoint(folder, 2, "v0-base", "v0-two"))
     assert files_in(folder) == ["v0-base", "v0-two"]
-    store.add(checkpoint(folder, 3, "v0-new"))
+    add(store, checkpoint(folder, 3, "v0-new"))
     assert files_in(folder) == ["v0-new"]
 
 
 def test_checkpoint_that_somebody_reads_keeps_its_files(folder):
     store = CompletedCheckpointStore(folder, 1)
     read = checkpoint(folder, 1, "v0-one")
-    store.add(read)
+    add(store, read)
     with store.holding(read):
-        store.add(checkpoint(folder, 2, "v0-two"))
+        add(store, checkpoint(folder, 2, "v0-two"))
         assert files_in(folder) == ["v0-one", "v0-two"]
+    store.drain()
     assert files_in(folder) == ["v0-two"]
 
 
 def test_two_readers_of_one_checkpoint_do_not_disturb_each_other(folder):
     store = CompletedCheckpointStore(folder, 1)
     read = checkpoint(folder, 1, "v0-one")
-    store.add(read)
+    add(store, read)
     with store.holding(read):
         with store.holding(read):
-            store.add(checkpoint(folder, 2, "v0-two"))
+            add(store, checkpoint(folder, 2, "v0-two"))
+        store.drain()
         assert files_in(folder) == ["v0-one", "v0-two"]
+    store.drain()
     assert files_in(folder) == ["v0-two"]
 
 
 def test_checkpoint_that_is_still_wanted_stays_after_it_was_read(folder):
     store = CompletedCheckpointStore(folder, 1)
     read = checkpoint(folder, 1, "v0-one")
-    store.add(read)
+    add(store, read)
     with store.holding(read):
         pass
     assert files_in(folder) == ["v0-one"]
@@ -95,16 +111,17 @@ def test_checkpoint_that_is_still_wanted_stays_after_it_was_read(folder):
 
 def test_leftovers_of_a_region_are_removed_and_nothing_else(folder):
     store = CompletedCheckpointStore(folder, 1)
-    store.add(checkpoint(folder, 1, "v0-kept", "v2-kept"))
+    add(store, checkpoint(folder, 1, "v0-kept", "v2-kept"))
     for name in ("v0-left", "v1-left", "v10-left", "v2-left"):
         folder.write(f"shared/{name}", b"")
     store.remove_leftovers(frozenset({0, 1}))
+    store.drain()
     assert files_in(folder) == ["v0-kept", "v10-left", "v2-kept", "v2-left"]
 
 
 def test_everything_goes_with_the_job(folder):
     store = CompletedCheckpointStore(folder, 1)
-    store.add(checkpoint(folder, 1, "v0-one"))
+    add(store, checkpoint(folder, 1, "v0-one"))
     store.remove_all()
     assert folder.names() == []
 
@@ -122,13 +139,77 @@ def faulty(folder, tmp_path):
 
 def test_file_that_cannot_be_removed_is_told_and_in_nobodys_way(folder, faulty, caplog):
     store = CompletedCheckpointStore(faulty(Fault("delete", times=9)), 1)
-    store.add(checkpoint(folder, 1, "v0-one"))
+    add(store, checkpoint(folder, 1, "v0-one"))
     with caplog.at_level(logging.WARNING):
-        assert store.add(checkpoint(folder, 2, "v0-two")) == [1]
+        assert add(store, checkpoint(folder, 2, "v0-two")) == [1]
         store.remove_leftovers(frozenset({0}))
         store.remove_all()
     assert "shared/v0-one is not needed any more but cannot be removed" in caplog.text
     assert files_in(folder) == ["v0-one", "v0-two"]
+
+
+class SlowToRemove(FaultyFolder):
+    """Removes nothing before it may."""
+
+    may_remove = threading.Event()
+
+    def within(self, name):
+        return SlowToRemove(self.folder.within(name), self.plan)
+
+    def delete(self, name):
+        assert self.may_remove.wait(PATIENCE_S)
+        super().delete(name)
+
+    def delete_all(self):
+        assert self.may_remove.wait(PATIENCE_S)
+        super().delete_all()
+
+
+def test_slow_removal_keeps_no_checkpoint_waiting_until_the_job_ends(folder, faulty):
+    SlowToRemove.may_remove.clear()
+    store = CompletedCheckpointStore(SlowToRemove(folder, faulty().plan), 1)
+    for number in range(1, 6):
+        store.discard(store.add(checkpoint(folder, number, f"v0-{number}")))
+    assert len(files_in(folder)) == len(checkpoints_in(folder)) == 5
+    SlowToRemove.may_remove.set()
+    store.close()
+    assert (files_in(folder), checkpoints_in(folder)) == (["v0-5"], ["chk-5"])
+
+
+def test_store_that_removes_less_than_comes_slows_the_job_down_instead_of_filling_up(folder, faulty, monkeypatch):
+    monkeypatch.setattr(removals, "_MOST_WAITING", 3)
+    SlowToRemove.may_remove.clear()
+    store = CompletedCheckpointStore(SlowToRemove(folder, faulty().plan), 1)
+    added: list[int] = []
+
+    def add_ten() -> None:
+        for number in range(1, 11):
+            store.discard(store.add(checkpoint(folder, number, f"v0-{number}")))
+            added.append(number)
+
+    adding = threading.Thread(target=add_ten, daemon=True)
+    adding.start()
+    adding.join(0.5)
+    assert adding.is_alive() and len(added) <= 5
+    SlowToRemove.may_remove.set()
+    adding.join(PATIENCE_S)
+    store.close()
+    assert (len(added), files_in(folder)) == (10, ["v0-10"])
+
+
+def test_who_does_not_lead_any_more_removes_nothing(folder):
+    leadership = JobLeadership()
+    store = CompletedCheckpointStore(folder, 1, leadership)
+    add(store, checkpoint(folder, 1, "v0-one"))
+    unwanted = store.add(checkpoint(folder, 2, "v0-two"))
+
+    def is_lost() -> None:
+        raise LeadershipLostError("another process leads")
+
+    leadership.check = is_lost
+    store.discard(unwanted)
+    store.close()
+    assert (files_in(folder), checkpoints_in(folder)) == (["v0-one", "v0-two"], ["chk-1", "chk-2"])
 
 
 def test_leftovers_that_cannot_be_listed_stay(folder, faulty, caplog):
@@ -140,27 +221,27 @@ def test_leftovers_that_cannot_be_listed_stay(folder, faulty, caplog):
 
 def test_failed_checkpoint_is_not_there(folder, faulty):
     store = CompletedCheckpointStore(faulty(Fault("rename", at=2, path="*/_metadata")), 2)
-    store.add(checkpoint(folder, 1, "v0-one"))
+    add(store, checkpoint(folder, 1, "v0-one"))
     with pytest.raises(OSError, match="planned fault"):
-        store.add(checkpoint(folder, 2, "v0-two"))
+        add(store, checkpoint(folder, 2, "v0-two"))
     assert checkpoints_in(folder) == ["chk-1"]
 
 
 def test_checkpoint_that_was_written_but_counts_as_failed_is_taken_back(folder, faulty):
     """Whoever goes on from the one before must not leave it to be found: the job may then die."""
     store = CompletedCheckpointStore(faulty(Fault("rename", at=2, path="*/_metadata", action="lose-answer")), 1)
-    store.add(checkpoint(folder, 1))
+    add(store, checkpoint(folder, 1))
     with pytest.raises(OSError, match="planned fault"):
-        store.add(checkpoint(folder, 2))
+        add(store, checkpoint(folder, 2))
     assert find_checkpoint(folder.uri).metadata.checkpoint_id == 1
 
 
 def test_job_cannot_go_back_before_such_a_checkpoint_is_taken_back(folder, faulty):
     lost = Fault("rename", at=2, path="*/_metadata", action="lose-answer")
     store = CompletedCheckpointStore(faulty(lost, Fault("delete", times=2)), 1)
-    store.add(checkpoint(folder, 1))
+    add(store, checkpoint(folder, 1))
     with pytest.raises(OSError, match="rename"):
-        store.add(checkpoint(folder, 2))
+        add(store, checkpoint(folder, 2))
     with pytest.raises(OSError, match="delete"):
         store.remove_doubtful()
     store.remove_doubtful()
@@ -175,8 +256,8 @@ def test_storage_that_is_not_there_is_explained(faulty):
 def test_half_removed_job_has_no_checkpoint(folder, faulty):
     """Its metadata goes first: what is left is not taken for a damaged checkpoint."""
     store = CompletedCheckpointStore(faulty(Fault("delete", at=3)), retained=2)
-    store.add(checkpoint(folder, 1, "v0-one"))
-    store.add(checkpoint(folder, 2, "v0-two"))
+    add(store, checkpoint(folder, 1, "v0-one"))
+    add(store, checkpoint(folder, 2, "v0-two"))
     store.remove_all()
     with pytest.raises(CheckpointError, match="no checkpoint or savepoint at"):
         find_checkpoint(folder.uri)
@@ -187,16 +268,18 @@ def test_half_removed_job_has_no_checkpoint(folder, faulty):
 
 def test_claimed_checkpoint_is_removed_with_its_files(folder):
     store = CompletedCheckpointStore(folder, retained=2)
-    store.add(checkpoint(folder, 1, "v0-one"))
+    add(store, checkpoint(folder, 1, "v0-one"))
     claimed = checkpoint(folder, 2, "v0-two")
-    store.add(claimed)
-    remove_claimed(FoundCheckpoint(claimed, folder, "there"))
+    add(store, claimed)
+    store.remove_claimed(FoundCheckpoint(claimed, folder, "there"))
+    store.drain()
     assert (checkpoints_in(folder), files_in(folder)) == (["chk-1"], ["v0-one"])
 
 
 def test_claimed_checkpoint_that_cannot_be_removed_is_told(folder, faulty, caplog):
     store = CompletedCheckpointStore(folder, 1)
     claimed = checkpoint(folder, 1, "v0-one")
-    store.add(claimed)
-    remove_claimed(FoundCheckpoint(claimed, faulty(Fault("delete")), "there"))
+    add(store, claimed)
+    store.remove_claimed(FoundCheckpoint(claimed, faulty(Fault("delete")), "there"))
+    store.drain()
     assert "there is not needed any more but cannot be removed" in caplog.text

@@ -12,7 +12,7 @@ from typing import Any
 from penstock.common.exceptions import JobExecutionError
 from penstock.datastream.connectors.file_system.input_files import find_files
 from penstock.datastream.connectors.file_system.source import FilePart
-from penstock.files.locations import store_at
+from penstock.files.locations import location_within, store_at
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class BatchSpool:
     @property
     def query_folder(self) -> str:
         """Where Spark keeps what it knows of the query."""
-        return f"{self.folder}/query"
+        return location_within(self.folder, "query")
 
     # --- by the query ------------------------------------------------------------------------------------------------
 
@@ -51,7 +51,7 @@ class BatchSpool:
         if batch_id < self._first_batch or self._files.size_of(self._list_of(batch_id)) is not None:
             return
         self._wait_for_room(batch_id)
-        rows = f"{self.folder}/rows/{batch_id}-{secrets.token_hex(4)}"
+        rows = location_within(self.folder, f"rows/{batch_id}-{secrets.token_hex(4)}")
         data_frame.write.parquet(rows)
         found = [[file.root, file.path] for file in find_files((rows,))]
         with self._changed:
@@ -103,7 +103,9 @@ class BatchSpool:
     def _last_done(self) -> int:
         """The last batch that Spark knows to be written; -1 if there is none."""
         try:
-            names = [posixpath.basename(file.path) for file in find_files((f"{self.query_folder}/commits",))]
+            names = [
+                posixpath.basename(file.path) for file in find_files((location_within(self.query_folder, "commits"),))
+            ]
         except FileNotFoundError:
             return -1
         return max((int(name) for name in names if name.isdigit()), default=-1)

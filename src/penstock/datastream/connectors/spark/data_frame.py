@@ -25,6 +25,7 @@ from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from penstock.datastream.lowering.data_frames import LoweredRowFormat, columns_of, with_program
 from penstock.datastream.lowering.expressions import Column
 from penstock.datastream.lowering.program import LoweredProgram
+from penstock.files.locations import location_within
 
 __all__ = ["DataFrameSource"]
 
@@ -93,7 +94,7 @@ class DataFrameSource(Source[Any, OffsetSplit, DealtSplits]):
         self, context: SplitEnumeratorContext[OffsetSplit], checkpoint: DealtSplits
     ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
         # A new folder for every attempt: what a failed one left behind is not looked at.
-        folder = f"{context.get_storage_folder()}/{secrets.token_hex(8)}"
+        folder = location_within(context.get_storage_folder(), secrets.token_hex(8))
         return SplitsEnumerator(context, partial(self._written, folder), former=checkpoint)
 
     def _written(self, folder: str) -> list[OffsetSplit]:

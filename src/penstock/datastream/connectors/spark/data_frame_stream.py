@@ -25,6 +25,7 @@ from penstock.datastream.connectors.spark.batch_spool import MOST_AHEAD, BatchSp
 from penstock.datastream.connectors.spark.data_frame import DataFrameSource, row_type_of
 from penstock.datastream.connectors.support.split_reading import OffsetSplit, OpenSplit, SplitsReader
 from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat
+from penstock.files.locations import location_within
 
 __all__ = ["StreamingDataFrameSource", "source_of"]
 
@@ -84,7 +85,7 @@ class StreamingDataFrameSource(Source[Any, OffsetSplit, SpoolPosition]):
         return self.row_type
 
     def create_enumerator(self, context: SplitEnumeratorContext[OffsetSplit]) -> BatchesEnumerator:
-        folder = f"{context.get_storage_folder()}/{secrets.token_hex(8)}"
+        folder = location_within(context.get_storage_folder(), secrets.token_hex(8))
         return self.restore_enumerator(context, SpoolPosition(folder, 0))
 
     def restore_enumerator(

@@ -1,0 +1,68 @@
+"""Removes what no checkpoint needs any more, in the background: the next epoch does not wait for it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+
+from penstock.common.exceptions import LeadershipLostError
+
+_log = logging.getLogger(__name__)
+
+_THREADS = 4
+"""In an object store a removal is mostly waiting."""
+_MOST_WAITING = 1_000
+
+
+class Removals:
+    """What is to be removed, and is not yet.
+
+    A failure is told with the path of what stays, and is no concern of the job's.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting = 0
+        self._pool: ThreadPoolExecutor | None = None
+
+    def start(self, path: str, remove: Callable[[], None]) -> None:
+        """Let `remove` be called soon, by another thread. `path` is how people call what goes."""
+        with self._changed:
+            self._waiting += 1
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="removal")
+            # In the context of the job, so that what is told is in its log.
+            self._pool.submit(copy_context().run, self._remove, path, remove)
+
+    def _remove(self, path: str, remove: Callable[[], None]) -> None:
+        try:
+            remove()
+        except LeadershipLostError as lost:
+            _log.info("%s stays: %s", path, lost)
+        except Exception as error:  # Stores have errors of their own.
+            _log.warning("%s is not needed any more but cannot be removed: %s", path, error)
+        finally:
+            with self._changed:
+                self._waiting -= 1
+                self._changed.notify_all()
+
+    def wait_for_room(self) -> None:
+        """Return at once unless the store removes less than comes: files must not pile up."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting < _MOST_WAITING)
+
+    def drain(self) -> None:
+        """Return when all is done, also what is started meanwhile."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._waiting)
+
+    def close(self) -> None:
+        """Return when all is done, and let the threads go."""
+        self.drain()
+        with self._changed:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown()
