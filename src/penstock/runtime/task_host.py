@@ -8,6 +8,7 @@ import pickle
 import platform
 import secrets
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import BinaryIO
@@ -21,6 +22,7 @@ from penstock.runtime.local_backups import LocalBackups
 from penstock.runtime.protocol import EpochCommand, SubtaskOrder, TaskAck
 from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, AnyRow, Row
 from penstock.runtime.saved_state import SHARED, FileChain, SavedState, StateFolder, StateHandle
+from penstock.runtime.snapshot_writes import SnapshotWrites
 from penstock.runtime.stack_sampler import Stack, sampling
 from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import Extent
@@ -49,8 +51,21 @@ class _KeptTask:
 
 @dataclass(frozen=True)
 class _Snapshot:
-    handle: StateHandle | None = None
-    failure: str | None = None
+    """A state file that may still be on its way."""
+
+    handle: StateHandle
+    written: Future[int]
+    began_ms: int
+    """By a clock that never goes back."""
+
+
+@dataclass(frozen=True)
+class _LateAck:
+    """What a subtask reports when its snapshot is written."""
+
+    ack: TaskAck
+    task: StreamTask
+    snapshot: _Snapshot
 
 
 class TaskHost:
@@ -62,9 +77,14 @@ class TaskHost:
         self._backups = backups
         self._tasks: dict[tuple[int, int], _KeptTask] = {}
         self._places: dict[tuple[int, int], TaskPlace] = {}
+        self._writes = SnapshotWrites()
+        self._late: list[_LateAck] = []
 
     def run_task(self, command: EpochCommand, vertex: int, subtask: int, rows: Iterable[AnyRow]) -> Iterator[Row]:
-        """One subtask's epoch: its output rows, then its acknowledgement, or a failure instead."""
+        """One subtask's epoch: its output rows, then its acknowledgement, or a failure instead.
+
+        While its snapshot is being written there is no acknowledgement yet: see `late_acknowledgements`.
+        """
         started_ms = wall_clock_ms()
         enter_task(self._place(vertex, subtask))
         kept = self._tasks.pop((vertex, subtask), None)  # Put back only if the epoch goes well.
@@ -82,7 +102,8 @@ class TaskHost:
             else:
                 kept.epoch = command.epoch
                 self._tasks[(vertex, subtask)] = kept
-            yield Row(ACKNOWLEDGEMENT, subtask, 0, 0, 0, encode(ack))
+            if ack is not None:
+                yield _row_of(ack)
         except (Exception, SystemExit) as exc:  # Whatever a task raises is reported to the driver as its failure.
             yield self._failure(exc, kept, vertex, subtask)
         except GeneratorExit:  # The epoch was given up.
@@ -91,6 +112,19 @@ class TaskHost:
             raise
         finally:
             enter_task(None)
+
+    def late_acknowledgements(self) -> Iterator[Row]:
+        """Those of subtasks whose snapshots took longer than their epoch; a failure instead ends them.
+
+        To be asked for when all subtasks have run: what they report counts together.
+        """
+        late, self._late = self._late, []
+        for each in late:
+            try:
+                yield _row_of(self._completed(each))
+            except Exception as exc:  # As in `run_task`.
+                yield self._failure(exc, None, each.ack.vertex, each.ack.subtask)
+                return
 
     def _place(self, vertex: int, subtask: int) -> TaskPlace:
         place = self._places.get((vertex, subtask))
@@ -101,7 +135,9 @@ class TaskHost:
         return place
 
     def close(self) -> None:
-        """Close and drop all subtasks: the run is over."""
+        """Close and drop all subtasks: the run is over. Nothing is written any more afterwards."""
+        self._writes.close()
+        self._late.clear()
         while self._tasks:
             _, kept = self._tasks.popitem()
             # What a function fails to close cannot change the run's result any more.
@@ -168,48 +204,77 @@ class TaskHost:
         order: SubtaskOrder,
         started_ms: int,
         stacks: dict[Stack, int],
-    ) -> TaskAck:
+    ) -> TaskAck | None:
+        """None while the snapshot is being written."""
         task = kept.task
-        started_snapshot_ms = monotonic_ms()
+        began_ms = monotonic_ms()
         committables = task.prepare_snapshot(command.epoch, order.extent) if command.is_checkpoint else None
         if task.is_finished and kept.finished_epoch is None:
             kept.finished_epoch = command.epoch
         if command.is_last or (task.is_finished and not task.waits_for_checkpoint()):
             task.close()
-        snapshot = _Snapshot()
+        snapshot: _Snapshot | None = None
         if committables is not None:
-            snapshot = self._write(command.epoch, task, vertex, subtask, order.extent)
-        return TaskAck(
+            snapshot = self._snapshot(command.epoch, task, vertex, subtask, order.extent, began_ms)
+        ack = TaskAck(
             vertex,
             subtask,
             command.epoch,
-            snapshot.handle,
+            None,
             task.outcome(),  # After `close`, where functions may still add to accumulators.
             started_ms,
             wall_clock_ms(),
             committables or {},
-            snapshot.failure,
-            monotonic_ms() - started_snapshot_ms,
+            None,
+            monotonic_ms() - began_ms,
             platform.node(),
             os.getpid(),
             stacks,
         )
+        if snapshot is None:
+            return ack
+        late = _LateAck(ack, task, snapshot)
+        if command.is_last:  # The task is dropped with it.
+            return self._completed(late)
+        self._late.append(late)
+        return None
 
-    def _write(self, epoch: int, task: StreamTask, vertex: int, subtask: int, extent: Extent) -> _Snapshot:
+    def _snapshot(
+        self, epoch: int, task: StreamTask, vertex: int, subtask: int, extent: Extent, began_ms: int
+    ) -> _Snapshot:
         # Spark may run a task twice: each run writes a file of its own, and only the acknowledged one counts.
         name = f"{SHARED}/v{vertex}-s{subtask}-e{epoch}-{secrets.token_hex(4)}"
+        size, states = 0, frozenset[tuple[str, str, str]]()
+
+        def fill(out: BinaryIO) -> None:
+            nonlocal size, states
+            writer = StateFileWriter(out, self._deployment.compresses_snapshots)
+            task.write_snapshot(writer, extent)
+            writer.finish()
+            size, states = writer.size, writer.states()
+
+        written = self._writes.write(lambda: self._create(name), fill)
+        return _Snapshot(StateHandle(name, epoch, size, extent, states), written, began_ms)
+
+    def _completed(self, late: _LateAck) -> TaskAck:
+        """Wait for the snapshot, and say what came of it."""
+        ack, snapshot = late.ack, late.snapshot
+        handle, failure, took_ms = snapshot.handle, None, ack.snapshot_ms
         try:
-            with self._create(name) as out:
-                writer = StateFileWriter(out, self._deployment.compresses_snapshots)
-                task.write_snapshot(writer, extent)
-                writer.finish()
+            took_ms = snapshot.written.result() - snapshot.began_ms
         except OSError as error:  # The disk is full, the store is away: the driver decides what a checkpoint is worth.
-            return _Snapshot(None, f"{self._folder.path_of(name)}: {error}")
-        task.snapshot_written(extent)
-        handle = StateHandle(name, epoch, writer.size, extent, writer.states())
-        if self._backups is not None:
-            self._backups.wrote(vertex, subtask, handle)
-        return _Snapshot(handle)
+            failure = f"{self._folder.path_of(handle.name)}: {error}"
+        else:
+            late.task.snapshot_written(handle.extent)
+            if self._backups is not None:
+                self._backups.wrote(ack.vertex, ack.subtask, handle)
+        return replace(
+            ack,
+            handle=None if failure is not None else handle,
+            snapshot_failure=failure,
+            snapshot_ms=took_ms,
+            ended_ms=ack.ended_ms + max(0, took_ms - ack.snapshot_ms),  # Others' snapshots are not its own work.
+        )
 
     def _create(self, name: str) -> contextlib.AbstractContextManager[BinaryIO]:
         return self._folder.create(name) if self._backups is None else self._backups.create(self._folder, name)
@@ -221,6 +286,10 @@ class TaskHost:
             with contextlib.suppress(Exception):  # The first failure is the one that is told.
                 kept.drop()
         return Row(FAILURE, subtask, 0, 0, 0, pickle.dumps(failure))
+
+
+def _row_of(ack: TaskAck) -> Row:
+    return Row(ACKNOWLEDGEMENT, ack.subtask, 0, 0, 0, encode(ack))
 
 
 def _saved_by_others(command: EpochCommand, vertex: int, subtask: int) -> list[SavedState]:

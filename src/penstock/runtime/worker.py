@@ -116,6 +116,7 @@ class Worker:
                     return
             if not command.is_notice:
                 self._exchange.end_stage(command.epoch, stage.number, stage.tells)
+        yield from self._host.late_acknowledgements()
         self._inbox.end_epoch(command.epoch)
 
     def _run_stage(self, command: EpochCommand, stage: WorkerStage) -> Iterator[Row]:
@@ -164,5 +165,6 @@ def run_stage_alone(
     if not has_failed:
         for vertex, subtask in stage.tasks:
             yield from host.run_task(command, vertex, subtask, inbox.take(command.epoch, vertex, subtask))
+        yield from host.late_acknowledgements()
     host.close()
     inbox.end_epoch(command.epoch)

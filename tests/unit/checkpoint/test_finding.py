@@ -185,7 +185,7 @@ def test_newer_format_is_no_reason_to_take_an_older_checkpoint(job, folder):
         find_checkpoint(folder.path)
 
 
-@pytest.mark.parametrize("fault", [Fault("list"), Fault("read"), Fault("read", at=5), Fault("read", at=12)])
+@pytest.mark.parametrize("fault", [Fault("list"), Fault("read"), Fault("read", at=5), Fault("read", at=8)])
 def test_storage_that_is_away_is_no_reason_to_take_an_older_checkpoint(job, folder, tmp_path, fault):
     """The sinks have shown what belongs to the newest: from an older one they would show it again."""
     plan = FaultPlan(str(tmp_path / "notes"), (fault,))

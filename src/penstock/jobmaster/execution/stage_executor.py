@@ -97,6 +97,7 @@ def run_whole_epoch(
         for subtask in range(vertex.parallelism):
             rows = waiting.get((vertex.id, subtask), [])
             sort_out(host.run_task(command, vertex.id, subtask, rows), result)
+    sort_out(host.late_acknowledgements(), result)
     return result
 
 

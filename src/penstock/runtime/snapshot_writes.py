@@ -1,0 +1,84 @@
+"""Writes the state files of a process while its next subtask runs: that is mostly waiting for a disk or a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
+from typing import BinaryIO, cast
+
+from penstock.common.clocks import monotonic_ms
+
+_THREADS = 8
+_IN_MEMORY = 1 << 20
+"""Larger files are written as they are made."""
+
+Create = Callable[[], AbstractContextManager[BinaryIO]]
+"""Begins the file, which is there once the stream was closed without error."""
+
+
+class SnapshotWrites:
+    """The files that are being written. One thread uses it."""
+
+    def __init__(self) -> None:
+        self._pool: ThreadPoolExecutor | None = None
+
+    def write(self, create: Create, fill: Callable[[BinaryIO], None]) -> Future[int]:
+        """Make a file of what `fill` writes, which it does now; the file is there when the future has its result:
+        the time then, by a clock that never goes back, in milliseconds.
+
+        What the store raises, now or later, is raised by the future.
+        """
+        written: Future[int] = Future()
+        try:
+            with ExitStack() as opened:
+                out = _InMemoryFirst(lambda: opened.enter_context(create()))
+                fill(cast(BinaryIO, out))
+        except OSError as error:
+            written.set_exception(error)
+            return written
+        if out.is_in_memory:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="snapshot")
+            return self._pool.submit(_write_all, create, out.parts)
+        written.set_result(monotonic_ms())
+        return written
+
+    def close(self) -> None:
+        """Return when nothing is written any more."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown()
+
+
+class _InMemoryFirst:
+    """A stream that is kept in memory as long as it is small."""
+
+    def __init__(self, open_file: Callable[[], BinaryIO]) -> None:
+        self._open_file = open_file
+        self._file: BinaryIO | None = None
+        self._size = 0
+        self.parts: list[bytes] = []
+
+    @property
+    def is_in_memory(self) -> bool:
+        return self._file is None
+
+    def write(self, content: bytes) -> int:
+        if self._file is not None:
+            return self._file.write(content)
+        self.parts.append(content)
+        self._size += len(content)
+        if self._size > _IN_MEMORY:
+            self._file = self._open_file()
+            for each in self.parts:
+                self._file.write(each)
+            self.parts = []
+        return len(content)
+
+
+def _write_all(create: Create, parts: Iterable[bytes]) -> int:
+    with create() as out:
+        for each in parts:
+            out.write(each)
+    return monotonic_ms()
