@@ -211,8 +211,10 @@ def _single(value: float) -> float:
 
 
 def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
+    if value is None or type(value) is str:
         return value
+    if isinstance(value, str):
+        return str.__str__(value)  # Of a class of its own, such as an enumeration, only the text is left.
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float, Decimal)):

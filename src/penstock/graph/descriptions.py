@@ -120,6 +120,19 @@ class KeyedProcessDescription(KeyedDescription):
     function: Any
 
 
+MergeKind = Literal["sum", "min", "max", "any"]
+"""How a field of two accumulators is merged; `any`: both have the same."""
+
+
+@dataclass(frozen=True)
+class AccumulatorMerge:
+    """How two accumulators of an aggregate function become that of the elements of both, in any order."""
+
+    kinds: tuple[MergeKind, ...]
+    is_tuple: bool
+    """False if the accumulator is a single value."""
+
+
 @dataclass(frozen=True, eq=False)
 class WindowDescription(KeyedDescription):
     """A window operator.
@@ -140,6 +153,8 @@ class WindowDescription(KeyedDescription):
     """True for window_all: the window function is called without a key."""
     combines: bool = False
     """True if elements may be reduced before they reach the operator: the result does not depend on the grouping."""
+    merge: AccumulatorMerge | None = None
+    """Set for an `aggregate_function` whose accumulators may reach the operator in place of elements."""
 
 
 # --- two inputs ----------------------------------------------------------------------------------------------------

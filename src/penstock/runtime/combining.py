@@ -1,7 +1,9 @@
 """Reduces the elements of a window before they are exchanged: one partial result per key and window, not all.
 
-What is held back leaves in time before a watermark, and at the end of the epoch; the elements of a key are reduced in
-the order they came. (Sliding windows do not combine: an element of two windows would overtake others in one of them.)
+What is held back leaves in time before a watermark, and at the end of the epoch. The elements of a key and window are
+reduced in the order they came, but for sliding windows: there a partial result is of elements that are in the same
+windows, and may overtake others in some of these. So the order must not matter (`datastream.windowing.decomposition`).
+Where the function is an aggregate function, partial results are accumulators.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from functools import cached_property
 from typing import Any, cast
 
 from penstock.common.constants import MIN_LONG_VALUE
+from penstock.datastream.functions import AggregateFunction
 from penstock.datastream.window import EventTimeSessionWindows
 from penstock.datastream.windowing.windows import TOUCHING, has_ended
 from penstock.graph.descriptions import WindowDescription
@@ -25,6 +28,7 @@ from penstock.runtime.outputs import ColumnMaker, EdgeTarget
 from penstock.runtime.partitioning import ByKeyGroup
 from penstock.runtime.rows import Row
 from penstock.runtime.windowing.accumulation import reduce_of
+from penstock.runtime.windowing.slots import Slot, Slots
 
 MOST_HELD = 100_000
 """Partial results held at most; beyond that all are sent."""
@@ -45,7 +49,7 @@ class CombiningEdgeTarget(EdgeTarget):
     resumes_after_idleness: bool
     """True if partial results are right as soon as the channel has told its watermark again."""
     loop_text: str
-    """The source of the loop that combines, with `select` and `reduce` to be filled in."""
+    """The source of the loop that combines, with `select`, `begin` and `added` to be filled in."""
 
     def __init__(
         self,
@@ -60,7 +64,8 @@ class CombiningEdgeTarget(EdgeTarget):
         super().__init__(edge, subtask, parallelism, target_parallelism, target_max_parallelism, ready)
         self.scope = LoopScope(locals={"zip": zip})
         self.select: Callable[[Any], Any] = description.key_selector
-        self.reduce = reduce_of(description.reduce_function)
+        self._aggregate: AggregateFunction | None = description.aggregate_function
+        self._reduce = None if self._aggregate is not None else reduce_of(description.reduce_function)
         self.watermark = MIN_LONG_VALUE
         self.column_maker: ColumnMaker | None = None
         """None if elements are sent one by one."""
@@ -77,20 +82,29 @@ class CombiningEdgeTarget(EdgeTarget):
         return [self._source()]
 
     def _source(self) -> Source:
-        text = self.loop_text.format(
-            select=self.scope.call("select", self.select, "value"),
-            reduce=self.scope.call("reduce", self.reduce, "held", "value"),
-        )
+        select = self.scope.call("select", self.select, "value")
+        if self._aggregate is None:
+            create, begin = "", "value"
+            added = self.scope.call("reduce", cast(Any, self._reduce), "held", "value")
+        else:
+            self.scope.locals["create"] = self._aggregate.create_accumulator
+            create = "held = create(); "
+            begin = added = self.scope.call("reduce", self._aggregate.add, "value", "held")
+        text = self.loop_text.format(select=select, create=create, begin=begin, added=added)
         return Source(text, f"{GENERATED_FILE_PREFIX}combining of records before the exchange>")
+
+    def added(self, held: Any, value: Any) -> Any:
+        """What is held after `value`; `held` is None for the first element."""
+        if self._aggregate is not None:
+            return self._aggregate.add(value, self._aggregate.create_accumulator() if held is None else held)
+        return value if held is None else cast(Any, self._reduce)(held, value)
 
     def tell(self, failure: Exception, held_for: Callable[[Any], Any]) -> None:
         """Have a failure of the loop happen again outside of it, where the record and the user's frames are seen."""
         loop_frame = cast(Any, failure.__traceback__).tb_next.tb_frame
         value = loop_frame.f_locals.get("value")
         key = self.select(value)
-        held = held_for(hashable_keys([key])[0])
-        if held is not None:
-            self.reduce(held, value)
+        self.added(held_for(hashable_keys([key])[0]), value)
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
         if not self._is_worthwhile or self._is_suspended or timestamps is None or timestamps[0] is None:
@@ -196,8 +210,11 @@ class CombiningEdgeTarget(EdgeTarget):
         super().restore(dealer)
 
 
-class TumblingCombiner(CombiningEdgeTarget):
-    """For tumbling windows. A partial result is an element like any other: the window operator sees no difference."""
+class AlignedCombiner(CombiningEdgeTarget):
+    """For tumbling and sliding windows: a partial result is of one key and slot, at the time the slot begins.
+
+    If it is not an accumulator, it is an element like any other: the window operator sees no difference.
+    """
 
     resumes_after_idleness = True
 
@@ -207,49 +224,60 @@ def combine(values, partials):
     for value in values:
         key = {select}
         held = get(key)
-        partials[key] = value if held is None else {reduce}
+        if held is None:
+            {create}partials[key] = {begin}
+        else:
+            partials[key] = {added}
 """
 
     def __init__(self, *edge: Any) -> None:
         super().__init__(*edge)
-        assigner = cast(WindowDescription, edge[-1]).assigner
-        self._size: int = assigner.size
-        self._offset: int = assigner.offset
-        self._windows: dict[int, dict[Any, Any]] = {}
-        """By window start: partial results by key."""
+        self._slots = Slots(cast(WindowDescription, edge[-1]).assigner)
+        self._open: dict[Slot, dict[Any, Any]] = {}
+        """Partial results by key."""
         self._held = 0
 
     def push_as_they_are(self, values: list[Any], timestamps: Timestamps | None) -> None:
-        EdgeTarget.push_batch(self, values, timestamps)
+        count = 0 if self._aggregate is None or timestamps is None else _count_timed(timestamps)
+        if count:
+            keys = call_each(self.select, values[:count])
+            accumulators = call_each(lambda value: self.added(None, value), values[:count])
+            self.deliver(keys, accumulators, cast("list[int]", list(cast(Timestamps, timestamps)[:count])))
+        if count < len(values):
+            # Of accumulators these are without a timestamp, which the window operator refuses.
+            EdgeTarget.push_batch(self, values[count:], None if timestamps is None else timestamps[count:])
 
     def combine(self, values: list[Any], times: Sequence[int], earliest: int, latest: int) -> None:
-        first = self._start_of(earliest)
-        if not has_ended(first + self._size, self.watermark) and latest < first + self._size:
-            self._combine(first, values)
+        slot = self._slots.at(earliest)
+        if latest < slot.end and not self._has_ended(slot, self.watermark):
+            self._combine(slot, values)
         else:
-            self._combine_by_window(values, times)
+            self._combine_by_slot(values, times)
         if self._held > MOST_HELD:
             self.send_all()
 
-    def _combine_by_window(self, values: list[Any], times: Sequence[int]) -> None:
-        shares: dict[int, tuple[list[Any], list[int]]] = {}
+    def _has_ended(self, slot: Slot, watermark: int) -> bool:
+        """True if a window of the slot has: late elements are for the window operator to judge, one by one."""
+        return has_ended(self._slots.first_window_end(slot), watermark)
+
+    def _combine_by_slot(self, values: list[Any], times: Sequence[int]) -> None:
+        shares: dict[Slot, tuple[list[Any], list[int]]] = {}
         start = end = 0
         for value, timestamp in zip(values, times, strict=True):
             if not start <= timestamp < end:
-                start = self._start_of(timestamp)
-                end = start + self._size
-                share = shares.setdefault(start, ([], []))
+                slot = self._slots.at(timestamp)
+                start, end = slot
+                share = shares.setdefault(slot, ([], []))
             share[0].append(value)
             share[1].append(timestamp)
-        for window_start, share in shares.items():
-            if has_ended(window_start + self._size, self.watermark):
-                # Late elements are for the window operator to judge, one by one.
+        for slot, share in shares.items():
+            if self._has_ended(slot, self.watermark):
                 self.push_as_they_are(*share)
             else:
-                self._combine(window_start, share[0])
+                self._combine(slot, share[0])
 
-    def _combine(self, start: int, values: list[Any]) -> None:
-        partials = self._windows.setdefault(start, {})
+    def _combine(self, slot: Slot, values: list[Any]) -> None:
+        partials = self._open.setdefault(slot, {})
         before = len(partials)
         try:
             self.loop.run(values, partials)
@@ -260,21 +288,23 @@ def combine(values, partials):
         self._held += opened
         self.tried(len(values), opened)
 
-    def _start_of(self, timestamp: int) -> int:
-        return timestamp - (timestamp - self._offset) % self._size
-
     def send_until(self, watermark: int) -> None:
-        for start in [start for start in self._windows if has_ended(start + self._size, watermark)]:
-            self._send_window(start)
+        for slot in [slot for slot in self._open if self._has_ended(slot, watermark)]:
+            self._send_slot(slot)
 
     def send_all(self) -> None:
-        for start in list(self._windows):
-            self._send_window(start)
+        for slot in list(self._open):
+            self._send_slot(slot)
 
-    def _send_window(self, start: int) -> None:
-        partials = self._windows.pop(start)
+    def _send_slot(self, slot: Slot) -> None:
+        partials = self._open.pop(slot)
         self._held -= len(partials)
-        self.deliver(list(partials), list(partials.values()), [start] * len(partials))
+        self.deliver(list(partials), list(partials.values()), [slot.start] * len(partials))
+
+
+def _count_timed(timestamps: Timestamps) -> int:
+    """How many come before the first that is missing."""
+    return next((at for at, timestamp in enumerate(timestamps) if timestamp is None), len(timestamps))
 
 
 class SessionCombiner(CombiningEdgeTarget):
@@ -297,7 +327,7 @@ def combine(values, times, parts, ended):
             parts[key] = [start, end, value]
         elif {_TOUCHING_PART}:
             held = part[2]
-            part[2] = {{reduce}}
+            part[2] = {{added}}
             if end > part[1]:
                 part[1] = end
             elif start < part[0]:
@@ -367,9 +397,14 @@ def takes_session_parts(job_graph: JobGraph, vertex: JobVertex) -> bool:
     return combines_on_the_way(job_graph, vertex) and isinstance(_assigner_of(vertex), EventTimeSessionWindows)
 
 
+def takes_accumulators(job_graph: JobGraph, vertex: JobVertex) -> bool:
+    """True if what reaches a vertex are accumulators, in place of elements."""
+    return combines_on_the_way(job_graph, vertex) and cast(WindowDescription, vertex.head.operator).merge is not None
+
+
 def combining_edge(receiver: JobVertex, *edge: Any) -> CombiningEdgeTarget:
     """An edge to a vertex that `combines_on_the_way`; `edge` is what any `EdgeTarget` is made of."""
-    kind = SessionCombiner if isinstance(_assigner_of(receiver), EventTimeSessionWindows) else TumblingCombiner
+    kind = SessionCombiner if isinstance(_assigner_of(receiver), EventTimeSessionWindows) else AlignedCombiner
     return kind(*edge, receiver.head.operator)
 
 

@@ -18,7 +18,7 @@ from penstock.graph.descriptions import (
 from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.chain_compiler import MOST_NESTED, FusedOperator, is_fusable
-from penstock.runtime.combining import combines_on_the_way, combining_edge, takes_session_parts
+from penstock.runtime.combining import combines_on_the_way, combining_edge, takes_accumulators, takes_session_parts
 from penstock.runtime.element_copies import Copy, as_it_is, copied, copies_of_type
 from penstock.runtime.latency import LatencyStats, LatencyTracking
 from penstock.runtime.operators import build_operator
@@ -40,6 +40,7 @@ from penstock.runtime.state.backends import MakeTable
 from penstock.runtime.state.heap_table import HeapStateTable
 
 if TYPE_CHECKING:
+    from penstock.runtime.windowing.aligned import AlignedWindowOperator
     from penstock.runtime.windowing.sessions import SessionWindowOperator
 
 _PASSING_ON = (FilterDescription, WatermarksDescription)
@@ -104,6 +105,8 @@ class OperatorChain:
         operator = build_operator(node.operator)
         if node is self._vertex.head and takes_session_parts(self._job_graph, self._vertex):
             cast("SessionWindowOperator", operator).takes_parts = True
+        if node is self._vertex.head and takes_accumulators(self._job_graph, self._vertex):
+            cast("AlignedWindowOperator", operator).takes_accumulators = True
         return self._add(operator, context, output)
 
     def _add(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.common import Configuration, Duration, Time, WatermarkStrategy
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy
+from penstock.datastream import AggregateFunction, ProcessWindowFunction, StreamExecutionEnvironment
 from penstock.datastream.window import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
@@ -73,6 +74,102 @@ def test_results_are_the_same_with_and_without_combining(
     given: list[Event], assigner: WindowAssigner[Any, Any], bound: int, max_records: int
 ) -> None:
     assert run(given, assigner, bound, True, max_records) == run(given, assigner, bound, False, max_records)
+
+
+class Statistics(AggregateFunction):
+    """Key, count, sum, smallest and largest value."""
+
+    def create_accumulator(self) -> Any:
+        return "", 0, 0, 1000, -1000
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        _, count, total, least, most = accumulator
+        return value[0], count + 1, total + value[1], min(least, value[1]), max(most, value[1])
+
+    def get_result(self, accumulator: Any) -> Any:
+        return accumulator
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        raise AssertionError("Flink merges only where windows merge")
+
+
+sliding = st.builds(
+    lambda size, slide, offset: SlidingEventTimeWindows.of(
+        Time.milliseconds(max(size, slide)),
+        Time.milliseconds(min(size, slide)),
+        Time.milliseconds(offset % min(size, slide)),
+    ),
+    st.integers(1, 60),
+    st.integers(1, 60),
+    st.integers(0, 60),
+)
+functions = st.sampled_from(
+    [
+        lambda windowed: windowed.aggregate(Statistics()),
+        lambda windowed: windowed.reduce(lambda a, b: (a[0], a[1] + b[1])),
+        lambda windowed: windowed.reduce(lambda a, b: (a[0], max(a[1], b[1]))),
+        lambda windowed: windowed.sum(1),
+        lambda windowed: windowed.aggregate(Statistics(), Described()),
+    ]
+)
+
+
+class Described(ProcessWindowFunction):
+    """Windows show: that there are none without elements, and all that have some."""
+
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
+        yield key, context.window().start, *elements
+
+
+@settings(max_examples=40, deadline=None)
+@given(events, st.one_of(sliding, assigners), functions, st.integers(0, 80), st.integers(1, 60), st.integers(1, 2))
+def test_what_does_not_depend_on_order_is_the_same_with_and_without_combining(
+    given: list[Event], assigner: Any, function: Any, bound: int, max_records: int, sources: int
+) -> None:
+    # With several sources nothing may be late: what is depends on which source is ahead.
+    bound = bound if sources == 1 else 300
+
+    def results(combine: bool) -> Any:
+        env = environment(combine, max_records)
+        streams = [
+            env.from_collection(given[at::sources])
+            .assign_timestamps_and_watermarks(by_time_of_event(bound))
+            .map(lambda event: (event[0], event[1]), Types.TUPLE([Types.STRING(), Types.LONG()]))
+            for at in range(sources)
+        ]
+        keyed = streams[0].union(*streams[1:]).key_by(lambda pair: pair[0])
+        return results_of(function(keyed.window(assigner)).set_parallelism(2), combine)
+
+    assert results(True) == results(False)
+
+
+def test_many_keys_with_few_elements_each_are_the_same_with_and_without_combining() -> None:
+    """Then combining is given up, and accumulators of single elements are sent."""
+
+    def results(combine: bool) -> Any:
+        keyed = (
+            environment(combine, 200_000)
+            .from_collection(range(120_000))
+            .assign_timestamps_and_watermarks(
+                WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number // 100)
+            )
+            .map(lambda number: (f"{number % 70_000}", number), Types.TUPLE([Types.STRING(), Types.LONG()]))
+            .key_by(lambda pair: pair[0])
+        )
+        windowed = keyed.window(SlidingEventTimeWindows.of(Time.milliseconds(900), Time.milliseconds(500)))
+        return results_of(windowed.aggregate(Statistics()), combine)
+
+    assert results(True) == results(False)
+
+
+def test_element_without_event_time_is_told_as_it_is_where_accumulators_are_sent() -> None:
+    env = environment(True, 10)
+    pairs = env.from_collection([("a", 7)]).map(lambda pair: pair, Types.TUPLE([Types.STRING(), Types.LONG()]))
+    windowed = pairs.key_by(lambda pair: pair[0]).window(TumblingEventTimeWindows.of(Time.seconds(1)))
+    results = windowed.aggregate(Statistics())
+    assert results.transformation.operator.combines  # type: ignore[attr-defined]
+    with pytest.raises(Exception, match=r"\('a', 7\)"):
+        list(results.execute_and_collect())
 
 
 def run_sessions(given: list[Event], gap: int, bound: int, combine: bool, max_records: int, sources: int) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
@@ -39,14 +39,17 @@ _ROW_METHODS = frozenset(name for name in vars(Row) if not name.startswith("_"))
 
 @dataclass(frozen=True)
 class PureFunction:
-    """A function of one element that may be traced."""
+    """A function that may be traced."""
 
-    call: Callable[[Any], Any]
+    call: Callable[..., Any]
     tests_none: bool
 
 
-def pure_function(function: Any) -> PureFunction:
-    """The function, with built-ins that take `Value`s; raises NotLowerable if calling it could have an effect."""
+def pure_function(function: Any, builtins: Mapping[str, Any] | None = None) -> PureFunction:
+    """The function, with `builtins`; raises NotLowerable if calling it could have an effect.
+
+    Unless given, these are some that take `Value`s.
+    """
     if type(function) is not FunctionType:
         raise NotLowerable("not a plain function")
     code = function.__code__
@@ -54,7 +57,8 @@ def pure_function(function: Any) -> PureFunction:
     for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values(), *_cells(function)):
         _check_constant(value)
     tests_none = _check_instructions(code)
-    copied = FunctionType(code, _globals_of(function), code.co_name, function.__defaults__, function.__closure__)
+    seen = _globals_of(function, _BUILTINS if builtins is None else builtins)
+    copied = FunctionType(code, seen, code.co_name, function.__defaults__, function.__closure__)
     copied.__kwdefaults__ = function.__kwdefaults__
     return PureFunction(copied, tests_none)
 
@@ -126,7 +130,7 @@ def _text(value: Any) -> Any:
 _BUILTINS: dict[str, Any] = {"len": _length, "str": _text, "abs": abs, "bool": bool}
 
 
-def _globals_of(function: FunctionType) -> dict[str, Any]:
+def _globals_of(function: FunctionType, builtins: Mapping[str, Any]) -> dict[str, Any]:
     """The globals that a traced function sees: a few built-ins, if they are still Python's own, and `Row`."""
     names = {each.argval for each in dis.get_instructions(function.__code__) if each.opname == "LOAD_GLOBAL"}
     seen: dict[str, Any] = {"__builtins__": {}}
@@ -135,8 +139,8 @@ def _globals_of(function: FunctionType) -> dict[str, Any]:
             if function.__globals__[name] is not Row:
                 raise NotLowerable(f"the global {name}")
             seen[name] = Row
-        elif name in _BUILTINS:
-            seen[name] = _BUILTINS[name]
+        elif name in builtins:
+            seen[name] = builtins[name]
         else:
             raise NotLowerable(f"the built-in {name}")
     return seen

@@ -35,6 +35,7 @@ from penstock.datastream.window import (
     WindowStagger,
 )
 from penstock.datastream.windowing.assigner import check_trigger
+from penstock.datastream.windowing.decomposition import merge_of, reduces_in_any_order
 from penstock.graph.descriptions import WindowDescription
 
 if TYPE_CHECKING:
@@ -220,16 +221,32 @@ class _Windowed:
             late_tag=self._late_tag,
             window_function=window_function,
             is_all=self._is_all,
-            combines=self._can_combine(trigger, contents.get("reduce_function")),
+            **self._combining(trigger, **contents),
             **contents,
         )
         return self._add(description, output_type, self._text(description))
 
-    def _can_combine(self, trigger: Trigger[Any, Any], reduce_function: Any) -> bool:
-        """True if reducing before the exchange gives the same result: the window fires once, at its end.
+    def _combining(
+        self, trigger: Trigger[Any, Any], reduce_function: Any = None, aggregate_function: Any = None
+    ) -> dict[str, Any]:
+        """Whether elements are reduced before the exchange, and how: where that gives the same result.
 
-        As in Flink, a reduce function is taken to be associative. One with a life of its own (`open`) is left alone.
+        As in Flink, a reduce function is taken to be associative. Where windows overlap, elements are reduced in
+        another order: then it must be known that the order does not matter, and the same holds for accumulators.
         """
+        if self._is_all or not self._fires_once(trigger, reduce_function or aggregate_function):
+            return {}
+        elements, selector = self._stream.transformation, self._key_selector()
+        if aggregate_function is not None and not isinstance(self._assigner, EventTimeSessionWindows):
+            merge = merge_of(aggregate_function, selector, elements)
+            return {"combines": merge is not None, "merge": merge}
+        is_sliding = isinstance(self._assigner, SlidingEventTimeWindows)
+        if reduce_function is None or (is_sliding and not reduces_in_any_order(reduce_function, selector, elements)):
+            return {}
+        return {"combines": True}
+
+    def _fires_once(self, trigger: Trigger[Any, Any], function: Any) -> bool:
+        """True for a window that fires at its end and then is gone. A function with a life (`open`) is left alone."""
         return (
             self.get_execution_environment().get_configuration().get(keys.COMBINE)
             and _combines(self._assigner)
@@ -237,8 +254,8 @@ class _Windowed:
             and self._evictor is None
             and self._allowed_lateness_ms == 0
             and self._late_tag is None
-            and reduce_function is not None
-            and getattr(type(reduce_function), "open", Function.open) is Function.open
+            and function is not None
+            and getattr(type(function), "open", Function.open) is Function.open
         )
 
     def _add(self, description: WindowDescription, output_type: TypeInformation | None, text: str) -> DataStream:
@@ -260,6 +277,8 @@ class _Windowed:
 def _combines(assigner: WindowAssigner[Any, Any]) -> bool:
     if isinstance(assigner, TumblingEventTimeWindows) and type(assigner) is TumblingEventTimeWindows:
         return assigner.window_stagger is WindowStagger.ALIGNED
+    if isinstance(assigner, SlidingEventTimeWindows) and type(assigner) is SlidingEventTimeWindows:
+        return assigner.slide <= assigner.size
     return type(assigner) is EventTimeSessionWindows
 
 

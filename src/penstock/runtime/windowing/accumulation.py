@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from penstock.datastream.functions import AggregateFunction, ReduceFunction
 from penstock.datastream.window import TimestampedValue
-from penstock.graph.descriptions import WindowDescription
+from penstock.graph.descriptions import AccumulatorMerge, MergeKind, WindowDescription
 from penstock.runtime.element_copies import Copy
 from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, LoopScope, Source
 
@@ -86,7 +86,9 @@ def add_all(panes, keys, values):
     def generate(self, begin: str, function: Callable[..., Any], *arguments: str, inlines: bool, **names: Any) -> None:
         """Make the loop. `begin` adds a first element; further ones are added by `function`."""
         scope = LoopScope(inlines, {"zip": zip, **names})
-        added = scope.call("f0", function, *arguments)
+        self._compile(scope, begin, scope.call("f0", function, *arguments))
+
+    def _compile(self, scope: LoopScope, begin: str, added: str) -> None:
         text = self.loop_text.format(begin=begin.format(added=added), added=added)
         self.loop = scope.compile(Source(text, f"{GENERATED_FILE_PREFIX}window>"))
 
@@ -148,6 +150,40 @@ class Aggregating(_Folding):
 
     def elements_of_nothing(self) -> list[Any]:
         return [self.function.get_result(self.function.create_accumulator())]
+
+
+class Merging(Aggregating):
+    """One accumulator, to which others are added in place of elements."""
+
+    def __init__(self, function: AggregateFunction, merge: AccumulatorMerge, copied: Copy) -> None:
+        Accumulation.__init__(self, copied)
+        self.function = function
+        merged = merged_text(merge, "held", "value")
+        self._merged: Callable[[Any, Any], Any] = eval(f"lambda held, value: {merged}")
+        self._compile(LoopScope(False, {"zip": zip}), "panes[key] = value", merged)
+
+    def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
+        return value if held is None else self._merged(held, value)
+
+
+def merged_text(merge: AccumulatorMerge, one: str, other: str) -> str:
+    """An expression for the accumulator that two become."""
+    if not merge.is_tuple:
+        return _merged_field(merge.kinds[0], one, other)
+    fields = (_merged_field(kind, f"{one}[{at}]", f"{other}[{at}]") for at, kind in enumerate(merge.kinds))
+    return f"({', '.join(fields)},)"
+
+
+def _merged_field(kind: MergeKind, one: str, other: str) -> str:
+    match kind:
+        case "sum":
+            return f"{one} + {other}"
+        case "min":
+            return f"{other} if {other} < {one} else {one}"
+        case "max":
+            return f"{other} if {other} > {one} else {one}"
+        case "any":
+            return one
 
 
 class Listing(Accumulation):

@@ -8,17 +8,21 @@ have fired already and wait for late elements take the general way.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.datastream.window import Window
 from penstock.datastream.windowing.windows import has_passed
+from penstock.graph.descriptions import AccumulatorMerge
 from penstock.runtime.batch import Batch
 from penstock.runtime.bulk_timers import BulkTimerQueue
 from penstock.runtime.element_copies import all_copied, are_immutable, as_it_is
 from penstock.runtime.state.table import StateTable
+from penstock.runtime.windowing.accumulation import Accumulation, Merging
 from penstock.runtime.windowing.panes import PlainPanes
 from penstock.runtime.windowing.quick import QuickWindowOperator
+from penstock.runtime.windowing.slots import Slots
 
 _NO_PANE = object()
 
@@ -31,7 +35,7 @@ class _Share(NamedTuple):
 
 
 class _Slot(NamedTuple):
-    """A span of time in which all elements belong to the same windows: those still open, and those that have fired."""
+    """A slot, and its windows: those still open, and those that have fired."""
 
     start: int
     end: int
@@ -42,9 +46,23 @@ class _Slot(NamedTuple):
 class AlignedWindowOperator(QuickWindowOperator):
     """Runs tumbling and sliding windows with their own trigger."""
 
+    takes_accumulators = False
+    """True if accumulators come in place of elements."""
+
     def open(self) -> None:
         super().open()
         self._table = cast(PlainPanes, self.panes).table
+
+    @cached_property
+    def _slots(self) -> Slots:
+        """As soon as there are elements, which is when the assigner knows its offset."""
+        return Slots(self.assigner)
+
+    def build_accumulation(self) -> Accumulation:
+        if not self.takes_accumulators:
+            return super().build_accumulation()
+        merge = cast(AccumulatorMerge, self.description.merge)
+        return Merging(self.description.aggregate_function, merge, self.context.copied)
 
     def make_queue(self, table: StateTable) -> BulkTimerQueue:
         self._timers = BulkTimerQueue(table, self.on_window_timers)
@@ -101,16 +119,11 @@ class AlignedWindowOperator(QuickWindowOperator):
         yield slice(begun, len(values)), slot
 
     def _slot_of(self, value: Any, timestamp: int, slots: dict[int, _Slot], shares: dict[Window, _Share]) -> _Slot:
-        """The slot of `timestamp`. Slots begin and end where windows do: once or twice in each slide."""
-        assigner = self.assigner
-        into_slide = (timestamp - assigner.offset) % assigner.slide
-        window_end = assigner.size % assigner.slide
-        is_after_end = into_slide >= window_end
-        start = timestamp - into_slide + (window_end if is_after_end else 0)
+        """The slot of `timestamp`, with its windows."""
+        start, end = self._slots.at(timestamp)
         slot = slots.get(start)
         if slot is None:
-            end = timestamp - into_slide + (assigner.slide if is_after_end else window_end)
-            windows = assigner.assign_windows(value, timestamp, self.assigner_context)
+            windows = self.assigner.assign_windows(value, timestamp, self.assigner_context)
             live = [window for window in windows if not self.is_window_late(window)]
             fired = [window for window in live if has_passed(window.max_timestamp(), self.timers.current_watermark)]
             mine = [shares.setdefault(window, _Share([], [])) for window in live if window not in fired]
