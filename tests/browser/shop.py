@@ -5,12 +5,14 @@ Stays until its standard input ends, so that ended jobs can be looked at.
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 
 from penstock.common import Configuration, Duration, Time, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.accumulators import IntCounter
 from penstock.datastream.connectors.data_generator import DataGeneratorSource, GeneratorFunction, RateLimiterStrategy
 from penstock.datastream.window import TumblingEventTimeWindows
 
@@ -23,6 +25,20 @@ class Orders(GeneratorFunction):
 class OrderTime(TimestampAssigner):
     def extract_timestamp(self, value, record_timestamp):
         return value[0]
+
+
+class Notice(MapFunction):
+    """Counts large orders, and logs them."""
+
+    def open(self, runtime_context):
+        self._count = IntCounter()
+        runtime_context.add_accumulator("large orders", self._count)
+
+    def map(self, order):
+        self._count.add(1)
+        level = logging.WARNING if order[2] > 99.5 else logging.INFO
+        logging.getLogger("shop").log(level, "%s orders for %.2f", order[1], order[2])
+        return order
 
 
 def check_credit(order):
@@ -45,7 +61,7 @@ def totals(checkpoints: str):
         .name("sum by customer")
     )
     sums.filter(lambda total: total[2] > 1000).name("best customers").map(lambda t: f"{t[1]} spent {t[2]:.2f}").print()
-    large = paid.filter(lambda order: order[2] > 99).name("large")
+    large = paid.filter(lambda order: order[2] > 99).name("large").map(Notice()).name("notice")
     large.key_by(lambda order: order[1]).sum(2).name("large by customer").print()
     return env.execute_async("shop orders")
 
@@ -62,6 +78,7 @@ def environment(settings: dict[str, str]) -> StreamExecutionEnvironment:
 
 
 if __name__ == "__main__":
+    logging.basicConfig(handlers=[logging.NullHandler()], level=logging.INFO)  # Only the dashboard shows it.
     running = totals(sys.argv[1])
     failing = credit() if "--with-failure" in sys.argv else None
     sys.stdin.read()

@@ -26,7 +26,7 @@ PATIENCE_MS = 60_000
 DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
 # Under its short name: pictures show no folder of whoever made them.
 RUN_SHOP = "exec(compile(open('shop.py').read(), 'shop.py', 'exec'))"
-TABS = ("overview", "epochs", "timeline", "checkpoints", "exceptions", "output", "configuration")
+TABS = ("overview", "epochs", "timeline", "checkpoints", "exceptions", "output", "log", "configuration")
 
 
 @dataclass
@@ -183,9 +183,68 @@ def test_failing_job_shows_the_users_frames(start_shop, open_page):
     assert page.locator(".failure").first.inner_text().startswith("ValueError in operator credit")
     assert page.locator(".earlier").count() == 1, "it was tried twice"
     picture(page, "dashboard-exceptions")
-    page.keyboard.press("7")
+    page.keyboard.press("8")
     page.locator("table.settings", has_text="my.api-token").wait_for()
     assert "hidden" not in page.locator("main").inner_text().replace("are hidden", "")
+
+
+def test_log_is_followed_searched_and_saved(start_shop, open_page):
+    page = open_page(start_shop().address)
+    page.wait_for_selector(".vertex")
+    page.keyboard.press("7")
+    box, lines = page.locator("pre.lines"), page.locator("pre.lines > span")
+    wait_until(page, lambda: lines.count() > 20)
+    assert re.search(r"INFO +\[Source: Orders.*\(1/2\)#0\] shop - customer-\d+ orders for 99\.", box.inner_text())
+
+    # It is followed until one scrolls away from its end.
+    def is_at_end() -> bool:
+        return box.evaluate("box => box.scrollHeight - box.clientHeight - box.scrollTop < 30")
+
+    follow = page.get_by_label("Follow")
+    wait_until(page, lambda: box.evaluate("box => box.scrollHeight > box.clientHeight") and is_at_end())
+    box.evaluate("box => box.scrollTo(0, 0)")
+    wait_until(page, lambda: not follow.is_checked())
+    count = lines.count()
+    wait_until(page, lambda: lines.count() > count)
+    assert box.evaluate("box => box.scrollTop") == 0
+    follow.check()
+    wait_until(page, is_at_end)
+    picture(page, "dashboard-log")
+
+    # Lines are found one by one, or nothing else is shown.
+    page.get_by_label("Find").fill("warning")
+    wait_until(page, lambda: re.fullmatch(r"1 of \d+", page.locator(".found").inner_text()))
+    assert page.locator("pre.lines mark").first.inner_text() == "WARNING"
+    first = page.locator("pre.lines .at").inner_text()
+    page.keyboard.press("Enter")
+    wait_until(page, lambda: page.locator("pre.lines .at").inner_text() != first)
+    page.keyboard.press("Shift+Enter")
+    wait_until(page, lambda: page.locator("pre.lines .at").inner_text() == first)
+    page.get_by_label("Only these").check()
+    assert all("WARNING" in line for line in lines.all_inner_texts())
+    page.get_by_label("Find").fill("no such line")
+    wait_until(page, lambda: page.locator(".found").inner_text() == "none")
+
+    with page.expect_download() as begun:
+        page.get_by_label("Save as a file").click()
+    assert "orders for" in Path(begun.value.path()).read_text()
+
+    # The same for what was printed.
+    page.keyboard.press("6")
+    page.locator("pre.lines", has_text="customer-").wait_for()
+
+
+def test_accumulators_of_a_vertex_are_shown_by_subtask(start_shop, open_page):
+    page = open_page(start_shop().address)
+    page.wait_for_selector(".vertex")
+    page.locator(".vertex", has_text="paid").click()
+    page.locator(".panel [data-tab=accumulators]").click()
+    own = page.locator("[data-accumulator='large orders']")
+    wait_until(page, lambda: number_of(page, "[data-accumulator='large orders'] td.n") > 10)
+    own.get_by_role("button").click()
+    of_subtasks = page.locator(".of-subtask td.n")
+    wait_until(page, lambda: of_subtasks.count() == 2)
+    assert all(int(text) > 0 for text in of_subtasks.all_inner_texts())
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -17,6 +17,9 @@ const PATHS: Record<string, string> = {
   alert: "M12 4l9 16H3zM12 10v4M12 17h.01",
   clock: "M12 3a9 9 0 100 18 9 9 0 000-18zM12 7v5l3 2",
   search: "M11 4a7 7 0 100 14 7 7 0 000-14zM16 16l4 4",
+  up: "M6 15l6-6 6 6",
+  down: "M6 9l6 6 6-6",
+  save: "M12 4v11M7 11l5 5 5-5M5 20h14",
   drop: "M12 3c4 5 6 8 6 11a6 6 0 01-12 0c0-3 2-6 6-11z",
   keyboard: "M3 6h18v12H3zM7 10h.01M11 10h.01M15 10h.01M8 14h8",
 };

@@ -93,7 +93,7 @@ function Help({ onClose }: { onClose: () => void }) {
     ["j", "all jobs"],
     ["e", "executors"],
     ["p", "the process"],
-    ["1 … 7", "the tabs of a job"],
+    ["1 … 8", "the tabs of a job"],
     ["+  −  0", "zoom the graph, fit it (when it has the focus)"],
     ["Tab, Enter", "go from vertex to vertex, open one"],
     ["Esc", "close a panel"],

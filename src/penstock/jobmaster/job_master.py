@@ -35,6 +35,7 @@ from penstock.files.locations import is_local, local_path
 from penstock.graph.execution_graph import ExecutionFacts, ExecutionGraph, ExecutionState
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region, pipelined_regions
+from penstock.jobmaster.counted import Accumulators, Counted, merged
 from penstock.jobmaster.epoch_history import EpochHistory, EpochReport
 from penstock.jobmaster.execution.side_by_side import run_side_by_side
 from penstock.jobmaster.execution.slots import SlotPool, required_slots, slot_pool
@@ -173,16 +174,13 @@ class JobMaster:
                     facts.records_in, facts.records_out = each.records_in, each.records_out
 
     @property
-    def accumulators(self) -> dict[str, Any]:
+    def accumulators(self) -> Accumulators:
         """What the functions have counted so far, over all regions."""
-        total: dict[str, Any] = {}
-        for runner in list(self._runners):
-            for name, accumulator in list(runner.accumulators.items()):
-                if name in total:
-                    total[name].merge(accumulator)
-                else:
-                    total[name] = accumulator.clone()
-        return total
+        return merged(counted.of_all() for counted in self.counted())
+
+    def counted(self) -> list[Counted]:
+        """The same, region by region."""
+        return [runner.counted for runner in list(self._runners)]
 
     @property
     def name(self) -> str:

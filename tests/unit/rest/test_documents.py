@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from typing import Any
 
 import pytest
 from free_ports import free_port
 
 from penstock.common import Configuration
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.accumulators import IntCounter
 from penstock.rest.client import Address, RestClient, RestClientError
 
 
@@ -134,8 +136,47 @@ def test_cluster_documents_count_jobs_and_invent_no_task_managers(job, monkeypat
     assert {"key": "execution.target", "value": "inline"} in job.rest.get("/jobmanager/config")
 
 
-def test_accumulators_are_told_by_name_and_value(job):
+class Counting(MapFunction):
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def open(self, runtime_context):
+        self._counter = IntCounter()
+        runtime_context.add_accumulator(self._name, self._counter)
+
+    def map(self, value):
+        self._counter.add(1)
+        return value
+
+
+def test_accumulators_are_told_by_job_vertex_and_subtask(start_job, eventually):
+    def define(text):
+        words = text.map(Counting("words")).set_parallelism(1)
+        keyed = words.key_by(lambda word: word).map(Counting("words")).set_parallelism(2)
+        return keyed.map(Counting("keyed")).set_parallelism(2)
+
+    def entries(path: str) -> Any:
+        return {each["name"]: each["value"] for each in job.get(path)["user-accumulators"]}
+
+    job = start_job(define=define)
+    vertices = {each["name"]: f"/vertices/{each['id']}" for each in job.get()["vertices"]}
+    [first] = [path for name, path in vertices.items() if "Source" in name]
+    [second] = [path for name, path in vertices.items() if "Source" not in name and "Map" in name]
     assert job.get("/accumulators")["user-task-accumulators"] == []
+    assert entries(first + "/accumulators") == {}
+    job.send("a\nb\nc\nd\ne\n")
+    eventually(lambda: entries(second + "/accumulators") == {"words": "5", "keyed": "5"})
+    assert entries(first + "/accumulators") == {"words": "5"}
+    assert {e["name"]: e["value"] for e in job.get("/accumulators")["user-task-accumulators"]} == {
+        "words": "10",
+        "keyed": "5",
+    }
+    told = job.get(second + "/subtasks/accumulators")
+    assert (told["parallelism"], [each["subtask"] for each in told["subtasks"]]) == (2, [0, 1])
+    counts = [int(e["value"]) for each in told["subtasks"] for e in each["user-accumulators"] if e["name"] == "keyed"]
+    assert sum(counts) == 5 and len(counts) == 2
+    job.end()
+    assert job.get(second + "/subtasks/accumulators") == told, "it stays as the job left it"
 
 
 def test_checkpoint_settings_are_the_jobs(start_job):

@@ -8,12 +8,12 @@ import { ConfigurationTab } from "./configuration";
 import { EpochsTab } from "./epochs";
 import { ExceptionsTab } from "./exceptions";
 import { isOver } from "./jobs";
-import { OutputTab } from "./output";
+import { LogTab, OutputTab } from "./output";
 import { OverviewTab } from "./overview";
 import { TimelineTab } from "./timeline";
 import { Copy, Empty, Loading, State, Tabs, Trouble } from "../ui";
 
-const TABS = ["overview", "epochs", "timeline", "checkpoints", "exceptions", "output", "configuration"];
+const TABS = ["overview", "epochs", "timeline", "checkpoints", "exceptions", "output", "log", "configuration"];
 
 export function JobPage(props: { jobId: string; tab: string; rest: string[]; canCancel: boolean }) {
   const now = useNow();
@@ -71,6 +71,7 @@ export function JobPage(props: { jobId: string; tab: string; rest: string[]; can
       {props.tab === "checkpoints" && <CheckpointsTab job={job} />}
       {props.tab === "exceptions" && <ExceptionsTab failures={failures} />}
       {props.tab === "output" && <OutputTab job={job} />}
+      {props.tab === "log" && <LogTab job={job} />}
       {props.tab === "configuration" && <ConfigurationTab job={job} />}
     </>
   );

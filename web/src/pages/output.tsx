@@ -1,10 +1,12 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+/** What a job has printed, and its log. */
+
+import { useRef } from "preact/hooks";
 import { get, type JobDetails } from "../api";
 import * as f from "../format";
 import { usePoll } from "../hooks";
-import { Card, Empty, Loading, Search, Trouble } from "../ui";
+import { type Line, Lines, toneOf } from "../lines";
+import { Empty, Loading, Trouble } from "../ui";
 import { isOver } from "./jobs";
-import { LogView } from "./process";
 
 interface Printed {
   total: number;
@@ -12,55 +14,64 @@ interface Printed {
 }
 
 export function OutputTab({ job }: { job: JobDetails }) {
+  const { data, error } = usePoll(
+    async () => {
+      const printed = await get<Printed>(`/jobs/${job.jid}/stdout`);
+      const first = printed.total - printed.lines.length;
+      return { total: printed.total, lines: printed.lines.map(({ stream, text }, at): Line => ({ key: first + at, text, tone: stream === "stderr" ? "stderr" : undefined })) };
+    },
+    [job.jid, isOver(job)],
+    isOver(job) ? null : undefined,
+  );
+  if (!data) return error ? <Trouble text={error.message} /> : <Loading />;
   return (
-    <div class="stack">
-      <PrintedLines job={job} />
-      <LogView about={job.jid} />
-    </div>
+    <Lines
+      title="Printed"
+      file={`${job.jid}.out`}
+      lines={data.lines}
+      isLive={!isOver(job)}
+      empty={
+        <Empty title="Nothing printed yet">
+          <p>
+            Lines of <code>stream.print()</code> appear here when their epoch is complete, and those of <code>print()</code> in a function at once.
+          </p>
+        </Empty>
+      }
+      note={data.lines.length > 0 && `${f.plural(data.total, "line")} in all${data.total > data.lines.length ? `, the last ${f.whole(data.lines.length)} are shown` : ""}.`}
+    />
   );
 }
 
-function PrintedLines({ job }: { job: JobDetails }) {
-  const { data, error } = usePoll(() => get<Printed>(`/jobs/${job.jid}/stdout`), [job.jid, isOver(job)], isOver(job) ? null : undefined);
-  const [filter, setFilter] = useState("");
-  const box = useRef<HTMLPreElement>(null);
-  const isAtEnd = useRef(true);
-  useEffect(() => {
-    if (box.current && isAtEnd.current) box.current.scrollTop = box.current.scrollHeight;
-  }, [data]);
+const MOST_LINES = 5_000;
+
+/** Only what is new is asked for. */
+export function LogTab({ job }: { job: JobDetails }) {
+  const kept = useRef<Line[]>([]);
+  const { data, error } = usePoll(
+    async () => {
+      const last = kept.current.length ? kept.current[kept.current.length - 1].key : -1;
+      const told = await get<{ lines: { number: number; text: string }[] }>(`/jobs/${job.jid}/log?after=${last}`);
+      if (told.lines.length) kept.current = [...kept.current, ...told.lines.map(({ number, text }): Line => ({ key: number, text, tone: toneOf(text) }))].slice(-MOST_LINES);
+      return kept.current;
+    },
+    [job.jid, isOver(job)],
+    isOver(job) ? null : undefined,
+  );
   if (!data) return error ? <Trouble text={error.message} /> : <Loading />;
-  const shown = data.lines.filter((line) => line.text.toLowerCase().includes(filter.toLowerCase()));
   return (
-    <Card title="Printed" aside={<Search value={filter} onInput={setFilter} placeholder="Filter lines" />}>
-      {data.lines.length === 0 ? (
-        <Empty title="Nothing printed yet">
+    <Lines
+      title="Log"
+      file={`${job.jid}.log`}
+      lines={data}
+      isLive={!isOver(job)}
+      empty={
+        <Empty title="Nothing was logged">
           <p>
-            Lines of <code>stream.print()</code> appear here when their epoch is complete.
+            What functions log with <code>logging</code> appears here, with their task, and what Penstock has to say about the job.
           </p>
         </Empty>
-      ) : (
-        <>
-          <pre
-            ref={box}
-            class="lines"
-            tabIndex={0}
-            onScroll={(event) => {
-              const at = event.currentTarget;
-              isAtEnd.current = at.scrollHeight - at.scrollTop - at.clientHeight < 30;
-            }}
-          >
-            {shown.map((line, at) => (
-              <span key={at} class={line.stream}>
-                {line.text}
-                {"\n"}
-              </span>
-            ))}
-          </pre>
-          <p class="note">
-            {f.plural(data.total, "line")} in all{data.total > data.lines.length ? `, the last ${f.whole(data.lines.length)} are shown` : ""}.
-          </p>
-        </>
-      )}
-    </Card>
+      }
+      note={data.length > 0 && data[0].key > 0 && `The last ${f.whole(data.length)} of ${f.plural(data[data.length - 1].key + 1, "record")}.`}
+    />
   );
 }

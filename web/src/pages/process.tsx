@@ -1,8 +1,9 @@
 /** The process that runs the jobs: its settings, its log, its threads. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { get, getText } from "../api";
 import { usePoll } from "../hooks";
+import { type Line, Lines, toneOf } from "../lines";
 import { Card, Facts, Loading, Search, Tabs, Trouble } from "../ui";
 import { type Setting, Settings } from "./configuration";
 
@@ -16,7 +17,7 @@ export function ProcessPage({ tab }: { tab: string }) {
       </div>
       <Tabs label="About the process" active={tab} tabs={TABS.map((each) => ({ id: each, label: each.charAt(0).toUpperCase() + each.slice(1), href: `#/process/${each}` }))} />
       {tab === "configuration" && <Configuration />}
-      {tab === "log" && <LogView />}
+      {tab === "log" && <Log />}
       {tab === "threads" && <Threads />}
     </>
   );
@@ -49,32 +50,13 @@ function Configuration() {
   );
 }
 
-/** What Penstock logged in this process; `about` shows only lines that name a job. */
-export function LogView({ about }: { about?: string }) {
-  const { data, error } = usePoll(() => getText("/jobmanager/log"), []);
-  const [filter, setFilter] = useState("");
-  const box = useRef<HTMLPreElement>(null);
-  useEffect(() => {
-    if (box.current) box.current.scrollTop = box.current.scrollHeight;
-  }, [data === undefined]);
-  if (data === undefined) return error ? <Trouble text={error.message} /> : <Loading />;
-  const lines = data.split("\n").filter((line) => line && line.toLowerCase().includes(filter.toLowerCase()));
-  return (
-    <Card title={about ? "Log of the process" : "Log"} aside={<Search value={filter} onInput={setFilter} placeholder="Filter lines" />}>
-      {lines.length === 0 ? (
-        <p class="none">{data ? "None that fits the filter." : "Nothing was logged: all goes well."}</p>
-      ) : (
-        <pre class="lines" ref={box} tabIndex={0}>
-          {lines.map((line, at) => (
-            <span key={at} class={/ (ERROR|CRITICAL) /.test(line) ? "stderr" : / WARN/.test(line) ? "warned" : ""}>
-              {line}
-              {"\n"}
-            </span>
-          ))}
-        </pre>
-      )}
-    </Card>
-  );
+function Log() {
+  const { data, error } = usePoll(async () => {
+    const lines = (await getText("/jobmanager/log")).split("\n").slice(0, -1);
+    return lines.map((text, key): Line => ({ key, text, tone: toneOf(text) }));
+  }, []);
+  if (!data) return error ? <Trouble text={error.message} /> : <Loading />;
+  return <Lines title="Log" file="penstock.log" lines={data} isLive empty={<p class="none">Nothing was logged: all goes well.</p>} />;
 }
 
 function Threads() {

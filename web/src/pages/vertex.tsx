@@ -38,7 +38,7 @@ export function VertexPanel(props: { job: JobDetails; vertex: VertexEntry; serie
         {tab === "subtasks" && <Subtasks path={path} isOver={isOver(job)} />}
         {tab === "charts" && <Charts vertex={vertex} series={props.series} />}
         {tab === "metrics" && <Metrics path={path} isOver={isOver(job)} />}
-        {tab === "accumulators" && <Accumulators path={path} />}
+        {tab === "accumulators" && <Accumulators path={path} isOver={isOver(job)} />}
         {tab === "flame graph" && (isOver(job) ? <Empty title="The job has ended">There is nothing to look at any more.</Empty> : <Flames path={path} />)}
       </div>
     </aside>
@@ -223,40 +223,69 @@ function shortValue(name: string, value: string | undefined): string {
   return name.endsWith("Watermark") ? f.watermark(number) : f.count(number);
 }
 
-function Accumulators({ path }: { path: string }) {
-  const { data } = usePoll(async () => {
-    const [own, all] = await Promise.all([get<any>(`${path}/accumulators`), get<any>(`${path.split("/vertices")[0]}/accumulators`)]);
-    return { own: own["user-accumulators"] as any[] | null, all: all["user-task-accumulators"] as any[] };
-  }, [path]);
-  if (!data) return <Loading />;
-  const entries = data.own ?? data.all;
-  if (entries.length === 0)
+interface Accumulator {
+  name: string;
+  type: string;
+  value: string;
+}
+
+interface Accumulated {
+  own: Accumulator[];
+  subtasks: { subtask: number; "user-accumulators": Accumulator[] }[];
+}
+
+function Accumulators({ path, isOver }: { path: string; isOver: boolean }) {
+  const [open, setOpen] = useState<string>();
+  const { data, error } = usePoll<Accumulated>(
+    async () => {
+      const [all, each] = await Promise.all([
+        get<{ "user-accumulators": Accumulator[] }>(`${path}/accumulators`),
+        get<{ subtasks: Accumulated["subtasks"] }>(`${path}/subtasks/accumulators`),
+      ]);
+      return { own: all["user-accumulators"], subtasks: each.subtasks };
+    },
+    [path, isOver],
+    isOver ? null : undefined,
+  );
+  if (!data) return error ? <Trouble text={error.message} /> : <Loading />;
+  if (data.own.length === 0)
     return (
       <Empty title="No accumulators">
         A rich function adds one with <code>runtime_context.add_accumulator(name, IntCounter())</code>.
       </Empty>
     );
+  const of = (name: string) => data.subtasks.map((each) => each["user-accumulators"].find((one) => one.name === name)?.value ?? "–");
   return (
-    <>
-      {data.own === null && <p class="note">These are of the whole job: they are added up over its vertices.</p>}
-      <table>
-        <thead>
-          <tr>
-            <th>Name</th>
-            <th>Type</th>
-            <th class="n">Value</th>
-          </tr>
-        </thead>
-        <tbody>
-          {entries.map((each) => (
-            <tr key={each.name}>
-              <td>{each.name}</td>
+    <table class="accumulators">
+      <thead>
+        <tr>
+          <th>Name</th>
+          <th>Type</th>
+          <th class="n">Value</th>
+        </tr>
+      </thead>
+      <tbody>
+        {data.own.map((each) => (
+          <>
+            <tr key={each.name} data-accumulator={each.name}>
+              <td>
+                <button type="button" class="link" aria-expanded={open === each.name} onClick={() => setOpen(open === each.name ? undefined : each.name)}>
+                  {each.name}
+                </button>
+              </td>
               <td>{each.type}</td>
               <td class="n mono">{each.value}</td>
             </tr>
-          ))}
-        </tbody>
-      </table>
-    </>
+            {open === each.name &&
+              of(each.name).map((value, subtask) => (
+                <tr key={`${each.name} ${subtask}`} class="of-subtask">
+                  <td colSpan={2}>subtask {subtask}</td>
+                  <td class="n mono">{value}</td>
+                </tr>
+              ))}
+          </>
+        ))}
+      </tbody>
+    </table>
   );
 }

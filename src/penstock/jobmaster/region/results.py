@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.common.exceptions import LeadershipLostError
+from penstock.jobmaster.counted import Counted
 from penstock.jobmaster.execution.stage_executor import EpochCancelledError
 from penstock.jobmaster.sinks.job_output import RegionOutput
 from penstock.jobmaster.sinks.sink_commits import SinkCommits
-from penstock.runtime.stream_task import EpochOutcome
+from penstock.runtime.protocol import TaskAck
 
 _log = logging.getLogger(__name__)
 
@@ -33,21 +33,17 @@ class RegionResults:
         """What belongs to the checkpoint that the job was restored from."""
         self._prepared: dict[str, list[Any]] = {}
         """What belongs to the region's own checkpoint."""
-        self.accumulators: dict[str, Any] = {}
-        self._accumulators_then: dict[str, Any] = {}
-        """As they were at the last checkpoint."""
+        self.counted = Counted()
+        self._counted_then = Counted()
+        """As it was at the last checkpoint."""
 
     def restore(self, committables: Committables) -> None:
         self._restored = committables
 
-    def take(self, outcome: EpochOutcome) -> None:
+    def take(self, ack: TaskAck) -> None:
         """A subtask's part of an epoch that all subtasks have acknowledged."""
-        for name, accumulator in outcome.accumulators.items():
-            if name in self.accumulators:
-                self.accumulators[name].merge(accumulator)
-            else:
-                self.accumulators[name] = accumulator
-        self._output.take(outcome)
+        self.counted.take(ack.vertex, ack.subtask, ack.outcome.accumulators)
+        self._output.take(ack.outcome)
 
     def epoch_completed(self, is_last: bool) -> None:
         """The epoch is complete without a checkpoint: show what need not wait for one."""
@@ -56,10 +52,10 @@ class RegionResults:
 
     def prepare_checkpoint(self) -> Callable[[Committables], None]:
         """To be called before the metadata is written; and what it gives, which cannot fail, as soon as it is."""
-        accumulators = copy.deepcopy(self.accumulators)
+        counted = self.counted.copy()
 
         def completed(prepared: Committables) -> None:
-            self._accumulators_then = accumulators
+            self._counted_then = counted
             self._output.epoch_completed(is_covered=True)
             for operator_id, committables in prepared.items():
                 self._prepared.setdefault(operator_id, []).extend(committables)
@@ -68,7 +64,7 @@ class RegionResults:
 
     def go_back(self) -> None:
         """To the last checkpoint."""
-        self.accumulators = copy.deepcopy(self._accumulators_then)
+        self.counted = self._counted_then.copy()
         self._output.drop_held()
 
     def settle(self, is_whole: bool) -> None:

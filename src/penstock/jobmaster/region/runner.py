@@ -19,6 +19,7 @@ from penstock.common.moment import Moment, wait_seconds
 from penstock.graph.execution_graph import ExecutionState, ExecutionVertex
 from penstock.graph.job_graph import JobVertex
 from penstock.graph.regions import Region
+from penstock.jobmaster.counted import Counted
 from penstock.jobmaster.epoch_history import EpochReport
 from penstock.jobmaster.execution.stage_executor import EpochCancelledError, StageExecutor
 from penstock.jobmaster.failure_history import error_of
@@ -137,9 +138,9 @@ class RegionRunner:
         return self._sources.share_read()
 
     @property
-    def accumulators(self) -> dict[str, Any]:
-        """What the region's functions have counted so far, by name."""
-        return self._results.accumulators
+    def counted(self) -> Counted:
+        """What the region's functions have counted so far."""
+        return self._results.counted
 
     def wake_up(self) -> None:
         """Something has changed: look again."""
@@ -461,7 +462,7 @@ class RegionRunner:
     def _take(self, acks: list[TaskAck]) -> None:
         for ack in acks:
             self._job.acknowledged(ack)
-            self._results.take(ack.outcome)
+            self._results.take(ack)
 
     # --- its completion --------------------------------------------------------------------------------------------
 

@@ -305,7 +305,12 @@ VERTEX_BY_HOST = {
         }
     ],
 }
-VERTEX_ACCUMULATORS = {"id": str, "user-accumulators": Maybe([_ACCUMULATOR])}
+VERTEX_ACCUMULATORS = {"id": str, "user-accumulators": [_ACCUMULATOR]}
+SUBTASK_ACCUMULATORS = {
+    "id": str,
+    "parallelism": int,
+    "subtasks": [{"subtask": int, "attempt": int, "endpoint": Maybe(str), "user-accumulators": [_ACCUMULATOR]}],
+}
 BACKPRESSURE = {
     "status": str,
     "backpressureLevel": LEVEL,

@@ -107,6 +107,7 @@ DESCRIBED: dict[str, Described] = {
     f"GET {_VERTEX}/taskmanagers": Described("A vertex by the machines it runs on", shapes.VERTEX_BY_HOST),
     f"GET {_VERTEX}/watermarks": Described("The watermarks of the subtasks", [{"id": str, "value": str}]),
     f"GET {_VERTEX}/accumulators": Described("Accumulators of a vertex", shapes.VERTEX_ACCUMULATORS),
+    f"GET {_VERTEX}/subtasks/accumulators": Described("Accumulators of the subtasks", shapes.SUBTASK_ACCUMULATORS),
     f"GET {_VERTEX}/backpressure": Described("How subtasks have spent the last seconds", shapes.BACKPRESSURE),
     f"GET {_VERTEX}/flamegraph": Described(
         "What the vertex's threads were seen doing; asking has them looked at for 30 seconds", shapes.FLAME_GRAPH

@@ -48,6 +48,7 @@ OF_VERTEX: dict[str, Callable[[RunningJob, str], Any]] = {
     "/taskmanagers": vertex_documents.by_host,
     "/watermarks": metric_documents.watermarks,
     "/accumulators": accumulator_documents.of_vertex,
+    "/subtasks/accumulators": accumulator_documents.of_subtasks,
     "/metrics": metric_documents.vertex_metrics,
     "/backpressure": epoch_documents.backpressure,
     "/flamegraph": vertex_documents.flame_graph,
