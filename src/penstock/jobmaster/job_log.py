@@ -11,10 +11,11 @@ import logging.handlers
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import NamedTuple
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
@@ -31,6 +32,13 @@ _MOST_WAITING = 1_000
 _LOOKED_AT_EVERY_S = 1.0
 _FILE_BYTES = 10 * 1024 * 1024
 LINE_FORMAT = "%(asctime)s %(levelname)-5s [%(where)s] %(name)s - %(message)s"
+
+
+class _Line(NamedTuple):
+    number: int
+    text: str
+    place: TaskPlace | None
+
 
 _current: ContextVar[JobLog | None] = ContextVar("penstock_job_log", default=None)
 
@@ -49,7 +57,7 @@ class JobLog:
         self._output = output
         self._formatter = RedactingFormatter(LINE_FORMAT)
         self._lock = threading.Lock()
-        self._lines: deque[tuple[int, str]] = deque(maxlen=_MOST_LINES)
+        self._lines: deque[_Line] = deque(maxlen=_MOST_LINES)
         self._characters = 0
         self._count = 0
         self._file = self._open_file(config)
@@ -83,12 +91,12 @@ class JobLog:
         text = self._formatter.format(record)[:_LONGEST_RECORD]
         with self._lock:
             if len(self._lines) == _MOST_LINES:
-                self._characters -= len(self._lines[0][1])
-            self._lines.append((self._count, text))
+                self._characters -= len(self._lines[0].text)
+            self._lines.append(_Line(self._count, text, place))
             self._count += 1
             self._characters += len(text)
             while self._characters > _MOST_CHARACTERS:
-                self._characters -= len(self._lines.popleft()[1])
+                self._characters -= len(self._lines.popleft().text)
         if self._file is not None:
             self._file.handle(record)
 
@@ -165,7 +173,13 @@ class JobLog:
     def lines(self, after: int = -1) -> list[tuple[int, str]]:
         """The newest records, each with its number; only those behind `after`."""
         with self._lock:
-            return [line for line in self._lines if line[0] > after]
+            return [(line.number, line.text) for line in self._lines if line.number > after]
+
+    def texts_of(self, tasks: Collection[tuple[str, int]]) -> list[str]:
+        """What was logged by these tasks, each given by its name and subtask."""
+        with self._lock:
+            lines = list(self._lines)
+        return [each.text for each in lines if each.place and (each.place.task, each.place.subtask) in tasks]
 
 
 _factory_lock = threading.Lock()

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
 
 from penstock.checkpoint.finding import OpenFolder, find_checkpoint
 from penstock.checkpoint.folders import Folder, LocalFolder, folder_at
@@ -53,6 +52,7 @@ from penstock.jobmaster.sources.watermark_alignment import AlignmentGroups
 from penstock.runtime.latency import LatencyTracking
 from penstock.runtime.protocol import TaskAck
 from penstock.runtime.state.codec import use_script_classes
+from penstock.runtime.thread_dump import ProcessThreads
 
 _log = logging.getLogger(__name__)
 
@@ -181,6 +181,10 @@ class JobMaster:
     def counted(self) -> list[Counted]:
         """The same, region by region."""
         return [runner.counted for runner in list(self._runners)]
+
+    def threads(self) -> list[ProcessThreads]:
+        """What the threads of the job's other processes do."""
+        return [each for runner in list(self._runners) for each in runner.executor.threads()]
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from penstock.common import config_keys as keys
@@ -30,6 +30,7 @@ from penstock.rest.routes.documents import document_routes
 from penstock.rest.routes.endpoint import Call, Handler, endpoint
 from penstock.rest.routes.errors import RestError
 from penstock.rest.routes.json_response import JsonResponse
+from penstock.rest.routes.logs import log_routes
 from penstock.rest.routes.operations import Operations
 from penstock.rest.security.browser_guard import BrowserGuard
 from penstock.rest.security.limits import MOST_BYTES, BodyLimit
@@ -102,19 +103,13 @@ def _cluster_routes(dispatcher: Dispatcher, shut_down: Callable[[], None]) -> li
         get("/jobs", cluster_documents.jobs),
         get("/jobs/overview", cluster_documents.jobs_overview),
         Route("/jobs/metrics", endpoint(lambda call: _metrics_of_jobs(dispatcher, call)), methods=["GET"]),
-        get("/taskmanagers", cluster_documents.task_managers),
         get("/jobmanager/config", lambda dispatcher: job_documents.all_settings(dispatcher.config)),
         get("/jobmanager/environment", lambda _: process_documents.environment()),
         get("/jobmanager/thread-dump", lambda _: process_documents.thread_dump()),
-        get("/jobmanager/logs", lambda _: process_documents.log_tail().listing()),
-        Route("/jobmanager/log", _log, methods=["GET"]),
+        *log_routes(dispatcher),
         Route("/metrics", _prometheus_of(dispatcher), methods=["GET"]),
         Route("/cluster", endpoint(end), methods=["DELETE"]),
     ]
-
-
-async def _log(_: Request) -> Response:
-    return PlainTextResponse(process_documents.log_tail().text())
 
 
 def _prometheus_of(dispatcher: Dispatcher) -> Callable[[Request], Any]:

@@ -66,6 +66,8 @@ class Kind(IntEnum):
     """What functions have printed and logged."""
     HOST = -23
     """The driver asks the worker's process to host a worker of another region as well."""
+    THREADS = -25
+    """The driver asks what the threads of the process do, and the worker's answer, with the number of the question."""
 
 
 class HandshakeError(PenstockError):

@@ -31,6 +31,7 @@ from penstock.runtime.rows import FAILURE, Row
 from penstock.runtime.saved_state import StateFolder
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_output import use_levels
+from penstock.runtime.thread_dump import threads_here
 from penstock.runtime.worker import Worker
 
 GRACE_S = 5.0
@@ -149,6 +150,8 @@ class ResidentWorker:
                     source_rows.append(row)
                 elif row.vertex == Kind.HOST:
                     self._host(pickle.loads(row.chunk))
+                elif row.vertex == Kind.THREADS:  # While a function runs: that is what it is for.
+                    self._control.tell(Kind.THREADS, pickle.dumps(threads_here()), number=row.seq)
                 elif row.vertex != Kind.HEARTBEAT:
                     kind = Kind(row.vertex)
                     if kind in (Kind.RELEASE, Kind.STOP):

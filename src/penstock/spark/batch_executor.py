@@ -19,6 +19,7 @@ from penstock.runtime.protocol import EpochCommand
 from penstock.runtime.rows import OUTPUT, Row
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.stream_task import JobDeployment
+from penstock.runtime.thread_dump import ProcessThreads
 from penstock.spark.batch_task import StageTask
 from penstock.spark.resident_job import cancel_group, reason_of
 from penstock.spark.spark_executor import SparkSide
@@ -149,6 +150,9 @@ class BatchExecutor:
 
     def tasks_done(self) -> list[TaskDone]:
         return [] if self._done is None else list(self._done.value.values())
+
+    def threads(self) -> list[ProcessThreads]:
+        return []  # There is no way to its tasks while they run.
 
     def end_run(self) -> None:
         if self._deployment is not None:

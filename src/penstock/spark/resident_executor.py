@@ -26,6 +26,7 @@ from penstock.runtime.protocol import EpochCommand
 from penstock.runtime.rows import FAILURE, Row
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.stream_task import JobDeployment
+from penstock.runtime.thread_dump import ProcessThreads
 from penstock.spark.dependencies import runs_on_this_machine
 from penstock.spark.resident_job import ResidentJob
 from penstock.spark.spark_executor import SparkSide
@@ -34,6 +35,7 @@ from penstock.spark.task_slots import slot_ledger
 _MEET_WITHIN_S = 60
 _LOOK_S = 1.0
 _SHRUNK_S = 5.0
+_THREADS_WITHIN_S = 5.0
 """How long fewer slots than taken are tolerated while workers start: an executor may come for one that was lost."""
 
 
@@ -170,6 +172,10 @@ class ResidentExecutor:
 
     def tasks_done(self) -> list[TaskDone]:
         return []  # Epochs are short.
+
+    def threads(self) -> list[ProcessThreads]:
+        group = self._group
+        return [] if group is None else group.threads(_THREADS_WITHIN_S)
 
     def end_run(self) -> None:
         if self._group is not None and not self._group.release():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import socket
 import threading
@@ -331,6 +332,21 @@ def test_cancelled_driver_does_not_wait_for_a_function(group):
     several.run(["a"])
     assert several.group.is_cancelled
     go_on.set()
+
+
+def test_threads_of_workers_are_told_while_a_function_runs(group):
+    started, go_on = threading.Event(), threading.Event()
+    _waits[0] = (started, go_on)
+    several = group(2)
+    several.deploy(graph_of(lambda stream: stream.map(_wait).rebalance(), 1))
+    running = threading.Thread(target=several.run, args=(["a"],))
+    running.start()
+    assert started.wait(WITHIN_S)
+    told = several.group.threads(WITHIN_S)
+    assert len(told) == 2 and {each.process for each in told} == {os.getpid()}
+    assert any("in _wait" in thread.text for thread in told[0].threads)
+    go_on.set()
+    running.join(WITHIN_S)
 
 
 def test_functions_are_closed_although_the_driver_has_gone_meanwhile(group):

@@ -72,6 +72,8 @@ def paths_of(job) -> dict[str, str]:
         "checkpoint": job.get("/checkpoints")["latest"]["completed"]["id"],
         "subtask": "0",
         "attempt": "0",
+        "taskmanager": job.rest.get("/taskmanagers")["taskmanagers"][0]["id"],
+        "file": "penstock.log",
     }
     begun = {
         f"/jobs/{{job}}/{kind}/{{trigger}}": job.rest.post(f"{job.path}/{kind}", {})["request-id"]

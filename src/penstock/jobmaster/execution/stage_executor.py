@@ -16,6 +16,7 @@ from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, Row
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import TaskHost
+from penstock.runtime.thread_dump import ProcessThreads
 from penstock.runtime.worker import Worker
 
 TakeOutput = Callable[[bytes, Callable[[], bool]], None]
@@ -62,6 +63,9 @@ class StageExecutor(Protocol):
 
     def tasks_done(self) -> list[TaskDone]:
         """Which subtasks have done their part of the epoch that runs, as far as that is known before its end."""
+
+    def threads(self) -> list[ProcessThreads]:
+        """What the threads of the processes do that run the region, from another thread; without this process."""
 
     def end_run(self) -> None:
         """Close and drop the subtasks of the run; also if it failed in the middle of an epoch."""
@@ -154,6 +158,9 @@ class InlineExecutor:
 
     def tasks_done(self) -> list[TaskDone]:
         return list(self._done)
+
+    def threads(self) -> list[ProcessThreads]:
+        return []
 
     def end_run(self) -> None:
         if self._worker is not None:

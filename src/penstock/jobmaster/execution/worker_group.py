@@ -24,6 +24,7 @@ from penstock.runtime.local_backups import BackupSettings
 from penstock.runtime.protocol import EpochCommand
 from penstock.runtime.resident_worker import GRACE_S, OVER, Deploying, WorkerHello, WorkerPlace
 from penstock.runtime.rows import FAILURE, Row
+from penstock.runtime.thread_dump import ProcessThreads, ThreadInfo
 
 _LONGEST_FOLDER = 90
 """A Unix socket's address has about 100 bytes."""
@@ -43,6 +44,8 @@ class _Member:
     heard: float
     answered: dict[Kind, int] = field(default_factory=dict)
     """How often each answer has come."""
+    threads: tuple[int, tuple[ThreadInfo, ...]] = (0, ())
+    """What the threads of its process did, with the number of the question that this answers."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class WorkerGroup:
         self._epoch = 0
         self._has_failed = False
         self._releases = 0
+        self._thread_questions = 0
         self._loss: str | None = None
         self._is_cancelled = False
         self._is_introduced = False
@@ -176,6 +180,9 @@ class WorkerGroup:
                     self._changed.notify_all()
             elif row.vertex == Kind.RELEASED:
                 member.answered[Kind.RELEASED] = row.seq
+                self._changed.notify_all()
+            elif row.vertex == Kind.THREADS:
+                member.threads = row.seq, pickle.loads(row.chunk)
                 self._changed.notify_all()
             elif epoch in (0, self._epoch):
                 self._rows.append(row)
@@ -291,6 +298,26 @@ class WorkerGroup:
                 return self._wait(lambda: self._have_all(Kind.RELEASED, self._releases), GRACE_S, heeds_cancel=False)
         except WorkerLostError:
             return False
+
+    def threads(self, timeout_s: float) -> list[ProcessThreads]:
+        """From another thread: what those of the workers' processes do; without workers that do not answer in time."""
+        with self._changed:
+            self._thread_questions += 1
+            question, members = self._thread_questions, list(self._members.values())
+        for member in members:
+            try:
+                member.connection.tell(Kind.THREADS, number=question)
+            except OSError:
+                continue  # It is gone: `_hear` tells about it.
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._loss is not None or all(member.threads[0] >= question for member in members), timeout_s
+            )
+            return [
+                ProcessThreads(member.hello.host, member.hello.process, member.threads[1])
+                for member in members
+                if member.threads[0] >= question
+            ]
 
     def cancel(self) -> None:
         """From another thread: who waits for an answer waits no longer."""

@@ -7,7 +7,6 @@ import threading
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator, CheckpointFailedError
 from penstock.checkpoint.job_checkpoints import JobCheckpoints

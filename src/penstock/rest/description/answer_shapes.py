@@ -57,7 +57,8 @@ JOBS_OVERVIEW = {
         }
     ]
 }
-TASK_MANAGERS = {"taskmanagers": [{"id": str, "path": str, "slotsNumber": int, "freeSlots": int}]}
+TASK_MANAGER = {"id": str, "path": str, "slotsNumber": int, "freeSlots": int}
+TASK_MANAGERS = {"taskmanagers": [TASK_MANAGER]}
 ENVIRONMENT = {"jvm": {"version": str, "arch": str, "options": [str]}, "classpath": [str]}
 THREAD_DUMP = {"threadInfos": [{"threadName": str, "stringifiedThreadInfo": str}]}
 LOGS = {"logs": [{"name": str, "size": int, "mtime": int}]}

@@ -13,6 +13,7 @@ from penstock.rest.description.schemas import Anything, MapOf, Shape, With, sche
 
 PATH = "/openapi.json"
 _JOB, _VERTEX, _CHECKPOINT = "/jobs/{job}", "/jobs/{job}/vertices/{vertex}", "/jobs/{job}/checkpoints"
+_TM = "/taskmanagers/{taskmanager}"
 _GET, _AGG = {"get": "names of metrics, separated by commas"}, {"agg": "min, max, avg, sum, skew; separated by commas"}
 _ID = {"triggerId": str}
 
@@ -41,10 +42,18 @@ DESCRIBED: dict[str, Described] = {
         "Metrics over all running jobs", shapes.AGGREGATED, {**_GET, **_AGG, "jobs": "ids, separated by commas"}
     ),
     "GET /taskmanagers": Described("Where tasks run", shapes.TASK_MANAGERS),
+    f"GET {_TM}": Described("An executor, or a process with tasks", shapes.TASK_MANAGER),
+    f"GET {_TM}/logs": Described("The logs of a task manager", shapes.LOGS),
+    f"GET {_TM}/logs/{{file}}": Described("One of them", "text/plain"),
+    f"GET {_TM}/log": Described("What functions have logged in tasks that run there", "text/plain"),
+    f"GET {_TM}/stdout": Described("What jobs with tasks there have printed", "text/plain"),
+    f"GET {_TM}/thread-dump": Described("What the threads of its Python processes do now", shapes.THREAD_DUMP),
     "GET /jobmanager/config": Described("The settings of the process, without secrets", shapes.SETTINGS),
     "GET /jobmanager/environment": Described("The interpreter of the process", shapes.ENVIRONMENT),
     "GET /jobmanager/thread-dump": Described("What the threads of the process do now", shapes.THREAD_DUMP),
     "GET /jobmanager/logs": Described("The logs of the process", shapes.LOGS),
+    "GET /jobmanager/logs/{file}": Described("One of them, at most its last 10 MB", "text/plain"),
+    "GET /jobmanager/stdout": Described("What the jobs of the process have printed", "text/plain"),
     "GET /jobmanager/log": Described("The last lines that Penstock logged in the process", "text/plain"),
     "GET /metrics": Described("All metrics of the process and its jobs, in Prometheus' format", "text/plain"),
     "DELETE /cluster": Described("Cancel all jobs; a job manager ends", shapes.NOTHING),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -70,25 +69,3 @@ def web_config(dispatcher: Dispatcher) -> dict[str, Any]:
             "web-history": False,
         },
     }
-
-
-def task_managers(dispatcher: Dispatcher) -> dict[str, Any]:
-    """Where tasks run: Spark's executors where they are known, otherwise the processes that tasks have told of."""
-    hosts = dispatcher.hosts()
-    return {"taskmanagers": _processes(dispatcher) if hosts is None else hosts}
-
-
-def _processes(dispatcher: Dispatcher) -> list[dict[str, Any]]:
-    slots: Counter[tuple[str, int]] = Counter()
-    for job in dispatcher.running():
-        of_job = Counter(
-            (each.current.facts.host, each.current.facts.process, each.job_vertex.id)
-            for each in job.master.execution_graph.vertices()
-        )
-        # Subtasks of different vertices share slots.
-        for process in {(host, process) for host, process, _ in of_job if host is not None and process is not None}:
-            slots[process] += max(count for (*where, _), count in of_job.items() if tuple(where) == process)
-    return [
-        {"id": f"{host}:{process}", "path": host, "slotsNumber": count, "freeSlots": 0}
-        for (host, process), count in sorted(slots.items())
-    ]

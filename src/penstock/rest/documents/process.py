@@ -6,14 +6,14 @@ import logging
 import os
 import platform
 import sys
-import threading
 import time
-import traceback
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from penstock.common.redaction import RedactingFormatter
 from penstock.jobmaster.job_log import current_job_log
+from penstock.runtime.thread_dump import ProcessThreads, threads_here
 
 _REMEMBERED_RECORDS = 2_000
 _LONGEST_RECORD = 8_000
@@ -46,8 +46,10 @@ class LogTail(logging.Handler):
     def text(self) -> str:
         return "".join(f"{line}\n" for line in list(self._lines))
 
-    def listing(self) -> dict[str, Any]:
-        return {"logs": [{"name": LOG_NAME, "size": len(self.text().encode()), "mtime": int(self._last_s * 1000)}]}
+    @property
+    def last_ms(self) -> int:
+        """When the last of them was logged."""
+        return int(self._last_s * 1000)
 
 
 _tail: LogTail | None = None
@@ -63,16 +65,19 @@ def log_tail() -> LogTail:
 
 
 def thread_dump() -> dict[str, Any]:
-    """What every thread of this process is doing, in Flink's shape."""
-    frames = sys._current_frames()
+    return thread_infos([ProcessThreads(platform.node(), os.getpid(), threads_here())])
+
+
+def thread_infos(processes: Sequence[ProcessThreads]) -> dict[str, Any]:
+    """What every thread is doing, in Flink's shape; of several processes each thread says which one it belongs to."""
     return {
         "threadInfos": [
             {
-                "threadName": thread.name,
-                "stringifiedThreadInfo": f'"{thread.name}" Id={thread.ident}{" daemon" if thread.daemon else ""}\n'
-                + "".join(traceback.format_stack(frames.get(thread.ident or 0))),
+                "threadName": thread.name if len(processes) == 1 else f"{thread.name} (process {each.process})",
+                "stringifiedThreadInfo": thread.text,
             }
-            for thread in sorted(threading.enumerate(), key=lambda thread: thread.name)
+            for each in processes
+            for thread in each.threads
         ]
     }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from penstock.rest.routes.errors import bad_request
 from penstock.rest.routes.json_response import JsonResponse
@@ -65,5 +65,13 @@ def endpoint(handler: Handler, status: int = 200) -> Callable[[Request], Any]:
     async def respond(request: Request) -> Response:
         call = Call(request.path_params, request.query_params, await request.body())
         return JsonResponse(await run_in_threadpool(handler, call), status)
+
+    return respond
+
+
+def text_endpoint(handler: Callable[[Call], str]) -> Callable[[Request], Any]:
+    async def respond(request: Request) -> Response:
+        call = Call(request.path_params, request.query_params, b"")
+        return PlainTextResponse(await run_in_threadpool(handler, call))
 
     return respond
