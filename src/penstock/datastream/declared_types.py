@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import datetime
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
-from typing import Any
+from itertools import chain
+from typing import Any, SupportsFloat, SupportsInt
 
 from penstock.common.exceptions import InvalidProgramError
 from penstock.common.typeinfo import (
@@ -39,6 +40,7 @@ Batches = Callable[[list[Any]], list[Any]]
 _BITS = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
 _PYTHON_TYPES = {BasicType.DOUBLE: "float", BasicType.STRING: "str", BasicType.BOOLEAN: "bool"}
 _SINGLE = struct.Struct("f")
+_LARGEST_BYTE = 255
 _QUICK_BOUND = 1 << 30
 """Python compares smaller integers much more quickly."""
 
@@ -56,9 +58,9 @@ def converter_of(type_info: TypeInformation | None) -> Converter | None:
         case PrimitiveArrayTypeInfo(_element_type=BasicTypeInfo(_basic_type=BasicType.BYTE)):
             return None  # It is bytes.
         case ListTypeInfo(elem_type=element_type):
-            return _sequence_converter(element_type)
+            return _sequence_converter(element_type, type_info)
         case BasicArrayTypeInfo() | PrimitiveArrayTypeInfo() | ObjectArrayTypeInfo():
-            return _sequence_converter(type_info._element_type)
+            return _sequence_converter(type_info._element_type, type_info)
         case MapTypeInfo():
             return _map_converter(type_info)
         case TimestampTypeInfo():
@@ -135,8 +137,13 @@ def as_declared(value: Any, type_info: TypeInformation | None) -> Any:
 def collected_as(value: Any, type_info: TypeInformation | None) -> Any:
     """An element of a collection, which Java reads: whole numbers that are too large wrap, others become text."""
     if isinstance(type_info, BasicTypeInfo) and type_info._basic_type in _BITS and isinstance(value, (int, float)):
-        return _wrapped(int(value), _BITS[type_info._basic_type])
+        return _wrapped(_integer(value, type_info._basic_type), _BITS[type_info._basic_type])
     return as_declared(value, type_info)
+
+
+def collection_as(collection: Iterable[Any], type_info: TypeInformation | None) -> list[Any]:
+    """The elements of a collection; an element that does not fit is named by its place."""
+    return _each_converted(list(collection), lambda value: collected_as(value, type_info))
 
 
 def _fits(type_info: TypeInformation, variable: str) -> str | None:
@@ -173,16 +180,14 @@ def _basic_converter(basic: BasicType) -> Converter | None:
         case BasicType.BIG_DEC:
             return lambda value: Decimal(value) if type(value) is int else value
         case BasicType.BOOLEAN:
-            return lambda value: None if value is None else bool(value)
+            return _boolean
     return None
 
 
 def _whole(value: Any, basic: BasicType) -> int | None:
     if value is None:
         return None
-    if not isinstance(value, (int, float, Decimal)):
-        raise _misfit(value, basic.name)
-    number = int(value)
+    number = _integer(value, basic)
     if number != _wrapped(number, _BITS[basic]):
         raise InvalidProgramError(
             f"{value!r} does not fit into {basic.name}, which has {_BITS[basic]} bits; declare a larger type, such as "
@@ -191,14 +196,26 @@ def _whole(value: Any, basic: BasicType) -> int | None:
     return number
 
 
+def _integer(value: Any, basic: BasicType) -> int:
+    if not isinstance(value, (int, float, SupportsInt)):
+        raise _misfit(value, basic.name)
+    try:
+        return int(value)
+    except (OverflowError, ValueError, TypeError):  # Infinity, not a number, or an array
+        raise _misfit(value, basic.name) from None
+
+
 def _wrapped(number: int, bits: int) -> int:
     return (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
 def _number(value: Any, basic: BasicType) -> float:
-    if not isinstance(value, (int, float, Decimal)):
+    if not isinstance(value, (int, float, SupportsFloat)):
         raise _misfit(value, basic.name)
-    return float(value)
+    try:
+        return float(value)
+    except (OverflowError, ValueError, TypeError):  # Beyond all floats, a signalling NaN, or an array
+        raise _misfit(value, basic.name) from None
 
 
 def _single(value: float) -> float:
@@ -222,6 +239,16 @@ def _text(value: Any) -> str | None:
     raise _misfit(value, "STRING")
 
 
+def _boolean(value: Any) -> bool | None:
+    """A number is sent by PyFlink as one byte with its whole part, and every byte but 0 is true."""
+    if value is None or isinstance(value, bool):
+        return value
+    whole = _integer(value, BasicType.BOOLEAN)
+    if not 0 <= whole <= _LARGEST_BYTE:
+        raise _misfit(value, "BOOLEAN")
+    return whole != 0
+
+
 def _in_milliseconds(value: Any) -> Any:
     if not isinstance(value, datetime.datetime):
         return value
@@ -235,29 +262,51 @@ def _misfit(value: Any, declared: str) -> InvalidProgramError:
     )
 
 
-def _sequence_converter(element_type: TypeInformation) -> Converter:
+def _sequence_converter(element_type: TypeInformation, type_info: TypeInformation) -> Converter:
     convert = converter_of(element_type)
 
     def sequence(value: Any) -> Any:
         if value is None:
             return None
+        if not isinstance(value, Iterable):
+            raise _misfit(value, str(type_info))
         items = list(value)
-        return items if convert is None else [convert(item) for item in items]
+        return items if convert is None else _each_converted(items, convert)
 
     return sequence
 
 
+def _each_converted(items: list[Any], convert: Converter) -> list[Any]:
+    try:
+        return [convert(item) for item in items]
+    except InvalidProgramError:
+        raise _first_misfit((f"item {at}", item, convert) for at, item in enumerate(items)) from None
+
+
+def _first_misfit(parts: Iterable[tuple[str, Any, Converter]]) -> InvalidProgramError:
+    """What is wrong with the first part of an element that does not fit, which is sought only after a failure."""
+    for name, part, convert in parts:
+        try:
+            convert(part)
+        except InvalidProgramError as misfit:
+            return InvalidProgramError(f"{name}: {misfit}")
+    raise AssertionError("all parts fit")
+
+
 def _map_converter(type_info: MapTypeInfo) -> Converter:
-    keys, values = converter_of(type_info._key_type_info), converter_of(type_info._value_type_info)
+    keys = converter_of(type_info._key_type_info) or _as_is
+    values = converter_of(type_info._value_type_info) or _as_is
 
     def mapping(value: Any) -> Any:
         if value is None:
             return None
         entries = value if isinstance(value, dict) else _attributes(value, "MAP")
-        return {
-            key if keys is None else keys(key): item if values is None else values(item)
-            for key, item in entries.items()
-        }
+        try:
+            return {keys(key): values(item) for key, item in entries.items()}
+        except InvalidProgramError:
+            pairs = ((f"key {key!r}", key, keys) for key in entries)
+            items = ((f"value of {key!r}", item, values) for key, item in entries.items())
+            raise _first_misfit(chain(pairs, items)) from None
 
     return mapping
 
@@ -295,17 +344,27 @@ def _row(value: Any, fields: list[Any], names: list[str]) -> Row:
 
 def _fields_converter(type_info: RowTypeInfo | TupleTypeInfo) -> Callable[[Any], list[Any]]:
     """What gives the fields of one element the form of their types: made once, since there may be many fields."""
-    scope: dict[str, Any] = {}
+    converters = [converter_of(each) or _as_is for each in type_info.get_field_types()]
+    scope: dict[str, Any] = {f"convert{at}": convert for at, convert in enumerate(converters)}
     fields = []
     for at, each in enumerate(type_info.get_field_types()):
-        scope[f"convert{at}"] = converter_of(each) or _as_is
         fits = _fits(each, f"v[{at}]")
         fields.append(f"v[{at}] if {fits} else convert{at}(v[{at}])" if fits else f"convert{at}(v[{at}])")
     parameters = "".join(f", {name}={name}" for name in scope)
     exec(f"def converted(v{parameters}):\n    return [{', '.join(fields)}]", scope)
     converted: Callable[[list[Any]], list[Any]] = scope["converted"]
     names = type_info.get_field_names() if isinstance(type_info, RowTypeInfo) else []
-    return lambda value: converted(_checked_values(value, type_info, names))
+    shown = names or range(len(fields))
+
+    def fields_of(value: Any) -> list[Any]:
+        values = _checked_values(value, type_info, names)
+        try:
+            return converted(values)
+        except InvalidProgramError:
+            parts = zip(shown, values, converters, strict=True)
+            raise _first_misfit((f"field {name!r}", part, convert) for name, part, convert in parts) from None
+
+    return fields_of
 
 
 def _checked_values(value: Any, type_info: RowTypeInfo | TupleTypeInfo, names: list[str]) -> list[Any]:

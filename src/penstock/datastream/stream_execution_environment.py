@@ -23,7 +23,7 @@ from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.connectors.base import DescribedSourceFunction
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.connectors.source_v2 import Source as SplitSource
-from penstock.datastream.declared_types import collected_as
+from penstock.datastream.declared_types import collection_as
 from penstock.datastream.default_parallelism import default_parallelism
 from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.execution_mode import RuntimeExecutionMode
@@ -390,7 +390,7 @@ class StreamExecutionEnvironment:
         """
         if isinstance(collection, (str, bytes)):
             raise TypeError(f"from_collection needs a collection of elements, got {collection!r}; put it into a list")
-        values = [collected_as(value, type_info) for value in collection]
+        values = collection_as(collection, type_info)
         return self._add_source("Collection Source", d.CollectionSourceDescription(values), type_info)
 
     def from_elements(self, *elements: Any) -> DataStream:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +18,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.declared_types import as_declared, batches_of, collected_as, converter_of
 from penstock.runtime.outputs import declared_form
 
+PAIR = Types.TUPLE([Types.INT(), Types.INT()])
 BITS = {Types.BYTE: 8, Types.SHORT: 16, Types.INT: 32, Types.LONG: 64}
 
 
@@ -109,6 +112,15 @@ def test_types_that_ask_for_nothing_cost_nothing(type_info: Any) -> None:
         ("x", Types.INT(), "'x' of type str is no INT, which is the declared type"),
         ([1], Types.STRING(), r"\[1\] of type list is no STRING"),
         (1, Types.TUPLE([Types.INT()]), "1 of type int is no TupleTypeInfo"),
+        (math.inf, Types.LONG(), "inf of type float is no LONG"),
+        (Decimal("-Infinity"), Types.INT(), r"Decimal\('-Infinity'\) of type Decimal is no INT"),
+        (math.nan, Types.SHORT(), "nan of type float is no SHORT"),
+        (10**400, Types.DOUBLE(), "000 of type int is no DOUBLE"),
+        ((1, math.inf), PAIR, "field 1: inf of type float is no INT"),
+        (Row(user=(1, "x")), Types.ROW_NAMED(["user"], [PAIR]), "field 'user': field 1: 'x' of type str is no INT"),
+        ([1, math.nan], Types.LIST(Types.LONG()), "item 1: nan of type float is no LONG"),
+        ({"a": 1, 2: 3}, Types.MAP(Types.INT(), Types.INT()), "key 'a': 'a' of type str is no INT"),
+        ({1: 2, 2: "b"}, Types.MAP(Types.INT(), Types.INT()), "value of 2: 'b' of type str is no INT"),
     ],
 )
 def test_what_does_not_fit_is_refused(value: Any, type_info: Any, message: str) -> None:
@@ -158,6 +170,66 @@ def test_a_misfit_names_the_operator_and_the_record() -> None:
     numbers = environment().from_collection([1]).map(lambda n: n + 2**31, Types.INT()).name("grow")
     with pytest.raises(JobExecutionError, match=r"operator 'grow'.*at record 2147483649.* does not fit into INT"):
         list(numbers.execute_and_collect())
+
+
+def test_an_element_of_a_collection_that_does_not_fit_is_named_by_its_place() -> None:
+    with pytest.raises(InvalidProgramError, match="item 1: inf of type float is no LONG"):
+        environment().from_collection([1, math.inf], Types.LONG())
+    with pytest.raises(InvalidProgramError, match="item 0: field 1: nan of type float is no INT"):
+        environment().from_collection([(1, math.nan)], PAIR)
+
+
+@pytest.mark.parametrize(
+    ("scalar", "type_info", "plain"),
+    [
+        (np.int64(3), Types.INT(), 3),
+        (np.float32(2.5), Types.LONG(), 2),
+        (np.float32(2.5), Types.DOUBLE(), 2.5),
+        (np.float64(0.1), Types.FLOAT(), struct.unpack("f", struct.pack("f", 0.1))[0]),
+        (np.bool_(True), Types.BOOLEAN(), True),
+        (np.str_("x"), Types.STRING(), "x"),
+        (np.array([1, 2]), Types.LIST(Types.LONG()), [1, 2]),
+    ],
+)
+def test_scalars_of_arrays_become_plain_values(scalar: Any, type_info: Any, plain: Any) -> None:
+    [alone] = [as_declared(scalar, type_info)]
+    [in_a_tuple] = as_declared((scalar,), Types.TUPLE([type_info]))
+    assert (alone, type(alone)) == (in_a_tuple, type(in_a_tuple)) == (plain, type(plain))
+
+
+@pytest.mark.parametrize("value", [256, -1, "x", [], math.inf])
+def test_what_is_no_byte_is_no_boolean(value: Any) -> None:
+    with pytest.raises(InvalidProgramError, match="is no BOOLEAN"):
+        as_declared(value, Types.BOOLEAN())
+
+
+def test_a_number_is_true_if_its_whole_part_is_not_zero() -> None:
+    assert [as_declared(number, Types.BOOLEAN()) for number in (0, 0.5, 1.5, 5, None)] == [
+        False,
+        False,
+        True,
+        True,
+        None,
+    ]
+
+
+def test_a_misfit_within_an_element_names_the_element_and_the_field() -> None:
+    pairs = environment().from_collection([1, 2]).map(lambda n: (n, math.inf), PAIR).name("divide")
+    with pytest.raises(
+        JobExecutionError, match=r"operator 'divide'.*at record \(1, inf\): .*field 1: inf of type float"
+    ):
+        list(pairs.execute_and_collect())
+
+
+@given(st.data())
+def test_whatever_does_not_fit_is_refused_in_the_same_words(data: Any) -> None:
+    """No error of Python's own conversions gets through, in any depth of any type."""
+    type_info = data.draw(types)
+    odd = st.sampled_from([math.inf, -math.inf, math.nan, Decimal("NaN"), Decimal("sNaN"), 10**400, "x", b"x", [], {}])
+    try:
+        as_declared(data.draw(st.recursive(odd, lambda inner: st.lists(inner) | st.tuples(inner, inner))), type_info)
+    except InvalidProgramError as refused:
+        assert "declared" in str(refused) or "declare" in str(refused)
 
 
 def test_flat_map_that_returns_a_number_says_what_to_return() -> None:

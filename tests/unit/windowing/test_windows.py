@@ -140,3 +140,17 @@ def test_merged_windows_cover_the_same_times_and_touch_nothing_else(spans):
         result = result - members | {merged}
     assert all(a == b or not a.intersects(b) for a in result for b in result)
     assert {t for w in windows for t in range(w.start, w.end)} == {t for w in result for t in range(w.start, w.end)}
+
+
+@pytest.mark.parametrize("window", [TimeWindow(0, 5), CountWindow(3), GlobalWindow()])
+def test_a_window_takes_attributes_of_its_user_and_stays_the_same_key(window):
+    same = pickle.loads(pickle.dumps(window))
+    window.label = "mine"
+    assert window == same and hash(window) == hash(same) and not hasattr(same, "label")
+    assert pickle.loads(pickle.dumps(window)).label == "mine"
+
+
+def test_what_makes_up_a_window_cannot_be_set():
+    window = TimeWindow(0, 5)
+    with pytest.raises(AttributeError, match=r"TimeWindow.start cannot be set: .* make a new one with TimeWindow\("):
+        window.start = 3

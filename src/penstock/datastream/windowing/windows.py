@@ -1,7 +1,8 @@
 """What elements are grouped into: `TimeWindow`, `CountWindow`, `GlobalWindow`.
 
 A window is the key of its state and of its timers, so it is hashed and compared for nearly every record. All three are
-tuples underneath: hashing, comparing and ordering happen in C. The price is that `TimeWindow(0, 5) == (0, 5)`.
+tuples underneath: hashing, comparing and ordering happen in C. The price is that `TimeWindow(0, 5) == (0, 5)`, and that
+what makes up a window cannot be changed; functions may give one attributes of their own.
 """
 
 from __future__ import annotations
@@ -60,16 +61,14 @@ def ended_until(watermark: int) -> int:
 class TimeWindow(tuple[int, int], Window):
     """The interval from `start` (inclusive) to `end` (exclusive), in milliseconds; ordered by start, then end."""
 
-    __slots__ = ()
-
     def __new__(cls, start: int, end: int) -> TimeWindow:
         return tuple.__new__(cls, (start, end))
 
     def __setattr__(self, name: str, to: Any) -> None:
-        if type(self) is TimeWindow or name in ("start", "end"):
+        if name in ("start", "end"):
             raise AttributeError(
                 f"TimeWindow.{name} cannot be set: a window is a key of state and timers; make a new one with "
-                f"TimeWindow(start, end), or a subclass of Window with attributes of your own"
+                f"TimeWindow(start, end)"
             )
         object.__setattr__(self, name, to)
 
@@ -116,8 +115,6 @@ class TimeWindow(tuple[int, int], Window):
 class CountWindow(tuple[int], Window):
     """The `id`-th window of so many elements of one key."""
 
-    __slots__ = ()
-
     def __new__(cls, id: int) -> CountWindow:
         return tuple.__new__(cls, (id,))
 
@@ -135,8 +132,6 @@ class CountWindow(tuple[int], Window):
 
 class GlobalWindow(tuple[str], Window):
     """The one window that holds all elements of a key; it never ends."""
-
-    __slots__ = ()
 
     def __new__(cls) -> GlobalWindow:
         # Not the empty tuple: that one is false, and equal to every other empty tuple.
