@@ -1,7 +1,8 @@
 """Run tests on each Python and each PySpark of matrix.json that this machine can have: `make matrix`.
 
-Each pair gets a virtual environment below .matrix, which stays for the next time. A Python that is not installed is
-skipped, and the table at the end says so; the exit code is 1 if a pair that could run has failed.
+Each pair gets a virtual environment below .matrix, which stays for the next time. A Python that is not installed and a
+pair that cannot exist are skipped, and the table at the end says so; the exit code is 1 if a pair that could run has
+failed.
 """
 
 from __future__ import annotations
@@ -51,6 +52,9 @@ def prepared(python: Path, version: str, pyspark: str) -> Path | None:
 
 
 def outcome_of(version: str, pyspark: str, tests: list[str], pytest_args: list[str]) -> str:
+    for pair in MATRIX["impossible"]:
+        if (pair["python"], pair["pyspark"]) == (version, pyspark):
+            return f"SKIPPED: {pair['why']}"
     python = installed_python(version)
     if python is None:
         return f"SKIPPED: there is no Python {version} on the PATH or in pyenv"
