@@ -96,6 +96,10 @@ PAGES = (
 )  # fmt: skip
 
 
+_SHARED_BASES = ("OperatorSettings", "StreamSettings")
+"""Classes that users know by what inherits from them."""
+
+
 def pages() -> dict[str, str]:
     """Markdown by path in the site."""
     index = "# API\n\nWhat programs import, by topic. Names, parameters and defaults are PyFlink's.\n\n" + "\n".join(
@@ -130,10 +134,14 @@ def _public_names(module: ModuleType) -> list[str]:
 
 def public_methods(cls: type) -> dict[str, Any]:
     """The methods that a class has itself or from a base that users do not see, by name."""
-    bases = [base for base in reversed(cls.__mro__) if base is cls or base.__name__.startswith("_")]
+    bases = [base for base in reversed(cls.__mro__) if base is cls or _is_unseen(base)]
     found = {name: value for base in bases for name, value in vars(base).items() if not name.startswith("_")}
     kinds = (FunctionType, staticmethod, classmethod, property)
     return {name: value for name, value in found.items() if isinstance(value, kinds)}
+
+
+def _is_unseen(base: type) -> bool:
+    return base.__name__.startswith("_") or base.__name__ in _SHARED_BASES
 
 
 def _page(page: ApiPage) -> str:
@@ -167,7 +175,7 @@ def _directive(kind: str, argument: str, body: str, colons: int) -> str:
 
 
 def _bases(cls: type) -> str:
-    names = [base.__name__ for base in cls.__bases__ if base is not object and not base.__name__.startswith("_")]
+    names = [base.__name__ for base in cls.__bases__ if base is not object and not _is_unseen(base)]
     shown = [name for name in names if name not in ("ABC", "Generic")]
     return f"({', '.join(shown)})" if shown else ""
 

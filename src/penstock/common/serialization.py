@@ -65,6 +65,9 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
         super().__init__()
         self._charset = _known_charset(charset)
 
+    def __repr__(self) -> str:
+        return f"SimpleStringSchema({self._charset!r})"
+
     def serialize(self, element: Any) -> bytes:
         if not isinstance(element, str):
             raise TypeError(f"SimpleStringSchema serializes strings, got {element!r}; map the elements to str first")
@@ -130,6 +133,9 @@ class _SimpleStringEncoder(Encoder):
     def __init__(self, charset_name: str, type_info: TypeInformation | None = None) -> None:
         self._charset = _known_charset(charset_name)
         self._type_info = type_info
+
+    def __repr__(self) -> str:
+        return f"Encoder.simple_string_encoder({self._charset!r})"
 
     def of_type(self, type_info: TypeInformation) -> Encoder:
         return _SimpleStringEncoder(self._charset, type_info)

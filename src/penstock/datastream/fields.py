@@ -129,3 +129,13 @@ class FieldKey:
         if len(self.fields) == 1:
             return get_field(element, self.fields[0])
         return tuple(get_field(element, field) for field in self.fields)
+
+
+class Projection:
+    """Some fields of an element, by position, as a tuple."""
+
+    def __init__(self, fields: tuple[int, ...]) -> None:
+        self._fields = fields
+
+    def __call__(self, element: Any) -> tuple[Any, ...]:
+        return tuple(get_field(element, field) for field in self._fields)

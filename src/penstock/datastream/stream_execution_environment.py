@@ -31,7 +31,8 @@ from penstock.datastream.functions import ParallelSourceFunction, SourceFunction
 from penstock.datastream.launch import starting_configuration
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
-from penstock.datastream.streams.data_stream import DataStream, check_parallelism
+from penstock.datastream.streams.data_stream import DataStream
+from penstock.datastream.streams.operator_settings import check_parallelism
 from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.datastream.users_frames import ShowingUsersFrames, users_line
 from penstock.graph import descriptions as d
@@ -64,6 +65,9 @@ class StreamExecutionEnvironment:
         self._dependencies = JobDependencies()
         self._spark: Any = None
         self._local_parallelism = StreamExecutionEnvironment._default_local_parallelism
+
+    def __repr__(self) -> str:
+        return f"<StreamExecutionEnvironment of {len(self._transformations)} operators, {self._configuration}>"
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:

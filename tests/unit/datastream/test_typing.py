@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.common import Encoder, SimpleStringSchema
+from penstock.datastream import CloseableIterator, DataStream, KeyedStream, StreamExecutionEnvironment, WindowedStream
+from penstock.datastream.connectors.file_system import FileSink
 from penstock.datastream.state import MapStateDescriptor
 from penstock.datastream.window import CountTumblingWindowAssigner
 
@@ -16,8 +21,7 @@ PROGRAM = HERE / "typed_program.py"
 SETTINGS = ["--strict", "--config-file=", "--no-error-summary", "--hide-error-context", "--ignore-missing-imports"]
 
 WRONG = """
-from penstock.common import Configuration
-from penstock.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
+from penstock.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 
 env = StreamExecutionEnvironment.get_execution_environment()
@@ -34,6 +38,12 @@ numbers.connect(3)
 class Keyed(KeyedProcessFunction):
     pass
 numbers.process(Keyed())
+words: DataStream[str] = numbers.map(str)
+reveal_type(words.filter(len).key_by(lambda word: word[0]).count_window(2).max())
+reveal_type(words.execute_and_collect(limit=3))
+words.map(lambda word: word.no_such_method())
+words.union(words.key_by(len)).key_by(lambda word: word + 1)
+counts: DataStream[int] = words.filter(len)
 """
 
 
@@ -49,6 +59,42 @@ def test_mypy_finds_nothing_in_a_right_program():
     assert said_about(str(PROGRAM)) == ("", 0)
 
 
+def said_by_pyright(folder, program):
+    pytest.importorskip("pyright", reason="pyright is not installed: pip install 'penstock[dev]'")
+    settings = {
+        "include": [str(program)],
+        "extraPaths": [str(HERE.parents[2] / "src")],
+        "typeCheckingMode": "standard",
+    }
+    config = folder / "pyrightconfig.json"
+    config.write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(config)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    if not run.stdout.startswith("{"):
+        pytest.skip(f"pyright is installed, but cannot run here: {(run.stderr or run.stdout).strip()[-300:]}")
+    return [each for each in json.loads(run.stdout)["generalDiagnostics"] if each["severity"] != "warning"]
+
+
+def test_pyright_finds_nothing_in_a_right_program(tmp_path):
+    assert said_by_pyright(tmp_path, PROGRAM) == []
+
+
+def test_pyright_finds_what_is_wrong_and_nothing_else(tmp_path):
+    program = tmp_path / "wrong.py"
+    program.write_text(WRONG)
+    found = said_by_pyright(tmp_path, program)
+    errors = {each["range"]["start"]["line"] for each in found if each["severity"] == "error"}
+    assert {line for at, line in enumerate(WRONG.splitlines()) if at in errors} == WRONG_LINES
+    assert any('is "list[str]"' in each["message"] for each in found)
+
+
+def test_streams_can_be_subscripted_where_they_run():
+    assert DataStream[int].__origin__ is DataStream
+    assert KeyedStream[int, str].__origin__ is KeyedStream
+    assert WindowedStream[int, str].__origin__ is WindowedStream
+    assert CloseableIterator[int].__origin__ is CloseableIterator
+
+
 def test_typed_program_runs():
     spec = importlib.util.spec_from_file_location("typed_program", PROGRAM)
     program = importlib.util.module_from_spec(spec)
@@ -56,17 +102,27 @@ def test_typed_program_runs():
     assert program.main() == [("a", 1), ("a", 1), ("b", 2)]
 
 
+WRONG_LINES = {
+    'numbers.broadcast(ValueStateDescriptor("no map"))',
+    "numbers.connect(3)",
+    "numbers.process(Keyed())",
+    "words.map(lambda word: word.no_such_method())",
+    "words.union(words.key_by(len)).key_by(lambda word: word + 1)",
+    "counts: DataStream[int] = words.filter(len)",
+}
+
+
 def test_mypy_knows_what_methods_return_and_finds_wrong_calls():
     said, status = said_about("-c", WRONG)
     revealed = [line.split('"')[1].rpartition(".")[2] for line in said.splitlines() if "Revealed type" in line]
-    assert revealed[:4] == ["DataStream", "BroadcastStream", "ConnectedStreams", "BroadcastConnectedStream"]
-    assert revealed[4] == "CloseableIterator" and "list[Any]" in said
+    assert revealed == [
+        "DataStream[Any]", "BroadcastStream", "ConnectedStreams", "BroadcastConnectedStream", "CloseableIterator[Any]",
+        "list[Any]", "DataStream[str]", "list[str]",
+    ]  # fmt: skip
     errors = [line for line in said.splitlines() if "error:" in line and "note:" not in line]
     wrong = WRONG.splitlines()
-    lines = {wrong[int(line.split(":")[1]) - 1] for line in errors}
     assert status == 1
-    assert {'numbers.broadcast(ValueStateDescriptor("no map"))', "numbers.connect(3)"} <= lines
-    assert "numbers.process(Keyed())" in lines
+    assert {wrong[int(line.split(":")[1]) - 1] for line in errors} == WRONG_LINES
 
 
 def test_streams_and_sinks_say_what_they_are():
@@ -83,3 +139,10 @@ def test_streams_and_sinks_say_what_they_are():
     assert repr(numbers.connect(numbers)) == f"<ConnectedStreams of {numbers!r} and {numbers!r}>"
     windows = keyed.window(CountTumblingWindowAssigner.of(2))
     assert repr(windows) == f"<WindowedStream CountTumblingWindowAssigner(2) of {keyed!r}>"
+    assert repr(env).startswith("<StreamExecutionEnvironment of 2 operators, {")
+
+
+def test_sinks_and_schemas_say_what_they_are():
+    assert repr(SimpleStringSchema()) == "SimpleStringSchema('utf-8')"
+    shown = repr(FileSink.for_row_format("/out", Encoder.simple_string_encoder()).build())
+    assert "base_path='/out'" in shown and "Encoder.simple_string_encoder('utf-8')" in shown and " at 0x" not in shown

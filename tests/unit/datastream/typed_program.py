@@ -1,4 +1,4 @@
-"""A program with types, as a user may write it: mypy must find nothing in it. See test_typing.py."""
+"""A program with types, as a user may write it: mypy and pyright must find nothing in it. See test_typing.py."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from penstock.common import Configuration, Time, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import (
     BroadcastProcessFunction,
+    DataStream,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    KeyedStream,
     MapFunction,
     OutputTag,
     ProcessFunction,
@@ -83,6 +85,24 @@ class Joined(KeyedCoProcessFunction):
         yield value[0]
 
 
+def by_user(clicks: DataStream[Click]) -> KeyedStream[Click, str]:
+    """Elements have the type that the stream was given, also in functions without annotations."""
+    named = clicks.filter(lambda click: click[0].isalpha()).name("named").uid("named").rebalance()
+    return named.key_by(lambda click: click[0].lower())
+
+
+def total(clicks: KeyedStream[Click, str]) -> DataStream[Click]:
+    return clicks.count_window(2).reduce(lambda a, b: (a[0], a[1] + b[1])).union(clicks.max_by(1))
+
+
+def of_anything(stream: DataStream) -> DataStream:
+    """One variable may hold streams of several types, as in many programs for PyFlink."""
+    stream = stream.map(str)
+    stream = stream.flat_map(lambda text: text.split(",")).map(lambda text: (text, 1))
+    stream = stream.key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    return stream
+
+
 def main() -> list[Click]:
     settings = Configuration.from_dict({"execution.target": "inline"})
     env = StreamExecutionEnvironment.get_execution_environment(settings).set_parallelism(1)
@@ -102,6 +122,13 @@ def main() -> list[Click]:
     keyed.window(TumblingEventTimeWindows.of(Time.seconds(5))).reduce(lambda a, b: (a[0], a[1] + b[1])).print()
     keyed.connect(limits.key_by(lambda limit: limit[0])).process(Joined()).print()
 
+    sized: DataStream[int] = clicks.map(lambda click: len(click[0]))
+    sized.filter(lambda size: size.bit_length() > 1).print()
+    total(by_user(clicks)).print()
+    of_anything(clicks).print()
+
     with counts.execute_and_collect() as values:
         first: Click = next(values)
-    return [first, *clicks.execute_and_collect(limit=2)]
+    clicks_again: DataStream[Click] = clicks
+    rest: list[Click] = clicks_again.execute_and_collect(limit=2)
+    return [first, *rest]

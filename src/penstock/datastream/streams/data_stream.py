@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
 from penstock.common import config_keys as keys
 from penstock.common.exceptions import ConfigurationError, InvalidProgramError, UnsupportedFeatureError
@@ -15,11 +15,11 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.connectors.base import DescribedSinkFunction, Sink, SupportsPreprocessing
 from penstock.datastream.connectors.sink_v2 import SupportsCommitter
 from penstock.datastream.connectors.socket_sink import SocketSink
-from penstock.datastream.fields import Field, as_key_selector, get_field
+from penstock.datastream.fields import Field, Projection, as_key_selector
 from penstock.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
-    Function,
+    KeySelector,
     MapFunction,
     Partitioner,
     ProcessFunction,
@@ -29,11 +29,14 @@ from penstock.datastream.functions import (
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state import MapStateDescriptor
-from penstock.datastream.users_frames import ShowingUsersFrames
+from penstock.datastream.streams.closeable_iterator import CloseableIterator
+from penstock.datastream.streams.data_stream_sink import DataStreamSink
+from penstock.datastream.streams.element_types import T
+from penstock.datastream.streams.function_checks import check_function
+from penstock.datastream.streams.operator_settings import StreamSettings
 from penstock.graph import descriptions as d
 from penstock.graph import partitioners as p
 from penstock.graph.transformations import (
-    ChainingStrategy,
     PartitionTransformation,
     PhysicalTransformation,
     SideOutputTransformation,
@@ -53,126 +56,8 @@ if TYPE_CHECKING:
     from penstock.datastream.streams.windowed_stream import AllWindowedStream
     from penstock.datastream.window import WindowAssigner
 
-UPPER_BOUND_MAX_PARALLELISM = 1 << 15
 
-
-def check_parallelism(parallelism: int, what: str) -> int:
-    if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
-        raise InvalidProgramError(f"{what}: the parallelism must be a whole number of at least 1, got {parallelism!r}")
-    return parallelism
-
-
-def check_function(function: Any, kind: type[Function] | tuple[type[Function], ...], method: str) -> Any:
-    """A function object of the right kind or a plain callable; anything else is a mistake found here."""
-    is_function_class = isinstance(function, type) and issubclass(function, Function)
-    is_plain = callable(function) and not isinstance(function, Function) and not is_function_class
-    if is_plain or isinstance(function, kind):
-        return function
-    kinds = " or ".join(each.__name__ for each in (kind if isinstance(kind, tuple) else (kind,)))
-    if is_function_class:
-        raise TypeError(f"{method} needs an instance, got the class {function.__name__}; write {function.__name__}()")
-    raise TypeError(f"{method} needs a function or a {kinds}, got {function!r} of type {type(function).__name__}")
-
-
-class _Named:
-    """What streams and sinks share: settings of the operator behind them."""
-
-    transformation: Transformation
-
-    def _operator(self, setting: str) -> PhysicalTransformation:
-        if not isinstance(self.transformation, PhysicalTransformation):
-            raise InvalidProgramError(
-                f"{setting} applies to an operator, but here it follows a {self.transformation.name}, which is none; "
-                f"call it right after the operator it is meant for"
-            )
-        return self.transformation
-
-    def __repr__(self) -> str:
-        at = self.transformation
-        uid = getattr(at, "uid", None)
-        known_as = "" if uid is None else f", uid {uid!r}"
-        return f"<{type(self).__name__} {at.name!r}, id {at.id}{known_as}, parallelism {at.parallelism}>"
-
-
-class DataStreamSink(_Named):
-    """The end of a stream. Every method changes the sink and returns it."""
-
-    def __init__(self, transformation: PhysicalTransformation) -> None:
-        self.transformation = transformation
-
-    def name(self, name: str) -> DataStreamSink:
-        """The name that plans, the dashboard and errors show."""
-        self._operator("name()").name = name if name.startswith("Sink: ") else f"Sink: {name}"
-        return self
-
-    def uid(self, uid: str) -> DataStreamSink:
-        """A name for the sink's state that survives changes of the program."""
-        self._operator("uid()").uid = uid
-        return self
-
-    def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
-        """The id of an operator in an older job, as 32 hexadecimal digits, to take over its state."""
-        self._operator("set_uid_hash()").uid_hash = uid_hash
-        return self
-
-    def set_parallelism(self, parallelism: int) -> DataStreamSink:
-        """How many subtasks write."""
-        operator = self._operator("set_parallelism()")
-        operator.parallelism = check_parallelism(parallelism, operator.name)
-        return self
-
-    def set_description(self, description: str) -> DataStreamSink:
-        """A longer text for plans."""
-        self._operator("set_description()").description = description
-        return self
-
-    def disable_chaining(self) -> DataStreamSink:
-        """Run the sink by itself, not in one chain with the operator before it."""
-        self._operator("disable_chaining()").chaining = ChainingStrategy.NEVER
-        return self
-
-    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> DataStreamSink:
-        """The group of operators that may share a slot with this sink."""
-        self._operator("slot_sharing_group()").slot_sharing_group = _group_name(slot_sharing_group)
-        return self
-
-
-class CloseableIterator:
-    """The values of `execute_and_collect`, as they come; closing it cancels the job.
-
-    >>> with env.from_collection([1, 2, 3]).execute_and_collect() as values:
-    ...     values.next()
-    1
-    """
-
-    def __init__(self, values: Iterator[Any], close: Callable[[], None]) -> None:
-        self._values = values
-        self._close = close
-
-    def __iter__(self) -> CloseableIterator:
-        return self
-
-    def __next__(self) -> Any:
-        return self.next()
-
-    def next(self) -> Any:
-        """The next value; StopIteration when the job has ended."""
-        __tracebackhide__ = True
-        with ShowingUsersFrames():
-            return next(self._values)
-
-    def __enter__(self) -> CloseableIterator:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Cancel the job, if it still runs."""
-        self._close()
-
-
-class DataStream(_Named):
+class DataStream(StreamSettings, Generic[T]):
     """A stream of elements. Each method adds an operator and returns the stream behind it; nothing runs before
     `execute`.
 
@@ -207,9 +92,7 @@ class DataStream(_Named):
         """The settings of the job."""
         return self._environment.get_config()
 
-    # --- settings of the operator ------------------------------------------------------------------------------------
-
-    def name(self, name: str) -> DataStream:
+    def name(self, name: str) -> DataStream[T]:
         """The name of the operator before, as plans, the dashboard and errors show it.
 
         >>> env.from_collection([1]).map(str).name("to text").get_name()
@@ -220,80 +103,15 @@ class DataStream(_Named):
         operator.name = f"Source: {name}" if is_source else name
         return self
 
-    def uid(self, uid: str) -> DataStream:
-        """A name for the operator's state that survives changes of the program; unique within the job.
-
-        Without one, state finds its operator by the place in the program, which changes when an operator is added
-        before it.
-        """
-        self._operator("uid()").uid = uid
-        return self
-
-    def set_uid_hash(self, uid_hash: str) -> DataStream:
-        """The id of the operator in an older job, as 32 hexadecimal digits, to take over its state."""
-        self._operator("set_uid_hash()").uid_hash = uid_hash
-        return self
-
-    def set_description(self, description: str) -> DataStream:
-        """A longer text for plans; the name stays."""
-        self._operator("set_description()").description = description
-        return self
-
-    def set_parallelism(self, parallelism: int) -> DataStream:
-        """How many subtasks the operator before has; the environment's default unless set."""
-        operator = self._operator("set_parallelism()")
-        check_parallelism(parallelism, operator.name)
-        if operator.is_parallelism_fixed and parallelism != operator.parallelism:
-            raise InvalidProgramError(
-                f"operator '{operator.name}' cannot run in parallel; its parallelism is {operator.parallelism}, got "
-                f"{parallelism}"
-            )
-        operator.parallelism = parallelism
-        return self
-
-    def set_max_parallelism(self, max_parallelism: int) -> DataStream:
-        """The number of key groups of the operator before: the most subtasks that its state can ever be spread over."""
-        operator = self._operator("set_max_parallelism()")
-        if not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
-            raise InvalidProgramError(
-                f"operator '{operator.name}': max parallelism must be between 1 and {UPPER_BOUND_MAX_PARALLELISM}, got "
-                f"{max_parallelism}"
-            )
-        operator.max_parallelism = max_parallelism
-        return self
-
-    def force_non_parallel(self) -> DataStream:
-        """One subtask for the operator before, whatever is set later."""
-        operator = self._operator("force_non_parallel()")
-        operator.parallelism = operator.max_parallelism = 1
-        operator.is_parallelism_fixed = True
-        return self
-
-    def set_buffer_timeout(self, timeout_millis: int) -> DataStream:
-        """Like that of the environment; a job uses the shortest that is set anywhere in it."""
-        self._operator("set_buffer_timeout()").buffer_timeout_ms = timeout_millis
-        return self
-
-    def start_new_chain(self) -> DataStream:
-        """Begin a new chain with the operator before: it no longer runs together with what comes before it."""
-        self._operator("start_new_chain()").chaining = ChainingStrategy.HEAD
-        return self
-
-    def disable_chaining(self) -> DataStream:
-        """Run the operator before by itself, in no chain."""
-        self._operator("disable_chaining()").chaining = ChainingStrategy.NEVER
-        return self
-
-    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> DataStream:
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> DataStream[T]:
         """The group of operators that may share a slot with the one before; operators behind it inherit the group."""
         if isinstance(slot_sharing_group, SlotSharingGroup):
             self._environment.register_slot_sharing_group(slot_sharing_group)
-        self._operator("slot_sharing_group()").slot_sharing_group = _group_name(slot_sharing_group)
-        return self
+        return super().slot_sharing_group(slot_sharing_group)
 
     # --- element by element ------------------------------------------------------------------------------------------
 
-    def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
+    def map(self, func: Callable[[T], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """One element for each element.
 
         >>> list(env.from_collection([1, 2]).map(lambda number: number * 10).execute_and_collect())
@@ -303,7 +121,7 @@ class DataStream(_Named):
         return self._then("Map", d.MapDescription(function, self._key_selector_for(function)), output_type)
 
     def flat_map(
-        self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
+        self, func: Callable[[T], Any] | FlatMapFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """Any number of elements for each element: `func` returns an iterable, yields, or returns None for nothing.
 
@@ -313,7 +131,7 @@ class DataStream(_Named):
         function = check_function(func, FlatMapFunction, "flat_map")
         return self._then("Flat Map", d.FlatMapDescription(function, self._key_selector_for(function)), output_type)
 
-    def filter(self, func: Callable[[Any], bool] | FilterFunction) -> DataStream:
+    def filter(self, func: Callable[[T], object] | FilterFunction) -> DataStream[T]:
         """The elements for which `func` is true.
 
         >>> list(env.from_collection([1, 2, 3, 4]).filter(lambda number: number % 2 == 0).execute_and_collect())
@@ -349,9 +167,9 @@ class DataStream(_Named):
         """
         if not field_indexes or any(not isinstance(each, int) for each in field_indexes):
             raise TypeError(f"project needs the positions of fields, got {field_indexes!r}")
-        return self._then("Projection", d.MapDescription(_Projection(field_indexes)), None)
+        return self._then("Projection", d.MapDescription(Projection(field_indexes)), None)
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream[T]:
         """Give the elements timestamps, and emit watermarks as the strategy says. Timestamps of the source are
         replaced.
 
@@ -373,8 +191,11 @@ class DataStream(_Named):
     # --- exchange ----------------------------------------------------------------------------------------------------
 
     def key_by(
-        self, key_selector: Any, key_type: TypeInformation | Field | None = None, *more_fields: Field
-    ) -> KeyedStream:
+        self,
+        key_selector: Callable[[T], Any] | KeySelector | Field,
+        key_type: TypeInformation | Field | None = None,
+        *more_fields: Field,
+    ) -> KeyedStream[T]:
         """Elements with the same key go to the same subtask, and functions there have state and timers for each key.
 
         `key_selector` is a function, a KeySelector, or a field by position or name; further fields may follow. A key
@@ -394,7 +215,9 @@ class DataStream(_Named):
             self._environment, partition, selector, key_type if isinstance(key_type, TypeInformation) else None
         )
 
-    def partition_custom(self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Any) -> DataStream:
+    def partition_custom(
+        self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Any
+    ) -> DataStream[T]:
         """`partitioner(key, number of subtasks)` says which subtask an element goes to, counted from 0.
 
         >>> numbers = env.from_collection([1, 2, 3])
@@ -404,28 +227,28 @@ class DataStream(_Named):
         choose = function.partition if isinstance(function, Partitioner) else function
         return self._partitioned("partition_custom", p.CustomPartitioner(choose, as_key_selector(key_selector)))
 
-    def shuffle(self) -> DataStream:
+    def shuffle(self) -> DataStream[T]:
         """Elements go to random subtasks."""
         return self._partitioned("shuffle", p.ShufflePartitioner())
 
-    def rebalance(self) -> DataStream:
+    def rebalance(self) -> DataStream[T]:
         """Elements go to all subtasks in turn."""
         return self._partitioned("rebalance", p.RebalancePartitioner())
 
-    def rescale(self) -> DataStream:
+    def rescale(self) -> DataStream[T]:
         """Elements go in turn to a subset of the subtasks near their own."""
         return self._partitioned("rescale", p.RescalePartitioner())
 
-    def forward(self) -> DataStream:
+    def forward(self) -> DataStream[T]:
         """Elements stay in the subtask of the same number; needs the same parallelism on both sides."""
         return self._partitioned("forward", p.ForwardPartitioner())
 
-    def global_(self) -> DataStream:
+    def global_(self) -> DataStream[T]:
         """All elements go to the first subtask."""
         return self._partitioned("global", p.GlobalPartitioner())
 
     @overload
-    def broadcast(self) -> DataStream: ...
+    def broadcast(self) -> DataStream[T]: ...
 
     @overload
     def broadcast(
@@ -438,7 +261,7 @@ class DataStream(_Named):
         self,
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
-    ) -> DataStream | BroadcastStream:
+    ) -> DataStream[T] | BroadcastStream:
         """Every element goes to every subtask; with state descriptors, a BroadcastStream to connect with.
 
         >>> from penstock.datastream.state import MapStateDescriptor
@@ -454,7 +277,7 @@ class DataStream(_Named):
 
     # --- several streams ---------------------------------------------------------------------------------------------
 
-    def union(self, *streams: DataStream) -> DataStream:
+    def union(self, *streams: DataStream[T]) -> DataStream[T]:
         """The elements of all these streams, which should have the same type. Their order among each other is open.
 
         >>> evens, odds = env.from_collection([2, 4]), env.from_collection([1, 3])
@@ -546,19 +369,19 @@ class DataStream(_Named):
         )
         return DataStream(self._environment, transformation)
 
-    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream[T]:
         """Windows over all elements, whatever their key. They are handled in one subtask."""
         from penstock.datastream.streams.windowed_stream import AllWindowedStream
 
         return AllWindowedStream(self, window_assigner)
 
-    def time_window_all(self, size: Any, slide: Any = None) -> AllWindowedStream:
+    def time_window_all(self, size: Any, slide: Any = None) -> AllWindowedStream[T]:
         """Tumbling windows of `size`, or sliding ones; processing time unless the environment says event time."""
         from penstock.datastream.streams.windowed_stream import AllWindowedStream, time_windows
 
         return AllWindowedStream(self, time_windows(self._environment, size, slide))
 
-    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream[T]:
         """Windows of `size` elements, a new one every `slide` elements; an incomplete one gives nothing.
 
         >>> list(env.from_collection([1, 2, 3, 4, 5]).count_window_all(2).sum().execute_and_collect())
@@ -617,17 +440,19 @@ class DataStream(_Named):
         return self.sink_to(SocketSink(host_name, port, schema)).set_parallelism(1)
 
     @overload
-    def execute_and_collect(self, job_execution_name: str | None = None, limit: None = None) -> CloseableIterator: ...
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: None = None
+    ) -> CloseableIterator[T]: ...
 
     @overload
-    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[Any]: ...
+    def execute_and_collect(self, job_execution_name: str | None = None, *, limit: int) -> list[T]: ...
 
     @overload
-    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[Any]: ...
+    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[T]: ...
 
     def execute_and_collect(
         self, job_execution_name: str | None = None, limit: int | None = None
-    ) -> CloseableIterator | list[Any]:
+    ) -> CloseableIterator[T] | list[T]:
         """Run the job now and get the elements of this stream: an iterator, or a list of at most `limit` elements.
 
         >>> env.from_collection(["a", "b", "c"]).execute_and_collect(limit=2)
@@ -638,7 +463,7 @@ class DataStream(_Named):
         collect_id = f"collect-{self._environment.next_id()}"
         self._sink("Data stream collect sink", d.CollectSinkDescription(collect_id))
         values, close = self._environment.submit_and_collect(job_execution_name, collect_id)
-        iterator = CloseableIterator(values, close)
+        iterator = CloseableIterator[T](values, close)
         if limit is None:
             return iterator
         with iterator:
@@ -702,7 +527,7 @@ class DataStream(_Named):
 
     # --- building ----------------------------------------------------------------------------------------------------
 
-    def _values(self) -> DataStream:
+    def _values(self) -> DataStream[T]:
         """This stream as one without keys."""
         return self
 
@@ -737,7 +562,7 @@ class DataStream(_Named):
             partitioner=partitioner,
         )
 
-    def _partitioned(self, name: str, partitioner: p.StreamPartitioner) -> DataStream:
+    def _partitioned(self, name: str, partitioner: p.StreamPartitioner) -> DataStream[T]:
         return DataStream(self._environment, self._values()._partition(name, partitioner))
 
     def _check_same_environment(self, other: DataStream, method: str) -> None:
@@ -750,20 +575,8 @@ class DataStream(_Named):
             )
 
 
-class CachedDataStream(DataStream):
+class CachedDataStream(DataStream[T]):
     """Exists for its name: see `DataStream.cache`."""
 
     def invalidate(self) -> None:
         """Nothing is ever cached."""
-
-
-class _Projection:
-    def __init__(self, fields: tuple[int, ...]) -> None:
-        self._fields = fields
-
-    def __call__(self, element: Any) -> tuple[Any, ...]:
-        return tuple(get_field(element, field) for field in self._fields)
-
-
-def _group_name(group: str | SlotSharingGroup) -> str:
-    return group if isinstance(group, str) else group.get_name()

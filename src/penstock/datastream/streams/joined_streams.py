@@ -21,7 +21,8 @@ from penstock.datastream.functions import (
     WindowFunction,
     open_function,
 )
-from penstock.datastream.streams.data_stream import DataStream, check_function
+from penstock.datastream.streams.data_stream import DataStream
+from penstock.datastream.streams.function_checks import check_function
 from penstock.datastream.window import Evictor, Trigger, WindowAssigner
 
 __all__ = ["CoGroupedStreams", "JoinedStreams", "TaggedElement"]

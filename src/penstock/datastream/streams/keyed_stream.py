@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.fields import AggregationKind, Field, FieldAggregation
 from penstock.datastream.functions import Function, KeyedProcessFunction, ProcessFunction, ReduceFunction
-from penstock.datastream.streams.data_stream import DataStream, check_function
+from penstock.datastream.streams.data_stream import DataStream
+from penstock.datastream.streams.element_types import K, T
+from penstock.datastream.streams.function_checks import check_function
 from penstock.graph import descriptions as d
 from penstock.graph.transformations import PartitionTransformation
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.datastream.window import WindowAssigner
 
 
-class KeyedStream(DataStream):
+class KeyedStream(DataStream[T], Generic[T, K]):
     """What `key_by` gives. Map, filter and the like keep working; functions in them may use keyed state.
 
     >>> orders = env.from_collection([("lamp", 2), ("desk", 1), ("lamp", 3)])
@@ -32,7 +34,7 @@ class KeyedStream(DataStream):
         self,
         environment: StreamExecutionEnvironment,
         transformation: PartitionTransformation,
-        key_selector: Callable[[Any], Any],
+        key_selector: Callable[[T], K],
         key_type: TypeInformation | None,
     ) -> None:
         super().__init__(environment, transformation)
@@ -64,7 +66,7 @@ class KeyedStream(DataStream):
             raise TypeError(f"process needs a KeyedProcessFunction on a keyed stream, got {type(func).__name__}")
         return self._then("KEYED PROCESS", d.KeyedProcessDescription(self.key_selector, func), output_type)
 
-    def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
+    def reduce(self, func: Callable[[T, T], Any] | ReduceFunction) -> DataStream[T]:
         """A rolling reduce: each element gives the new value of its key; in BATCH mode only the last one is emitted.
 
         >>> pairs = env.from_collection([("a", 1), ("a", 2), ("b", 5)])
@@ -74,27 +76,27 @@ class KeyedStream(DataStream):
         """
         return self._reduced("Keyed Reduce", check_function(func, ReduceFunction, "reduce"))
 
-    def sum(self, position_to_sum: Field = 0) -> DataStream:
+    def sum(self, position_to_sum: Field = 0) -> DataStream[T]:
         """The rolling sum of a field; the other fields stay those of the first element."""
         return self._aggregated("sum", position_to_sum)
 
-    def min(self, position_to_min: Field = 0) -> DataStream:
+    def min(self, position_to_min: Field = 0) -> DataStream[T]:
         """The rolling minimum of a field; the other fields stay those of the first element."""
         return self._aggregated("min", position_to_min)
 
-    def max(self, position_to_max: Field = 0) -> DataStream:
+    def max(self, position_to_max: Field = 0) -> DataStream[T]:
         """The rolling maximum of a field; the other fields stay those of the first element."""
         return self._aggregated("max", position_to_max)
 
-    def min_by(self, position_to_min_by: Field = 0) -> DataStream:
+    def min_by(self, position_to_min_by: Field = 0) -> DataStream[T]:
         """The element with the smallest field so far; the first of equals."""
         return self._aggregated("min_by", position_to_min_by)
 
-    def max_by(self, position_to_max_by: Field = 0) -> DataStream:
+    def max_by(self, position_to_max_by: Field = 0) -> DataStream[T]:
         """The element with the largest field so far; the first of equals."""
         return self._aggregated("max_by", position_to_max_by)
 
-    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream[T, K]:
         """Group the elements of each key by the windows of the assigner.
 
         >>> from penstock.datastream.window import CountTumblingWindowAssigner
@@ -107,13 +109,13 @@ class KeyedStream(DataStream):
 
         return WindowedStream(self, window_assigner)
 
-    def time_window(self, size: Any, slide: Any = None) -> WindowedStream:
+    def time_window(self, size: Any, slide: Any = None) -> WindowedStream[T, K]:
         """Tumbling windows of `size`, or sliding ones; processing time unless the environment says event time."""
         from penstock.datastream.streams.windowed_stream import WindowedStream, time_windows
 
         return WindowedStream(self, time_windows(self._environment, size, slide))
 
-    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream[T, K]:
         """Windows of `size` elements of a key, a new one every `slide` elements; an incomplete one gives nothing.
 
         >>> pairs = env.from_collection([("a", 1), ("a", 2), ("a", 3)])
@@ -124,26 +126,26 @@ class KeyedStream(DataStream):
 
         return WindowedStream(self, count_windows(size, slide))
 
-    def interval_join(self, other: KeyedStream) -> IntervalJoin:
+    def interval_join(self, other: KeyedStream[Any, K]) -> IntervalJoin:
         """Pairs of elements with the same key whose timestamps are near: `.between(lower, upper).process(...)`."""
         from penstock.datastream.streams.interval_join import IntervalJoin
 
         self._check_same_environment(other, "interval_join")
         return IntervalJoin(self, other)
 
-    def _aggregated(self, kind: AggregationKind, field: Field) -> DataStream:
+    def _aggregated(self, kind: AggregationKind, field: Field) -> DataStream[T]:
         return self._reduced("Keyed Aggregation", FieldAggregation(kind, field))
 
-    def _reduced(self, name: str, function: Any) -> DataStream:
+    def _reduced(self, name: str, function: Any) -> DataStream[T]:
         return self._then(name, d.ReduceDescription(self.key_selector, function), self.transformation.output_type)
 
     # --- a keyed stream is partitioned already -----------------------------------------------------------------------
 
-    def key_by(self, key_selector: Any, key_type: Any = None, *more_fields: Field) -> KeyedStream:
+    def key_by(self, key_selector: Any, key_type: Any = None, *more_fields: Field) -> KeyedStream[T]:
         """Key the elements anew; the key before is forgotten."""
         return self._values().key_by(key_selector, key_type, *more_fields)
 
-    def _values(self) -> DataStream:
+    def _values(self) -> DataStream[T]:
         """The elements as they were before key_by."""
         return DataStream(self._environment, self.transformation.inputs[0])
 
@@ -157,26 +159,26 @@ class KeyedStream(DataStream):
             f"after the operator that follows it"
         )
 
-    def shuffle(self) -> DataStream:
+    def shuffle(self) -> DataStream[T]:
         """Refused: a keyed stream is partitioned by its key."""
-        return cast(DataStream, self._refused("shuffle"))
+        return cast(DataStream[T], self._refused("shuffle"))
 
-    def rebalance(self) -> DataStream:
+    def rebalance(self) -> DataStream[T]:
         """Refused: a keyed stream is partitioned by its key."""
-        return cast(DataStream, self._refused("rebalance"))
+        return cast(DataStream[T], self._refused("rebalance"))
 
-    def rescale(self) -> DataStream:
+    def rescale(self) -> DataStream[T]:
         """Refused: a keyed stream is partitioned by its key."""
-        return cast(DataStream, self._refused("rescale"))
+        return cast(DataStream[T], self._refused("rescale"))
 
-    def forward(self) -> DataStream:
+    def forward(self) -> DataStream[T]:
         """Refused: a keyed stream is partitioned by its key."""
-        return cast(DataStream, self._refused("forward"))
+        return cast(DataStream[T], self._refused("forward"))
 
     def broadcast(self, *args: Any) -> Any:
         """Refused: a keyed stream is partitioned by its key."""
         return self._refused("broadcast")
 
-    def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream:
+    def partition_custom(self, partitioner: Any, key_selector: Any) -> DataStream[T]:
         """Refused: a keyed stream is partitioned by its key."""
-        return cast(DataStream, self._refused("partition_custom"))
+        return cast(DataStream[T], self._refused("partition_custom"))

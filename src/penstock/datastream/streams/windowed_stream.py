@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from penstock.common import config_keys as keys
 from penstock.common.exceptions import InvalidProgramError
@@ -19,7 +20,9 @@ from penstock.datastream.functions import (
     WindowFunction,
 )
 from penstock.datastream.output_tag import OutputTag
-from penstock.datastream.streams.data_stream import DataStream, check_function
+from penstock.datastream.streams.data_stream import DataStream
+from penstock.datastream.streams.element_types import K, T
+from penstock.datastream.streams.function_checks import check_function
 from penstock.datastream.window import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
@@ -39,6 +42,8 @@ from penstock.datastream.windowing.decomposition import merge_of, reduces_in_any
 from penstock.graph.descriptions import WindowDescription
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.datastream.streams.keyed_stream import KeyedStream
 
@@ -54,12 +59,12 @@ def count_windows(size: int, slide: int) -> WindowAssigner[Any, Any]:
     return CountTumblingWindowAssigner.of(size) if slide == 0 else CountSlidingWindowAssigner.of(size, slide)
 
 
-class _Windowed:
+class _Windowed(Generic[T]):
     """What windows with and without keys share. Each setting changes this object and returns it, as in Flink."""
 
     _is_all: bool
 
-    def __init__(self, stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+    def __init__(self, stream: DataStream[T], window_assigner: WindowAssigner[Any, Any]) -> None:
         if not isinstance(window_assigner, WindowAssigner):
             raise TypeError(f"window needs a WindowAssigner, got {type(window_assigner).__name__}")
         self._stream = stream
@@ -80,21 +85,21 @@ class _Windowed:
         """The declared type of the elements."""
         return self._stream.get_type()
 
-    def trigger(self, trigger: Trigger[Any, Any]) -> Any:
+    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
         """Decides when a window's function is called, instead of the assigner's default trigger."""
         if not isinstance(trigger, Trigger):
             raise TypeError(f"trigger needs a Trigger, got {type(trigger).__name__}")
         self._trigger = trigger
         return self
 
-    def evictor(self, evictor: Evictor[Any, Any]) -> Any:
+    def evictor(self, evictor: Evictor[Any, Any]) -> Self:
         """Removes elements from a window before or after its function is called. All elements are kept until then."""
         if not isinstance(evictor, Evictor):
             raise TypeError(f"evictor needs an Evictor, got {type(evictor).__name__}")
         self._evictor = evictor
         return self
 
-    def allowed_lateness(self, time_ms: Any) -> Any:
+    def allowed_lateness(self, time_ms: Any) -> Self:
         """How long after its end a window still takes late elements, in event time; it fires again for each of them.
 
         Its contents are kept so much longer. Elements that are later still are dropped, or go to
@@ -106,10 +111,26 @@ class _Windowed:
         self._allowed_lateness_ms = lateness_ms
         return self
 
-    def side_output_late_data(self, output_tag: OutputTag) -> Any:
+    def side_output_late_data(self, output_tag: OutputTag) -> Self:
         """Where elements go that are too late for all their windows; without it they are dropped."""
         self._late_tag = output_tag
         return self
+
+    @overload
+    def reduce(
+        self,
+        reduce_function: Callable[[T, T], Any] | ReduceFunction,
+        window_function: None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream[T]: ...
+
+    @overload
+    def reduce(
+        self,
+        reduce_function: Callable[[T, T], Any] | ReduceFunction,
+        window_function: Any,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream: ...
 
     def reduce(
         self, reduce_function: Any, window_function: Any = None, output_type: TypeInformation | None = None
@@ -173,27 +194,27 @@ class _Windowed:
         self._check_window_function(process_window_function, "process")
         return self._windowed(process_window_function, output_type)
 
-    def sum(self, position_to_sum: Field = 0) -> DataStream:
+    def sum(self, position_to_sum: Field = 0) -> DataStream[T]:
         """The sum of a field for each window; the other fields are those of the first element."""
         return self._aggregated("sum", position_to_sum)
 
-    def min(self, position_to_min: Field = 0) -> DataStream:
+    def min(self, position_to_min: Field = 0) -> DataStream[T]:
         """The minimum of a field for each window; the other fields are those of the first element."""
         return self._aggregated("min", position_to_min)
 
-    def max(self, position_to_max: Field = 0) -> DataStream:
+    def max(self, position_to_max: Field = 0) -> DataStream[T]:
         """The maximum of a field for each window; the other fields are those of the first element."""
         return self._aggregated("max", position_to_max)
 
-    def min_by(self, position_to_min_by: Field = 0) -> DataStream:
+    def min_by(self, position_to_min_by: Field = 0) -> DataStream[T]:
         """The element of each window with the smallest field; the first of equals."""
         return self._aggregated("min_by", position_to_min_by)
 
-    def max_by(self, position_to_max_by: Field = 0) -> DataStream:
+    def max_by(self, position_to_max_by: Field = 0) -> DataStream[T]:
         """The element of each window with the largest field; the first of equals."""
         return self._aggregated("max_by", position_to_max_by)
 
-    def _aggregated(self, kind: AggregationKind, field: Field) -> DataStream:
+    def _aggregated(self, kind: AggregationKind, field: Field) -> DataStream[T]:
         return self.reduce(FieldAggregation(kind, field))
 
     def _check_window_function(self, function: Any, method: str) -> None:
@@ -287,7 +308,7 @@ def _name_of(function: Any) -> str:
     return "lambda" if name == "<lambda>" else str(name)
 
 
-class WindowedStream(_Windowed):
+class WindowedStream(_Windowed[T], Generic[T, K]):
     """Windows of a keyed stream: each key has its own. Settings change this object and return it; a function ends it.
 
     >>> from penstock.common import Time
@@ -298,7 +319,7 @@ class WindowedStream(_Windowed):
 
     _is_all = False
 
-    def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+    def __init__(self, keyed_stream: KeyedStream[T, K], window_assigner: WindowAssigner[Any, Any]) -> None:
         super().__init__(keyed_stream, window_assigner)
         self._keyed_stream = keyed_stream
 
@@ -309,7 +330,7 @@ class WindowedStream(_Windowed):
         return self._stream._then(type(self._assigner).__name__, description, output_type).set_description(text)
 
 
-class AllWindowedStream(_Windowed):
+class AllWindowedStream(_Windowed[T]):
     """Windows over all elements, in one subtask.
 
     >>> list(env.from_collection([4, 1, 3, 9]).count_window_all(2).max().execute_and_collect())
