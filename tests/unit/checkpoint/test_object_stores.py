@@ -59,5 +59,6 @@ def test_state_files_are_sent_once_and_neither_copied_nor_moved(objects):
     job.epoch(["a"])
     job.close()
     assert not [each for each in objects.asked if each.startswith("copy")]
-    written = [each.split()[1] for each in objects.asked if each.startswith("PUT")]
+    # Arrow itself marks the folder of what it removes, by a key with a slash at its end.
+    written = [each.split()[1] for each in objects.asked if each.startswith("PUT") and not each.endswith("/")]
     assert len(written) == len(set(written)) and "jobs/one/chk-2/_metadata" in written
