@@ -12,7 +12,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import NamedTuple
@@ -48,6 +48,13 @@ def current_job_log() -> JobLog | None:
     return _current.get()
 
 
+class _LogFile(logging.handlers.RotatingFileHandler):
+    """A file whose failures are raised, instead of being printed with a stack for each record."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        raise
+
+
 class JobLog:
     """Written by the job's threads and by those that hear its workers; read by any."""
 
@@ -64,13 +71,13 @@ class JobLog:
         self._waiting: queue.Queue[list[Written] | None] = queue.Queue(_MOST_WAITING)
         self._thread: threading.Thread | None = None
 
-    def _open_file(self, config: Configuration) -> logging.handlers.RotatingFileHandler | None:
+    def _open_file(self, config: Configuration) -> _LogFile | None:
         folder = config.get_optional(keys.LOG_DIR)
         if folder is None:
             return None
         try:
             Path(folder).mkdir(parents=True, exist_ok=True)
-            handler = logging.handlers.RotatingFileHandler(
+            handler = _LogFile(
                 Path(folder) / f"penstock-{self.job_id}.log",
                 maxBytes=_FILE_BYTES,
                 backupCount=config.get(keys.LOG_MAX_FILES),
@@ -88,7 +95,12 @@ class JobLog:
     def write(self, record: logging.LogRecord, place: TaskPlace | None = None) -> None:
         """Keep a record."""
         record.where = str(place) if place is not None else f"job '{self.job_name}'"
-        text = self._formatter.format(record)[:_LONGEST_RECORD]
+        try:
+            text = self._formatter.format(record)[:_LONGEST_RECORD]
+        except Exception as error:  # Arguments that do not fit the message. As in Python, who logs does not fail by it.
+            told = f"{record.msg!r} with {record.args!r} cannot be formatted: {error}"
+            record = logging.makeLogRecord({**record.__dict__, "msg": told, "args": ()})
+            text = self._formatter.format(record)[:_LONGEST_RECORD]
         with self._lock:
             if len(self._lines) == _MOST_LINES:
                 self._characters -= len(self._lines[0].text)
@@ -97,8 +109,21 @@ class JobLog:
             self._characters += len(text)
             while self._characters > _MOST_CHARACTERS:
                 self._characters -= len(self._lines.popleft().text)
-        if self._file is not None:
-            self._file.handle(record)
+        file = self._file
+        if file is not None:
+            try:
+                file.handle(record)
+            except OSError as error:
+                self._give_up(file, error)
+
+    def _give_up(self, file: _LogFile, error: OSError) -> None:
+        """The disk is full, say. The job goes on without the file, and that is told once."""
+        with self._lock:
+            is_first, self._file = self._file is not None, None
+        if is_first:
+            with suppress(OSError):  # Of what is still in its buffer.
+                file.close()
+            _log.warning("job '%s' writes no more to its log file %s: %s", self.job_name, file.baseFilename, error)
 
     def take(self, content: bytes, is_wanted: Callable[[], bool]) -> None:
         """What a worker has sent. It is shown by a thread of its own: who hears workers must not wait for a terminal.
@@ -165,8 +190,12 @@ class JobLog:
         if thread is not None:
             self._waiting.put(None)
             thread.join()
-        if self._file is not None:
-            self._file.close()
+        file = self._file
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                self._give_up(file, error)
 
     # --- reading -----------------------------------------------------------------------------------------------------
 

@@ -86,6 +86,28 @@ def test_file_is_written_and_a_folder_that_cannot_be_does_no_harm(tmp_path, capl
     assert "writes no log file" in caplog.text
 
 
+def test_full_disk_is_told_once_and_the_job_goes_on_without_its_file(tmp_path, caplog, capsys):
+    (tmp_path / f"penstock-{'ab' * 16}.log").symlink_to("/dev/full")
+    log, _ = a_log(**{"env.log.dir": str(tmp_path)})
+    for number in range(5):
+        log.write(logging.LogRecord("f", logging.INFO, "f.py", 1, f"record {number}", None, None))
+    log.close()
+    [told] = [each.getMessage() for each in caplog.records]
+    assert told.startswith(f"job 'fish' writes no more to its log file {tmp_path}") and "No space left" in told
+    assert capsys.readouterr().err == ""
+    assert [line.rpartition(" - ")[2] for _, line in log.lines()] == [f"record {number}" for number in range(5)]
+
+
+def test_record_that_cannot_be_formatted_is_kept_as_it_is(tmp_path, capsys):
+    log, _ = a_log(**{"env.log.dir": str(tmp_path)})
+    log.write(logging.LogRecord("f", logging.INFO, "f.py", 1, "%d fish", ("many",), None))
+    log.close()
+    [(_, line)] = log.lines()
+    assert "'%d fish' with ('many',) cannot be formatted" in line
+    assert line in (tmp_path / f"penstock-{'ab' * 16}.log").read_text()
+    assert capsys.readouterr().err == ""
+
+
 def test_functions_of_a_job_log_into_its_log(start_job, eventually):
     def noisy(word: str) -> str:
         logging.getLogger("fish").warning("saw %s", word)
