@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from typing import Any
 
 import pytest
@@ -179,3 +180,71 @@ def test_job_has_committers_if_a_sink_commits_with_checkpoints():
     assert not SinkCommits(build_job_graph(env.get_stream_graph())).has_committers
     stream.add_sink(Transactions())
     assert SinkCommits(build_job_graph(env.get_stream_graph())).has_committers
+
+
+# --- several sinks ---------------------------------------------------------------------------------------------------
+
+PATIENCE_S = 60
+
+
+class NotesThreads(ScriptedCommitter):
+    """Waits in its first commit until the other sinks are there as well, and notes which threads call it."""
+
+    def __init__(self, together, context):
+        super().__init__(lambda request: None, context)
+        self._together = together
+        self.threads = set()
+
+    def commit(self, requests):
+        self.threads.add(threading.get_ident())
+        if not self.asked:
+            self._together.wait(PATIENCE_S)
+        super().commit(requests)
+
+    def close(self):
+        self.threads.add(threading.get_ident())
+        super().close()
+
+
+class NotesThreadsSink(ScriptedSink):
+    def __init__(self, together):
+        super().__init__()
+        self._together = together
+
+    def create_committer(self, context):
+        self.committers.append(NotesThreads(self._together, context))
+        return self.committers[-1]
+
+
+def test_sinks_do_not_wait_for_each_other_and_each_keeps_its_thread_and_its_order():
+    together = threading.Barrier(3)
+    sinks = [NotesThreadsSink(together) for _ in range(3)]
+    commits, ids, _ = commits_of(*sinks)
+    for number in range(10):
+        commits.commit({each: [f"first {number}", f"second {number}"] for each in ids})
+    commits.close()
+    for sink in sinks:
+        [committer] = sink.committers
+        assert committer.is_closed and len(committer.threads) == 1
+        assert committer.asked == [[(f"first {number}", 0), (f"second {number}", 0)] for number in range(10)]
+
+
+def test_more_sinks_than_lanes_share_them():
+    sinks = [ScriptedSink() for _ in range(20)]
+    commits, ids, _ = commits_of(*sinks)
+    commits.commit({each: [each] for each in ids})
+    commits.close()
+    assert [sink.committers[0].asked for sink in sinks] == [[[(each, 0)]] for each in ids]
+
+
+def test_sink_that_fails_keeps_no_other_from_committing(caplog):
+    def refuse(request):
+        raise OSError("disk full")
+
+    bad, worse, good = ScriptedSink(refuse), ScriptedSink(refuse), ScriptedSink()
+    commits, ids, _ = commits_of(bad, worse, good)
+    with pytest.raises(JobExecutionError, match=r"'Sink: table 0': commit.. raised OSError: disk full"):
+        commits.commit({each: ["a"] for each in ids})
+    assert good.committers[0].asked == [[("a", 0)]]
+    assert "failed as well: sink 'Sink: table 1'" in caplog.text
+    commits.close()

@@ -143,7 +143,7 @@ class CommitRequest(ABC, Generic[CommT]):
 
 
 class Committer(ABC, Generic[CommT]):
-    """Makes visible what writers prepared. There is one for each sink, in the driver."""
+    """Makes visible what writers prepared. There is one for each sink, in the driver; one thread calls it."""
 
     @abstractmethod
     def commit(self, requests: list[CommitRequest[CommT]]) -> None:

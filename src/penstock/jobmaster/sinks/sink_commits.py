@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from enum import Enum, auto
+from functools import partial
 from typing import Any
 
 from penstock.common.exceptions import JobExecutionError
@@ -27,6 +30,7 @@ MOST_RETRIES = 10
 """Flink's default of sink.committer.retries."""
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 2.0
+_MOST_LANES = 8
 
 _log = logging.getLogger(__name__)
 
@@ -89,7 +93,8 @@ class _InitContext(CommitterInitContext):
 class SinkCommits:
     """The committers of the sinks of a job, or of one region of it, made when they are first needed.
 
-    `commit` may be called with the same committables again, as after a restart: committers take that.
+    `commit` may be called with the same committables again, as after a restart: committers take that. Several sinks
+    commit side by side, each always in the same thread: what a committer holds may not be for others.
     """
 
     def __init__(
@@ -107,27 +112,55 @@ class SinkCommits:
         self._pause = pause
         self._metrics = metrics or JobMetrics()
         self._committers: dict[str, Committer[Any]] = {}
+        self._lanes: dict[int, ThreadPoolExecutor] = {}
+        """Threads, by the sink's place modulo their number. A sink that is alone needs none."""
         self.has_committers = bool(sinks)
         """True if what some sink writes becomes visible only by a checkpoint, also if its subtasks commit it."""
 
     def commit(self, committables: Mapping[str, list[Any]]) -> None:
         """Commit, by operator id; raises JobExecutionError with the sink's name if that fails for good."""
-        for operator_id, prepared in committables.items():
-            if prepared:
-                self._commit(self._sink(operator_id, len(prepared)), [PendingRequest(each) for each in prepared])
+        due = [
+            (self._sink(operator_id, len(prepared)), [PendingRequest(each) for each in prepared])
+            for operator_id, prepared in committables.items()
+            if prepared
+        ]
+        self._side_by_side([(sink.operator_id, partial(self._commit, sink, requests)) for sink, requests in due])
 
     def close(self) -> None:
         """Close all committers, also when one fails to; the first failure is raised."""
-        failures = []
-        for operator_id, committer in self._committers.items():
-            try:
-                committer.close()
-            except Exception as failure:  # The others must be closed first.
-                failures.append(_failed(self._sinks[operator_id], f"its committer cannot be closed: {_told(failure)}"))
-                failures[-1].__cause__ = failure
-        self._committers.clear()
+        closing = [(operator_id, partial(self._close, operator_id)) for operator_id in list(self._committers)]
+        try:
+            self._side_by_side(closing)
+        finally:
+            lanes, self._lanes = self._lanes, {}
+            for lane in lanes.values():
+                lane.shutdown()
+
+    def _close(self, operator_id: str) -> None:
+        try:
+            self._committers.pop(operator_id).close()
+        except Exception as failure:
+            told = f"its committer cannot be closed: {_told(failure)}"
+            raise _failed(self._sinks[operator_id], told) from failure
+
+    def _side_by_side(self, actions: Iterable[tuple[str, Callable[[], None]]]) -> None:
+        """Have an action of each of these sinks done, all of them also when one fails; the first failure is raised."""
+        if len(self._sinks) == 1:
+            for _, action in actions:
+                action()
+            return
+        done = [self._lane(operator_id).submit(copy_context().run, action) for operator_id, action in actions]
+        failures = [failure for each in done if (failure := each.exception()) is not None]
+        for other in failures[1:]:
+            _log.warning("failed as well: %s", other)
         if failures:
             raise failures[0]
+
+    def _lane(self, operator_id: str) -> ThreadPoolExecutor:
+        number = list(self._sinks).index(operator_id) % _MOST_LANES
+        if number not in self._lanes:
+            self._lanes[number] = ThreadPoolExecutor(1, thread_name_prefix="commit")
+        return self._lanes[number]
 
     def _sink(self, operator_id: str, prepared: int) -> StreamNode:
         sink = self._sinks.get(operator_id)

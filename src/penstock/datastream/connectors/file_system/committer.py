@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeVar
 
 from penstock.datastream.connectors.file_system.part_files import (
     FileCommittable,
@@ -10,7 +13,13 @@ from penstock.datastream.connectors.file_system.part_files import (
     PartFile,
 )
 from penstock.datastream.connectors.sink_v2 import CommitRequest, Committer
+from penstock.files.local_store import LocalStore
 from penstock.files.locations import store_at
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_AT_ONCE = 8
 
 
 class FileCommitter(Committer[FileCommittable]):
@@ -20,21 +29,33 @@ class FileCommitter(Committer[FileCommittable]):
         self._files, _ = store_at(base_path)
         self._shown: set[str] = set()
         """What the last call showed: after a restart it comes again, and somebody may have fetched it by then."""
+        self._pool: ThreadPoolExecutor | None = None
 
     def commit(self, requests: list[CommitRequest[FileCommittable]]) -> None:
-        folders = set()
-        parts = set()
-        for request in requests:
-            part = request.get_committable()
-            if isinstance(part, InProgressFileToCleanup):
-                self._remove(part)
-                continue
-            parts.add(part.path)
-            if self._show(part, request):
-                folders.add(posixpath.dirname(part.path))
-        for folder in folders:
-            self._files.sync_folder(folder)
-        self._shown = parts
+        found = [(request, request.get_committable()) for request in requests]
+        parts = [(part, request) for request, part in found if isinstance(part, PartFile)]
+        renamed = self._each(lambda each: self._show(*each), parts)
+        # Only now: what became part of a compacted file goes when that one can be seen.
+        self._each(self._remove, [file for _, file in found if isinstance(file, InProgressFileToCleanup)])
+        folders = {
+            posixpath.dirname(part.path) for (part, _), is_renamed in zip(parts, renamed, strict=True) if is_renamed
+        }
+        self._each(self._files.sync_folder, sorted(folders))
+        self._shown = {part.path for part, _ in parts}
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _each(self, act: Callable[[T], R], on: list[T]) -> list[R]:
+        """Do something with each; side by side where that is mostly waiting. The first failure is raised after all."""
+        if isinstance(self._files, LocalStore) or len(on) < 2:
+            return [act(each) for each in on]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="commit")
+        done = [self._pool.submit(act, each) for each in on]
+        wait(done)
+        return [each.result() for each in done]
 
     def _remove(self, file: InProgressFileToCleanup) -> None:
         if self._files.size_of(file.hidden_path) is not None:
