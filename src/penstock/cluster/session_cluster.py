@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock.cluster.high_availability.job_records import FencedJob
 from penstock.cluster.high_availability.job_store import JobStore
+from penstock.cluster.uploaded_programs import UploadedPrograms
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import InvalidProgramError, LeadershipLostError, PenstockError
@@ -75,6 +76,7 @@ class SessionCluster:
             config.get(keys.BLOB_CLEANUP_INTERVAL),
             config.get(keys.BLOB_MAX_TOTAL),
         )
+        self.programs = UploadedPrograms(folder / "programs", config.get(keys.BLOB_MAX_TOTAL))
         self._modules = ShippedModules()
         self._channels: dict[str, OutputChannel] = {}
         self._connections: Counter[str] = Counter()

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from penstock.cluster.program_routes import program_routes
 from penstock.cluster.session_cluster import SessionCluster
 from penstock.common.exceptions import LeadershipLostError, PenstockError
 from penstock.jobmaster.dependencies.blob_store import BlobError, Upload
@@ -34,6 +35,7 @@ def submission_routes(cluster: SessionCluster) -> list[BaseRoute]:
         Route("/blobs/missing", endpoint(routes.missing), methods=["POST"]),
         Route("/blobs/{blob}", routes.upload, methods=["PUT"]),
         Route("/jobs/{job}/output", routes.output, methods=["GET"]),
+        *program_routes(cluster),
     ]
 
 

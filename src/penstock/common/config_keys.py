@@ -712,7 +712,12 @@ WEB_UI_ENABLED = (
     .default_value(True)
     .with_description("false: no dashboard, and no port is opened for it; same as --no-web")
 )
-WEB_SUBMIT = _key("web.submit.enable").boolean_type().default_value(True)
+WEB_SUBMIT = (
+    _key("web.submit.enable")
+    .boolean_type()
+    .default_value(False)
+    .with_description("true: who has a job manager's token may upload Python programs and have them run there")
+)
 WEB_CANCEL = (
     _key("web.cancel.enable")
     .boolean_type()
@@ -838,7 +843,6 @@ WITHOUT_EFFECT: dict[str, str] = {
     TASK_CANCELLATION_INTERVAL.key: "a task is asked to end once",
     SCHEDULER.key: "there is one scheduler",
     SCHEDULER_MODE.key: "workers are as many as Spark has room for",
-    WEB_SUBMIT.key: "there are no jars to upload",
     PYTHON_CLIENT_EXECUTABLE.key: "start penstock with the Python you want",
     PYTHON_PATH.key: "use python.files or PYTHONPATH",
     PYTHON_EXECUTION_MODE.key: "functions run in the workers",

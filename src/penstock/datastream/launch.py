@@ -37,6 +37,8 @@ class Launch:
     """Told what a person at a terminal wants to know: the job's id when it is submitted, and its cancellation."""
     on_start: Callable[[JobClient], None] | None = None
     """Given every job that was started."""
+    start: Callable[..., JobClient] | None = None
+    """Starts its jobs, instead of what the target names."""
     submitted: list[SubmittedJob] = field(default_factory=list)
     clients: list[JobClient] = field(default_factory=list)
     """The jobs that run; a starter that outlives the script waits for them."""

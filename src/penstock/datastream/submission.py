@@ -68,7 +68,7 @@ def submit(
     check_keys(configuration)
     check_picklable(job_graph)
     job_graph = replace(job_graph, script_classes=classes_of_script())
-    start = importlib.import_module(_STARTER).start_job
+    start = launch.start or importlib.import_module(_STARTER).start_job
     client: JobClient = start(job_graph, configuration, dependencies, spark, launch.announce)
     launch.clients.append(client)
     if launch.on_start is not None:

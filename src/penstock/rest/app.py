@@ -44,6 +44,10 @@ def build_app(
 ) -> Starlette:
     """The application. `shut_down` is what DELETE /cluster does; `more_routes` come first."""
     routes: list[BaseRoute] = [*more_routes, *_routes(dispatcher, operations, shut_down)]
+    takes_programs = "POST /jars/upload" in openapi.operations_of(routes) and dispatcher.config.get(keys.WEB_SUBMIT)
+    config = endpoint(lambda _: cluster_documents.web_config(dispatcher, takes_programs))
+    routes.append(Route("/config", config, methods=["GET"]))
+    most_in_file = dispatcher.config.get(keys.REST_MAX_CONTENT)
     described = endpoint(lambda _: openapi.document(routes, penstock_version()))
     routes.append(Route(openapi.PATH, described, methods=["GET"]))
     return Starlette(
@@ -54,7 +58,7 @@ def build_app(
         ],
         middleware=[
             Middleware(BrowserGuard, address=dispatcher.config.get_optional(keys.REST_ADDRESS)),
-            Middleware(BodyLimit, most_bytes=min(MOST_BYTES, dispatcher.config.get(keys.REST_MAX_CONTENT))),
+            Middleware(BodyLimit, most_bytes=min(MOST_BYTES, most_in_file), most_in_file=most_in_file),
         ],
         exception_handlers={RestError: _refused, HTTPException: _no_such_path, Exception: _broken},
     )
@@ -98,7 +102,6 @@ def _cluster_routes(dispatcher: Dispatcher, shut_down: Callable[[], None]) -> li
         return {}
 
     return [
-        get("/config", cluster_documents.web_config),
         get("/overview", cluster_documents.cluster_overview),
         get("/jobs", cluster_documents.jobs),
         get("/jobs/overview", cluster_documents.jobs_overview),

@@ -43,6 +43,7 @@ SEAMS = {
     ("rest", "penstock.spark.task_managers"): "executors are listed where Spark runs",
     ("cluster", "penstock.spark.task_managers"): "executors are listed where Spark runs",
     ("cluster", "penstock.spark.session"): "a job manager makes its session before the first job",
+    ("cluster", "penstock.cli.uploaded_program"): "the process in which an uploaded program defines its job",
     ("runtime", "penstock.jobmaster"): "savepoints of earlier versions name modules by where they were",
     ("common", "penstock.datastream.formats"): "PyFlink offers the row schemas in its common package too",
 }

@@ -168,4 +168,4 @@ def cluster(start_cluster: StartCluster) -> Cluster:
 def module_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One for many tests that change nothing in it."""
     with clusters(tmp_path_factory.mktemp("clusters")) as start:
-        yield start()
+        yield start({"web.submit.enable": "true"})

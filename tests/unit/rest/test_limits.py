@@ -140,6 +140,20 @@ def test_body_of_unknown_length_is_cut_off():
     assert (caught.value.status, len(read)) == (413, 10)
 
 
+def test_program_may_be_as_large_as_a_file():
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        while True:
+            await receive()
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"x" * 1000, "more_body": True}
+
+    for path in ("/jars/upload", "/v1/jars/upload"):
+        scope = {"type": "http", "method": "POST", "path": path, "headers": []}
+        with pytest.raises(RestError, match=f"must not be larger than {100_000 + 64 * 1024} bytes"):
+            asyncio.run(BodyLimit(app, 100, most_in_file=100_000)(scope, receive, receive))
+
+
 def test_file_may_be_larger_than_a_request(cluster):
     content = b"x" * (MOST_BYTES + 1)
     cluster.rest.put(f"/blobs/{hashlib.sha256(content).hexdigest()}", content, len(content))

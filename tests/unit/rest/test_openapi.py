@@ -124,14 +124,16 @@ def test_refusals_are_flinks_errors(job):
     assert refused.value.status == 404
 
 
+CHECKS = [
+    schemathesis.checks.not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
+
+
 def test_no_request_that_fits_the_description_breaks_the_server(described_job):
     """Schemathesis makes requests up; whatever they are, the answer is one that is described, and never a 500."""
-    checks = [
-        schemathesis.checks.not_a_server_error,
-        status_code_conformance,
-        content_type_conformance,
-        response_schema_conformance,
-    ]
     schema = schemathesis.openapi.from_asgi("/openapi.json", app_of(described_job))
     for found in schema.exclude(path="/cluster").get_all_operations():
         operation = found.ok()
@@ -141,6 +143,24 @@ def test_no_request_that_fits_the_description_breaks_the_server(described_job):
         def ask(case, is_of_job):
             if is_of_job and "job" in case.path_parameters and case.method != "PATCH":
                 case.path_parameters["job"] = described_job.id
-            case.call_and_validate(checks=checks)
+            case.call_and_validate(checks=CHECKS)
+
+        ask()
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_no_request_about_programs_breaks_the_job_manager(start_cluster, is_enabled):
+    session = start_cluster({"web.submit.enable": str(is_enabled).lower()}).session
+    app = build_app(session.dispatcher, Operations(60_000), lambda: None, submission_routes(session))
+    operations = list(
+        schemathesis.openapi.from_asgi("/openapi.json", app).include(path_regex="/jars").get_all_operations()
+    )
+    assert len(operations) == 4
+    for found in operations:
+
+        @settings(max_examples=10, database=None, phases=[Phase.explicit, Phase.generate])
+        @given(case=found.ok().as_strategy())
+        def ask(case):
+            case.call_and_validate(checks=CHECKS)
 
         ask()

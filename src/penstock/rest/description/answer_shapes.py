@@ -63,6 +63,23 @@ ENVIRONMENT = {"jvm": {"version": str, "arch": str, "options": [str]}, "classpat
 THREAD_DUMP = {"threadInfos": [{"threadName": str, "stringifiedThreadInfo": str}]}
 LOGS = {"logs": [{"name": str, "size": int, "mtime": int}]}
 
+PROGRAMS = {
+    "address": str,
+    "files": [{"id": str, "name": str, "uploaded": int, "entry": [{"name": str, "description": Maybe(str)}]}],
+}
+PROGRAM_RUN = With(
+    {},
+    {
+        "entryClass": str,
+        "programArgsList": [str],
+        "parallelism": int,
+        "savepointPath": str,
+        "allowNonRestoredState": bool,
+        "claimMode": str,
+        "flinkConfiguration": MapOf(str),
+    },
+)
+
 _PLAN = {
     "jid": str,
     "name": str,

@@ -26,6 +26,8 @@ class Described:
     answer: Shape | str
     query: dict[str, str] = field(default_factory=dict)
     body: Shape | None = None
+    form: dict[str, str] = field(default_factory=dict)
+    """Files of a form instead of a body, with what they mean."""
     status: int = 200
 
 
@@ -131,6 +133,16 @@ DESCRIBED: dict[str, Described] = {
         body=MapOf(Anything),
         status=202,
     ),
+    "GET /jars": Described("Programs that were uploaded; all of /jars needs web.submit.enable", shapes.PROGRAMS),
+    "POST /jars/upload": Described(
+        "Upload a Python program (.py) or an archive of one (.zip, .pyz)",
+        {"filename": str, "status": str},
+        form={"jarfile": "the file"},
+    ),
+    "POST /jars/{jar}/run": Described(
+        "Run a program until it executes a job, and the job from there on", {"jobid": str}, body=shapes.PROGRAM_RUN
+    ),
+    "DELETE /jars/{jar}": Described("Forget a program", shapes.NOTHING),
     "POST /blobs/missing": Described(
         "Which of these files the job manager does not have", {"missing": [str], "max-size": int}, body={"blobs": [str]}
     ),
@@ -191,7 +203,17 @@ def _operation(name: str, path: str, described: Described) -> dict[str, Any]:
     }
     if described.body is not None:
         told["requestBody"] = {"content": _json(schema_of(described.body))}
+    if described.form:
+        told["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": _files(described.form)}}}
     return told
+
+
+def _files(form: dict[str, str]) -> dict[str, Any]:
+    files = {
+        name: {"type": "string", "contentMediaType": "application/octet-stream", "description": meaning}
+        for name, meaning in form.items()
+    }
+    return {"type": "object", "properties": files, "required": list(form)}
 
 
 def _json(schema: dict[str, Any]) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def cluster_overview(dispatcher: Dispatcher) -> dict[str, Any]:
     }
 
 
-def web_config(dispatcher: Dispatcher) -> dict[str, Any]:
+def web_config(dispatcher: Dispatcher, takes_programs: bool) -> dict[str, Any]:
     here = time.localtime()
     return {
         "refresh-interval": dispatcher.config.get(keys.WEB_REFRESH_INTERVAL),
@@ -63,7 +63,7 @@ def web_config(dispatcher: Dispatcher) -> dict[str, Any]:
         "flink-version": penstock_version(),
         "flink-revision": None,
         "features": {
-            "web-submit": False,  # There are no jars to upload; jobs are submitted by `penstock run -m`
+            "web-submit": takes_programs,
             "web-cancel": dispatcher.config.get(keys.WEB_CANCEL),
             "web-rescale": False,
             "web-history": False,

@@ -24,6 +24,9 @@ _SHARE_OF_DESCRIPTORS = 4
 MOST_BYTES = 2 * 1024 * 1024
 """Of a request; uploads of files have a limit of their own."""
 _UPLOADS = (("PUT", "/blobs/"),)
+_PROGRAMS = ("POST", "/jars/upload")
+_AROUND_A_FILE = 64 * 1024
+"""What a form has besides the file in it."""
 
 
 def most_connections() -> int:
@@ -80,16 +83,18 @@ class LimitedProtocol(H11Protocol):
 class BodyLimit:
     """Refuses bodies that are larger than any request needs, before they are read."""
 
-    def __init__(self, app: Any, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, app: Any, most_bytes: int = MOST_BYTES, most_in_file: int = MOST_BYTES) -> None:
         self._app = app
         self._most_bytes = most_bytes
+        self._most_in_file = most_in_file
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http" or _is_upload(scope):
             await self._app(scope, receive, send)
             return
-        if _told_length(scope) > self._most_bytes:
-            await JsonResponse({"errors": [self._refusal()]}, 413, {"Connection": "close"})(scope, receive, send)
+        most = self._most_in_file + _AROUND_A_FILE if _is_program(scope) else self._most_bytes
+        if _told_length(scope) > most:
+            await JsonResponse({"errors": [_refusal(most)]}, 413, {"Connection": "close"})(scope, receive, send)
             return
         received = 0
 
@@ -97,14 +102,22 @@ class BodyLimit:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self._most_bytes:
-                raise RestError(413, self._refusal())
+            if received > most:
+                raise RestError(413, _refusal(most))
             return message
 
         await self._app(scope, counted, send)
 
-    def _refusal(self) -> str:
-        return f"the body of a request must not be larger than {self._most_bytes} bytes; upload files as blobs"
+
+def _refusal(most_bytes: int) -> str:
+    return (
+        f"the body of this request must not be larger than {most_bytes} bytes; rest.server.max-content-length limits "
+        f"files"
+    )
+
+
+def _is_program(scope: Any) -> bool:
+    return (scope["method"], scope["path"].removeprefix("/v1")) == _PROGRAMS
 
 
 def _is_upload(scope: Any) -> bool:
