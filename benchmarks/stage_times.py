@@ -79,13 +79,16 @@ def watch(stopwatch: Stopwatch) -> None:
     # The operators' modules are loaded when a job is built: a first run has done that.
     for cls in _family(StreamOperator):
         _wrap(cls, "process_batch", stopwatch.call, lambda it: type(it).__name__)
+        _wrap(cls, "process_columns", stopwatch.call, lambda it: type(it).__name__)
         _wrap(cls, "process_watermark", stopwatch.call, lambda it: f"{type(it).__name__} at a watermark")
     for cls in _family(SourceOperator):
         _wrap(cls, "read", stopwatch.generator, lambda it: type(it).__name__)
     for cls in _family(EdgeTarget):
+        _wrap(cls, "push_columns", stopwatch.call, lambda it: f"{type(it).__name__} to the next stage")
         _wrap(cls, "push_batch", stopwatch.call, lambda it: f"{type(it).__name__} to the next stage")
         _wrap(cls, "push_watermark", stopwatch.call, lambda it: f"{type(it).__name__} at a watermark")
     for cls in _family(Dealer):
+        _wrap(cls, "deal_columns", stopwatch.call, lambda it: f"dealing {type(it).__name__}")
         _wrap(cls, "deal", stopwatch.call, lambda it: f"dealing {type(it).__name__}")
     _wrap(ChunkWriter, "add_batch", stopwatch.call, lambda _: "chunk: gather")
     _wrap(ChunkWriter, "take_chunks", stopwatch.generator, lambda _: "chunk: encode")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from penstock.runtime.columns import Columns
     from penstock.runtime.latency import LatencyMarker
 
 Timestamps = Sequence["int | None"]
@@ -41,6 +42,10 @@ class Output(Protocol):
     def collect(self, value: Any, timestamp: int | None) -> None: ...
 
     def collect_batch(self, values: list[Any], timestamps: Timestamps | None) -> None: ...
+
+    def takes_columns(self) -> bool: ...
+
+    def collect_columns(self, columns: Columns) -> None: ...
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int | None) -> None: ...
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from penstock.graph.descriptions import FilterDescription, FlatMapDescription, MapDescription, OperatorDescription
 from penstock.runtime.batch import Batch
@@ -23,7 +24,12 @@ from penstock.runtime.latency import LatencyMarker
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from penstock.runtime.operators.user_function import UserFunctionOperator
+from penstock.runtime.outputs import Attempts
 from penstock.runtime.retention import keeps_nothing
+
+if TYPE_CHECKING:
+    from penstock.runtime.column_functions import ColumnChain
+    from penstock.runtime.columns import Columns
 
 FUSED_FILE_PREFIX = GENERATED_FILE_PREFIX + "chain "
 
@@ -188,6 +194,7 @@ class FusedOperator(StreamOperator):
         ]
         self._inlines_functions = all(context.inlines_functions for context in self.contexts)
         self._compiled: dict[bool, GeneratedLoop] = {}
+        self._column_attempts = Attempts()
         self.sources: dict[str, FusedSource] = {}
 
     def setup(self, context: OperatorContext, output: Any) -> None:
@@ -235,6 +242,33 @@ class FusedOperator(StreamOperator):
                 self._compile(with_timestamps, inlines=False).run(batch.values, batch.timestamps)
             raise  # If it did not happen again, it is told from where it was seen.
         self.output.collect_batch(values, timestamps)
+
+    def takes_columns(self) -> bool:
+        return self._on_columns is not None
+
+    def process_columns(self, columns: Columns, input_index: int = 0) -> None:
+        from penstock.runtime.column_functions import NotInColumnsError
+
+        if self._on_columns is not None and self._column_attempts.is_due():
+            try:
+                results = self._on_columns.run(columns)
+            except NotInColumnsError:
+                self._column_attempts.failed()
+            else:
+                self._column_attempts.succeeded()
+                if len(results):
+                    self.output.collect_columns(results)
+                return
+        super().process_columns(columns, input_index)
+
+    @cached_property
+    def _on_columns(self) -> ColumnChain | None:
+        """All of the functions on columns; None if some must have their elements one by one."""
+        if not self._inlines_functions:
+            return None
+        from penstock.runtime.column_functions import column_chain
+
+        return column_chain([(step.kind, step.function) for step in self._steps])
 
     def generated_sources(self) -> list[FusedSource]:
         """The loop in both forms, if there are two: which one runs is known when the first records come."""

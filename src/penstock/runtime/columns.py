@@ -94,6 +94,14 @@ class Columns:
         widths = (len(each[-1]) if kind == TEXTS else 8 for kind, each in zip(letters, self.arrays, strict=True))
         return len(self) * sum(widths)
 
+    def batch(self) -> Batch:
+        """The elements one by one."""
+        lists = [each.tolist() for each in self.arrays]
+        key = self.key
+        keys = key if key is None else lists[key] if isinstance(key, int) else key.tolist()
+        timestamps = None if self.timestamps is None else self.timestamps.tolist()
+        return Batch(_put_together(self.kinds, iter(lists)), timestamps, keys)
+
     def packed(self) -> tuple[Any, ...]:
         """What is sent, made of what any pickle holds cheaply."""
         key = self.key if self.key is None or isinstance(self.key, int) else _packed(self.key)
@@ -134,6 +142,14 @@ def items_of(kinds: str) -> tuple[str, ...]:
 
 def _letters(kinds: str) -> str:
     return kinds.replace("(", "").replace(")", "")
+
+
+def column_of_numbers(numbers: range) -> Columns | None:
+    """None if they have more than 64 bits."""
+    try:
+        return Columns(INTS, [np.arange(numbers.start, numbers.stop, numbers.step, dtype=np.int64)])
+    except OverflowError:
+        return None
 
 
 def columns_of(values: list[Any]) -> Columns | None:

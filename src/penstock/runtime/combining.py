@@ -44,7 +44,6 @@ class CombiningEdgeTarget(EdgeTarget):
     """An edge into a window operator that sends partial results."""
 
     only_reads = False  # The user's reduce function may change what it is given.
-    takes_columns = False
 
     resumes_after_idleness: bool
     """True if partial results are right as soon as the channel has told its watermark again."""
@@ -144,6 +143,9 @@ class CombiningEdgeTarget(EdgeTarget):
         """Count what was combined to what, to see whether it pays."""
         self._tried += records
         self._partials += partials
+
+    def takes_columns(self) -> bool:
+        return False
 
     @abstractmethod
     def combine(self, values: list[Any], times: Sequence[int], earliest: int, latest: int) -> None:

@@ -100,7 +100,8 @@ class OperatorChain:
         if isinstance(node.operator, SourceDescription):
             if node.operator.watermarks is not None and not node.operator.makes_watermarks_itself:
                 watermarks = self._add(TimestampsAndWatermarksOperator(node.operator.watermarks), context, output)
-                output = OperatorOutput([WithinOperatorTarget(watermarks)], {}, None, as_it_is, as_it_is)
+                within, makes_columns = WithinOperatorTarget(watermarks), self._job_graph.exchanges_columns
+                output = OperatorOutput([within], {}, None, as_it_is, as_it_is, makes_columns)
             return self._add(build_source_operator(node.operator), context, output)
         operator = build_operator(node.operator)
         if node is self._vertex.head and takes_session_parts(self._job_graph, self._vertex):

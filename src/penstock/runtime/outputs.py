@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.common.typeinfo import TypeInformation
@@ -52,6 +53,16 @@ class ChainTarget:
         self._operator.process_batch(Batch(values, timestamps))
         self._operator.output.flush()
 
+    def takes_columns(self) -> bool:
+        return self._operator.takes_columns()
+
+    def push_columns(self, columns: Columns) -> bool:
+        """`push_batch` for elements in columns."""
+        self._operator.context.increment("numRecordsIn", len(columns))
+        self._operator.process_columns(columns)
+        self._operator.output.flush()
+        return True
+
     def push_watermark(self, watermark: int) -> None:
         self._operator.process_watermark(watermark)
 
@@ -69,13 +80,16 @@ class WithinOperatorTarget(ChainTarget):
         self._operator.process_batch(Batch(values, timestamps))
         self._operator.output.flush()
 
+    def push_columns(self, columns: Columns) -> bool:
+        self._operator.process_columns(columns)
+        self._operator.output.flush()
+        return True
+
 
 class EdgeTarget:
     """The channels to the subtasks of another vertex. Full chunks are appended to `ready`."""
 
     only_reads = True
-    takes_columns = True
-    """False if elements must be pushed as they are."""
 
     def __init__(
         self,
@@ -108,12 +122,15 @@ class EdgeTarget:
             if writer.is_full:
                 self._send(target)
 
-    def push_columns(self, values: list[Any], columns: Columns, timestamps: Timestamps | None) -> bool:
-        """`push_batch` for values that have columns; False, and nothing is done, if they must be pushed as they are."""
-        timed = columns if timestamps is None else columns.with_timestamps(timestamps)
-        dealt = None if timed is None else self.dealer.deal_columns(values, timed)
+    def takes_columns(self) -> bool:
+        """False if elements must be pushed as they are."""
+        return True
+
+    def push_columns(self, columns: Columns, values: list[Any] | None = None) -> bool:
+        """`push_batch` for elements in columns; False, and nothing is done, if they must be pushed as they are."""
+        dealt = self.dealer.deal_columns(columns, values)
         if dealt is not None:
-            self.records_out += len(values)
+            self.records_out += len(columns)
             self.send_columns(dealt)
         return dealt is not None
 
@@ -197,22 +214,37 @@ class DeclaredForm:
         return declared_columns(self._type_info)
 
 
-class ColumnMaker:
-    """Makes columns of batches, where it pays: of batches that are not small, once there have been many records.
-
-    Where elements have no columns, that is tried again less and less often.
-    """
+class Attempts:
+    """Says when to try what need not succeed: if it has failed, again less and less often."""
 
     def __init__(self) -> None:
-        self._records = 0
         self._failures = 0
         self._pause = 0
-        """How many batches are left out before the next attempt."""
+        """How many times it is left out before the next attempt."""
+
+    def is_due(self) -> bool:
+        is_due = not self._pause
+        self._pause = max(self._pause - 1, 0)
+        return is_due
+
+    def succeeded(self) -> None:
+        self._failures = 0
+
+    def failed(self) -> None:
+        self._failures += 1
+        self._pause = min(1 << self._failures, _LONGEST_PAUSE)
+
+
+class ColumnMaker(Attempts):
+    """Makes columns of batches, where it pays: of batches that are not small, once there have been many records."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._records = 0
 
     def of(self, values: list[Any]) -> Columns | None:
         self._records += len(values)
-        if self._pause or len(values) < _LEAST_RECORDS or self._records < _MANY_RECORDS:
-            self._pause = max(self._pause - 1, 0)
+        if not self.is_due() or len(values) < _LEAST_RECORDS or self._records < _MANY_RECORDS:
             return None
         from penstock.runtime.columns import columns_of
 
@@ -220,17 +252,24 @@ class ColumnMaker:
         if columns is None:
             self.failed()
         else:
-            self._failures = 0
+            self.succeeded()
         return columns
 
-    def failed(self) -> None:
-        self._failures += 1
-        self._pause = min(1 << self._failures, _LONGEST_PAUSE)
+    def of_numbers(self, numbers: range) -> Columns | None:
+        """The same for a range; loading NumPy must pay by what is done with it, for making them costs nothing."""
+        self._records += len(numbers)
+        is_loaded = "numpy" in sys.modules or self._records >= _NUMBERS_THAT_PAY
+        if not self.is_due() or len(numbers) < _LEAST_RECORDS or self._records < _MANY_RECORDS or not is_loaded:
+            return None
+        from penstock.runtime.columns import column_of_numbers
+
+        return column_of_numbers(numbers)
 
 
 _LEAST_RECORDS = 64
 _MANY_RECORDS = 1 << 13
 """From as many records on it pays to load NumPy."""
+_NUMBERS_THAT_PAY = 1 << 17
 _LONGEST_PAUSE = 1 << 10
 
 
@@ -268,9 +307,12 @@ class OperatorOutput:
         makes_columns: bool = False,
     ) -> None:
         is_reusing = copied is as_it_is
-        only = main[0] if len(main) == 1 else None
-        self._column_target = only if isinstance(only, EdgeTarget) and only.takes_columns else None
-        self._column_maker = ColumnMaker() if makes_columns and self._column_target is not None else None
+        only = main[0] if len(main) == 1 and makes_columns else None
+        self._column_target = only if isinstance(only, (ChainTarget, EdgeTarget)) else None
+        """The only receiver, if it may get columns."""
+        self._column_edge = only if isinstance(only, EdgeTarget) and only.takes_columns() else None
+        """The same, if columns are made for it: it would do so at once."""
+        self._column_maker = ColumnMaker()
         self._main = _with_copies(main, is_reusing)
         self._copied = copied
         self._copied_result = copied_result
@@ -296,26 +338,43 @@ class OperatorOutput:
         if values:
             self._push_main(values, timestamps)
 
+    def takes_columns(self) -> bool:
+        """True if elements that are in columns should stay so: they are sent like that, or a function can use them."""
+        return self._column_target is not None and self._column_target.takes_columns()
+
+    def collect_columns(self, columns: Columns) -> None:
+        """`collect_batch` for elements in columns, one or more."""
+        if self._values:
+            self._flush_main()
+        target = self._column_target
+        if target is not None and self._have_form(columns) and target.push_columns(columns):
+            self.records_out += len(columns)
+            return
+        self._column_maker.failed()
+        values, timestamps, _ = columns.batch()
+        self._push_main(values, timestamps)
+
     def _push_main(self, values: list[Any], timestamps: Timestamps | None) -> None:
         self.records_out += len(values)
-        if self._column_maker is not None and self._pushed_as_columns(values, timestamps):
+        if self._column_edge is not None and self._pushed_as_columns(self._column_edge, values, timestamps):
             return
         if self._as_declared is not None:
             values = self._as_declared(values)
         self._push(self._main, values, timestamps)
 
-    def _pushed_as_columns(self, values: list[Any], timestamps: Timestamps | None) -> bool:
-        """Columns know the types of all elements: whether these are the declared ones costs nothing more."""
-        maker, target = cast(ColumnMaker, self._column_maker), cast(EdgeTarget, self._column_target)
-        columns = maker.of(values)
+    def _pushed_as_columns(self, edge: EdgeTarget, values: list[Any], timestamps: Timestamps | None) -> bool:
+        columns = self._column_maker.of(values)
         if columns is None:
             return False
-        is_pushed = (self._as_declared is None or self._as_declared.is_form_of(columns)) and target.push_columns(
-            values, columns, timestamps
-        )
+        timed = columns if timestamps is None else columns.with_timestamps(timestamps)
+        is_pushed = timed is not None and self._have_form(timed) and edge.push_columns(timed, values)
         if not is_pushed:
-            maker.failed()
+            self._column_maker.failed()
         return is_pushed
+
+    def _have_form(self, columns: Columns) -> bool:
+        """Columns know the types of all elements: whether these are the declared ones costs nothing more."""
+        return self._as_declared is None or self._as_declared.is_form_of(columns)
 
     def _push(self, targets: Sequence[tuple[Target, bool]], values: list[Any], timestamps: Timestamps | None) -> None:
         # All copies first: a receiver may change what is its own at once.

@@ -30,8 +30,11 @@ class Dealer:
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
         raise NotImplementedError
 
-    def deal_columns(self, values: list[Any], columns: Columns) -> list[tuple[int, Columns]] | None:
-        """The same for elements that have columns; None if these must be dealt one by one."""
+    def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> list[tuple[int, Columns]] | None:
+        """The same for elements that have columns; None if these must be dealt one by one.
+
+        `values` are the elements, where they are at hand.
+        """
         return None
 
     def memory(self) -> Any:
@@ -48,7 +51,7 @@ class ToOne(Dealer):
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
         return [(0, Batch(values, timestamps))]
 
-    def deal_columns(self, values: list[Any], columns: Columns) -> list[tuple[int, Columns]] | None:
+    def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> list[tuple[int, Columns]] | None:
         return [(0, columns)]
 
 
@@ -59,7 +62,7 @@ class ToAll(Dealer):
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
         return [(target, Batch(values, timestamps)) for target in range(self._targets)]
 
-    def deal_columns(self, values: list[Any], columns: Columns) -> list[tuple[int, Columns]] | None:
+    def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> list[tuple[int, Columns]] | None:
         return [(target, columns) for target in range(self._targets)]
 
 
@@ -76,7 +79,7 @@ class RoundRobin(Dealer):
             for target, part in self._parts(len(values))
         ]
 
-    def deal_columns(self, values: list[Any], columns: Columns) -> list[tuple[int, Columns]] | None:
+    def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> list[tuple[int, Columns]] | None:
         return [(target, columns.taken(part)) for target, part in self._parts(len(columns))]
 
     def _parts(self, records: int) -> list[tuple[int, slice]]:
@@ -135,10 +138,10 @@ class ByKeyGroup(Dealer):
             check_kind(kind)
         return [(0, Batch(values, timestamps, with_one_nan(keys) if may_hold_nan(different) else keys))]
 
-    def deal_columns(self, values: list[Any], columns: Columns) -> list[tuple[int, Columns]] | None:
+    def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> list[tuple[int, Columns]] | None:
         item = None if self._item is None else columns.item(self._item)
         if item is None or not columns.kinds.startswith("("):
-            return self.deal_keyed_columns(self._keys_of(values), columns)
+            return self.deal_keyed_columns(self._keys_of(columns.batch().values if values is None else values), columns)
         kind, at = item
         return self._deal_keyed(replace(columns, key=at)) if kind in _KINDS_OF_KEYS else None
 

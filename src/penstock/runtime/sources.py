@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.graph import descriptions as d
@@ -13,6 +13,7 @@ from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import Status, Watermark, encode_in_driver, read_chunk
 from penstock.runtime.element_copies import all_copied
 from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.outputs import ColumnMaker
 from penstock.runtime.state.codec import decode_state
 
 READ_BATCH_RECORDS = 4096
@@ -59,6 +60,10 @@ class SourceOperator(StreamOperator):
         """The records of one assignment, in order."""
         raise NotImplementedError
 
+    def emit(self, batch: Batch) -> None:
+        """Hand one of the batches that were read to who follows."""
+        self.output.collect_batch(batch.values, batch.timestamps)
+
     def end_reading(self) -> None:
         """The last assignment was read: say what must be said before the last watermark."""
 
@@ -70,10 +75,25 @@ class SourceOperator(StreamOperator):
 class AssignedRecordsOperator(SourceOperator):
     """The records themselves were assigned: a list, or a range of numbers."""
 
+    def __init__(self) -> None:
+        self._column_maker = ColumnMaker()
+
     def read(self, payload: Any) -> Iterator[Batch]:
+        """The values of a batch of numbers are a range."""
         for start in range(0, len(payload), READ_BATCH_RECORDS):
+            part = payload[start : start + READ_BATCH_RECORDS]
             # Objects may be in a collection twice, or in several of its elements.
-            yield Batch(all_copied(list(payload[start : start + READ_BATCH_RECORDS])))
+            yield Batch(cast("list[Any]", part) if isinstance(part, range) else all_copied(list(part)))
+
+    def emit(self, batch: Batch) -> None:
+        if not isinstance(batch.values, range):
+            super().emit(batch)
+            return
+        columns = self._column_maker.of_numbers(batch.values) if self.output.takes_columns() else None
+        if columns is None:
+            self.output.collect_batch(list(batch.values), None)
+        else:
+            self.output.collect_columns(columns)
 
 
 class ReceivedChunksOperator(SourceOperator):

@@ -278,7 +278,7 @@ class StreamTask:
             batches = self._with_markers(self._marker_clock, source, batches)
         for batch in batches:
             self._records_in += len(batch.values)
-            source.output.collect_batch(batch.values, batch.timestamps)
+            source.emit(batch)
             self._advance_processing_time()
             yield
         if assignment.is_last:

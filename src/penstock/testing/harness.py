@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.datastream.output_tag import OutputTag
@@ -21,6 +21,9 @@ from penstock.runtime.state.codec import decode_state, encode_state
 from penstock.runtime.state.operator import share_of
 from penstock.runtime.state.table import Extent
 from penstock.runtime.timers import TIMER_TABLE_PREFIX
+
+if TYPE_CHECKING:
+    from penstock.runtime.columns import Columns
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,13 @@ class RecordingOutput:
     def collect_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
         for at, value in enumerate(values):
             self.collect(value, None if timestamps is None else timestamps[at])
+
+    def takes_columns(self) -> bool:
+        return False
+
+    def collect_columns(self, columns: Columns) -> None:
+        values, timestamps, _ = columns.batch()
+        self.collect_batch(values, timestamps)
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int | None) -> None:
         self.side.setdefault(tag_id, []).append((copied(value), timestamp))

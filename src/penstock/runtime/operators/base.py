@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.metrics import MetricGroup
@@ -17,6 +17,9 @@ from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.operator import OperatorStateBackend
 from penstock.runtime.state.table import StateTable
 from penstock.runtime.timers import InternalTimerService, OnTimer, TimerQueue
+
+if TYPE_CHECKING:
+    from penstock.runtime.columns import Columns
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,14 @@ class StreamOperator:
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
         raise NotImplementedError
+
+    def takes_columns(self) -> bool:
+        """True if `process_columns` may be quicker than `process_batch`."""
+        return False
+
+    def process_columns(self, columns: Columns, input_index: int = 0) -> None:
+        """`process_batch` for elements in columns, one or more."""
+        self.process_batch(columns.batch(), input_index)
 
     def process_watermark(self, watermark: int) -> None:
         """Fire the timers up to `watermark`, then pass it on."""

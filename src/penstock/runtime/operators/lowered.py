@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.declared_types import row_form_of
 from penstock.datastream.lowering.left_to_python import LeftToPython
@@ -18,6 +18,9 @@ from penstock.runtime.batch import Batch, Output, Timestamps
 from penstock.runtime.latency import LatencyMarker
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.stateless import FilterOperator, MapOperator
+
+if TYPE_CHECKING:
+    from penstock.runtime.columns import Columns
 
 _BUILT_BY: dict[type[OperatorDescription], Callable[[Any], StreamOperator]] = {
     MapDescription: MapOperator,
@@ -75,6 +78,13 @@ class _Results:
         if self._as_declared is not None:
             values = list(map(self._as_declared, values))
         self._output.collect_batch(values if self._is_last else list(map(LeftToPython, values)), timestamps)
+
+    def takes_columns(self) -> bool:
+        return False
+
+    def collect_columns(self, columns: Columns) -> None:
+        values, timestamps, _ = columns.batch()
+        self.collect_batch(values, timestamps)
 
     def collect(self, value: Any, timestamp: int | None) -> None:
         self.collect_batch([value], [timestamp])

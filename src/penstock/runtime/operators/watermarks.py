@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.common.watermark_generator import (
@@ -19,6 +21,10 @@ from penstock.graph.descriptions import WatermarksDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.generated_loop import EachLoop
 from penstock.runtime.operators.base import StreamOperator
+
+if TYPE_CHECKING:
+    from penstock.runtime.column_functions import ColumnFunction
+    from penstock.runtime.columns import Array, Columns
 
 # The generators that only look at the largest timestamp: one call for a whole batch gives what a call for each gives.
 BY_LARGEST_TIMESTAMP = (BoundedOutOfOrdernessWatermarks, AscendingTimestampsWatermarks, NoWatermarks)
@@ -81,6 +87,24 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             self._process_one_by_one(batch.values, timestamps)
         if self.context.clock() - self._last_emit_ms >= self._interval_ms:
             self._emit_periodic()
+
+    def takes_columns(self) -> bool:
+        return self._is_on_columns and self.output.takes_columns()
+
+    def process_columns(self, columns: Columns, input_index: int = 0) -> None:
+        timestamps = self._extraction.column_of(columns) if self._is_on_columns else None
+        if timestamps is None:
+            super().process_columns(columns, input_index)
+            return
+        self.output.collect_columns(replace(columns, timestamps=timestamps))
+        self._generator_call(columns.taken(slice(-1, None)).batch().values[0], int(timestamps.max()))
+        if self.context.clock() - self._last_emit_ms >= self._interval_ms:
+            self._emit_periodic()
+
+    @cached_property
+    def _is_on_columns(self) -> bool:
+        is_allowed = self._emits_by_largest and self.context.inlines_functions
+        return is_allowed and self._extraction.on_columns is not None
 
     def _process_one_by_one(self, values: list[Any], timestamps: list[int | None]) -> None:
         collect = self.output.collect
@@ -148,6 +172,19 @@ class TimestampExtraction:
         self.keeps_timestamps = isinstance(assigner, RecordTimestampAssigner)
         self._extract = plain_function_of(assigner)
         self._extract_all = EachLoop(self._extract, "timestamp extraction", MIN_LONG_VALUE)
+
+    @cached_property
+    def on_columns(self) -> ColumnFunction | None:
+        """The assigner on columns; None if it must have the elements one by one."""
+        from penstock.runtime.column_functions import column_function
+
+        return None if self.keeps_timestamps else column_function(self._extract, parameters=2)
+
+    def column_of(self, columns: Columns) -> Array | None:
+        """The new timestamps; None if the assigner must have the elements one by one."""
+        if self.on_columns is None or columns.timestamps is not None:
+            return None
+        return self.on_columns.integers(columns, MIN_LONG_VALUE)
 
     def timestamps_of(self, batch: Batch) -> list[int | None]:
         if self.keeps_timestamps:
