@@ -7,7 +7,7 @@ import pickle
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 import cloudpickle  # type: ignore[import-untyped]
 
@@ -34,7 +34,7 @@ class EndOfData:
     """The channel will carry nothing more."""
 
 
-Event = Batch | Watermark | Status | EndOfData | LatencyMarker
+Event = Union[Batch, "Columns", Watermark, Status, EndOfData, LatencyMarker]
 
 # On the wire an event is a small tuple; the numbers are part of the format.
 _DATA, _WATERMARK, _STATUS, _END, _COLUMNS, _LATENCY = range(6)
@@ -254,17 +254,18 @@ def encode_in_driver(value: Any) -> bytes:
     return buffer.getvalue()
 
 
-def read_chunk(chunk: bytes) -> Iterator[Event]:
-    """The events of a chunk in order."""
+def read_chunk(chunk: bytes, keeps_columns: bool = False) -> Iterator[Event]:
+    """The events of a chunk in order. Elements in columns stay so if `keeps_columns`, where that costs nothing."""
     for event in pickle.loads(chunk):
         kind = event[0]
         if kind == _DATA:
             _, keys, timestamps, values = event
             yield Batch(values, timestamps, keys)
         elif kind == _COLUMNS:
-            from penstock.runtime.columns import unpacked
+            from penstock.runtime.columns import unpacked, unpacked_columns
 
-            yield unpacked(event[1])
+            columns = unpacked_columns(event[1]) if keeps_columns else None
+            yield unpacked(event[1]) if columns is None else columns
         elif kind == _WATERMARK:
             yield Watermark(event[1])
         elif kind == _STATUS:

@@ -94,11 +94,15 @@ class Columns:
         widths = (len(each[-1]) if kind == TEXTS else 8 for kind, each in zip(letters, self.arrays, strict=True))
         return len(self) * sum(widths)
 
+    def keys(self) -> list[Any]:
+        """The keys one by one; the elements must have some."""
+        key = self.arrays[self.key] if isinstance(self.key, int) else self.key
+        return [] if key is None else key.tolist()
+
     def batch(self) -> Batch:
         """The elements one by one."""
         lists = [each.tolist() for each in self.arrays]
-        key = self.key
-        keys = key if key is None else lists[key] if isinstance(key, int) else key.tolist()
+        keys = lists[self.key] if isinstance(self.key, int) else None if self.key is None else self.keys()
         timestamps = None if self.timestamps is None else self.timestamps.tolist()
         return Batch(_put_together(self.kinds, iter(lists)), timestamps, keys)
 
@@ -212,6 +216,20 @@ def _packed_texts(texts: list[str]) -> str | list[str]:
         return texts
     text = _SEPARATOR.join(texts)
     return text if text.count(_SEPARATOR) == len(texts) - 1 else texts
+
+
+def unpacked_columns(packed: tuple[Any, ...]) -> Columns | None:
+    """What `Columns.packed` was made of; None if that are texts, which would have to be put into a column again."""
+    kinds, columns, key, timestamps = packed
+    if any(isinstance(column, (str, list)) for column in (*columns, key)):
+        return None
+    keys = key if key is None or isinstance(key, int) else _array_of(key)
+    times = None if timestamps is None else _array_of(timestamps)
+    return Columns(kinds, [_array_of(column) for column in columns], keys, times)
+
+
+def _array_of(column: array[Any] | bytes) -> Array:
+    return np.frombuffer(column, dtype=column.typecode if isinstance(column, array) else np.bool_)
 
 
 def unpacked(packed: tuple[Any, ...]) -> Batch:

@@ -10,6 +10,8 @@ every touch of state. Here the body stands in the loop (`loop_bodies` says when 
 are operations on the dictionaries of their tables. The loop is made from the function's syntax tree and keeps its line
 numbers and the name of its file, so a failure shows the user's own lines.
 
+Elements that are tuples and come in columns need not be put together: `value[0]` is a variable of the loop then.
+
 A state is inlined if the body reads and writes it in known ways only, and calls nothing that may use it behind the
 loop's back: a method of the function itself, or of an object that it holds.
 """
@@ -24,16 +26,22 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from operator import length_hint
 from types import FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
+from penstock.common.exceptions import StateAccessError
 from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.state import MapStateDescriptor
 from penstock.runtime.element_copies import IMMUTABLE_TYPES
 from penstock.runtime.inlining import ONE_AT_A_TIME, source_of
 from penstock.runtime.loop_bodies import UnsuitableBodyError, check_body, is_generator
 from penstock.runtime.state.direct_views import DirectListState, DirectMapState, DirectValueState
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
+
+if TYPE_CHECKING:
+    from penstock.runtime.columns import Columns
 
 RECORD = "penstock_record"
 """The local variable of a generated loop that holds the element; failures are reported with it."""
@@ -94,6 +102,8 @@ class KeyedLoop:
     """Attributes of the function, and the states that they were when the loop was made."""
     may_use_timers: bool
     """False if the body for sure neither looks at time nor sets or deletes timers."""
+    _items: tuple[int, ...] | None = None
+    """The columns that the loop goes over, if it is made for elements in columns."""
 
     def fits(self) -> bool:
         """False if the function has put something else into the place of a state that is inlined."""
@@ -108,18 +118,46 @@ class KeyedLoop:
         append: Callable[[Any], None],
         append_time: Callable[[int | None], None],
     ) -> None:
+        self._run(append, append_time, keys, values, timestamps)
+
+    def run_columns(
+        self,
+        keys: list[Any],
+        columns: Columns,
+        append: Callable[[Any], None],
+        append_time: Callable[[int | None], None],
+    ) -> None:
+        """The same for a loop that goes over columns."""
+        assert self._items is not None
+        key_of_each = iter(keys)
+        # What is the key, too, is there already.
+        lists = [keys if at == columns.key else columns.arrays[at].tolist() for at in self._items]
+        timestamps = () if columns.timestamps is None else columns.timestamps.tolist()
+        try:
+            self._run(append, append_time, key_of_each, timestamps, *lists)
+        except Exception:
+            at = len(keys) - 1 - length_hint(key_of_each)
+            value = columns.taken(slice(at, at + 1)).batch().values[0]  # noqa: F841  # Failures are reported with it.
+            raise
+
+    def _run(self, *arguments: Any) -> None:
         opened: list[Any] = []
         for table in self._tables:
             opened += (table.open_namespace(VOID_NAMESPACE), table.open_changes(VOID_NAMESPACE))
         try:
-            self._loop(keys, values, timestamps, append, append_time, *self._arguments, *opened)
+            self._loop(*arguments, *self._arguments, *opened)
         finally:
             for table in self._tables:
                 table.close_namespace(VOID_NAMESPACE)
 
 
-def keyed_loop(method: Callable[..., Any], around: Surroundings, with_timestamps: bool) -> KeyedLoop | None:
-    """The loop for a bound method `(self, value, ctx)` of an opened function; None if the method must be called."""
+def keyed_loop(
+    method: Callable[..., Any], around: Surroundings, with_timestamps: bool, items: int | None = None
+) -> KeyedLoop | None:
+    """The loop for a bound method `(self, value, ctx)` of an opened function; None if the method must be called.
+
+    :param items: For elements in columns: how many items the tuples have. None is also given if they are wanted whole.
+    """
     if not isinstance(method, MethodType) or not isinstance(method.__func__, FunctionType):
         return None
     node = source_of(method.__func__, parameters=3)
@@ -127,7 +165,7 @@ def keyed_loop(method: Callable[..., Any], around: Surroundings, with_timestamps
         return None
     try:
         with ONE_AT_A_TIME:
-            return _LoopMaker(method.__self__, method.__func__, node, around, with_timestamps).make()
+            return _LoopMaker(method.__self__, method.__func__, node, around, with_timestamps, items).make()
     except (UnsuitableBodyError, SystemError):  # The latter if the program itself parses Python in another thread.
         return None
 
@@ -170,8 +208,9 @@ class _InlinedState:
 class _Uses:
     """What a body does with the attributes of its function."""
 
-    def __init__(self, body: list[ast.stmt], self_name: str, function: Any) -> None:
+    def __init__(self, body: list[ast.stmt], self_name: str, ctx_name: str, function: Any) -> None:
         self._self = self_name
+        self._ctx = ctx_name
         self._attributes: dict[str, Any] = function.__dict__
         self._kind = type(function)
         self.is_opaque = False
@@ -206,6 +245,8 @@ class _Uses:
             return {id(call.func)}
         if not isinstance(call.func, ast.Attribute):
             return set()
+        if _asks_for_broadcast_state(call, self._ctx) and (asked := self.attribute(call.args[0])) is not None:
+            return {id(call.args[0])} if isinstance(self._held(asked), MapStateDescriptor) else set()
         name = self.attribute(call.func.value)
         if name is None:
             return set()
@@ -229,6 +270,14 @@ class _Uses:
     def _held(self, name: str) -> Any:
         """What the attribute is now; a method or a property is found in the class."""
         return self._attributes.get(name, getattr(self._kind, name, None))
+
+
+def _asks_for_broadcast_state(node: ast.AST, ctx_name: str) -> TypeGuard[ast.Call]:
+    """True for `ctx.get_broadcast_state(...)`."""
+    match node:
+        case ast.Call(ast.Attribute(ast.Name(owner), "get_broadcast_state"), [argument], []):
+            return owner == ctx_name and not isinstance(argument, ast.Starred)
+    return False
 
 
 def _is_inert(held: Any, depth: int = 3) -> bool:
@@ -260,13 +309,20 @@ def _inlined_states(uses: _Uses, attributes: dict[str, Any], around: Surrounding
 
 class _LoopMaker:
     def __init__(
-        self, function: Any, method: FunctionType, node: ast.FunctionDef, around: Surroundings, with_timestamps: bool
+        self,
+        function: Any,
+        method: FunctionType,
+        node: ast.FunctionDef,
+        around: Surroundings,
+        with_timestamps: bool,
+        items: int | None,
     ) -> None:
         self._function = function
         self._method = method
         self._node = node
         self._around = around
         self._with_timestamps = with_timestamps
+        self._items = items
 
     def make(self) -> KeyedLoop:
         code = self._method.__code__
@@ -277,37 +333,52 @@ class _LoopMaker:
             raise UnsuitableBodyError
         body = self._node.body[1:] if ast.get_docstring(self._node) is not None else self._node.body
         check_body(body, local_names, is_generator(self._node))
-        uses = _Uses(body, parameters[0], self._function)
+        uses = _Uses(body, parameters[0], parameters[2], self._function)
         states = _inlined_states(uses, self._function.__dict__, self._around)
-        rewriting = _Rewriting(parameters, local_names, code.co_freevars, states, self._around, self._with_timestamps)
-        rewriting.needs_key = uses.is_opaque or len(states) < len(uses.known)
-        rewriting.needs_context = uses.is_opaque
+        broadcast = _BroadcastLookups(parameters, self._function, self._method, self._around)
+        rewriting = _Rewriting(
+            parameters,
+            local_names,
+            code.co_freevars,
+            states,
+            broadcast,
+            self._around,
+            self._with_timestamps,
+            self._items,
+        )
         statements = rewriting.block(body)
-        may_use_timers = uses.is_opaque or rewriting.may_use_timers
-        return self._assembled(self._head(rewriting) + statements, states, may_use_timers)
-
-    def _head(self, rewriting: _Rewriting) -> list[ast.stmt]:
-        lines = []
-        if rewriting.needs_key:
-            lines.append(f"{_OWN}backend.current_key = {_OWN}key")
-        if rewriting.needs_context:
-            timestamp = f"{_OWN}timestamp" if self._with_timestamps else "None"
-            lines.append(f"{_OWN}context.element_timestamp = {timestamp}")
+        if self._items is not None and (rewriting.value_is_set or _is_wanted_whole(body, parameters[1])):
+            raise UnsuitableBodyError
+        marks = _Marks(uses.is_opaque, len(states) < len(uses.known), self._with_timestamps)
+        statements = marks.put_into(statements, frozenset())
         if rewriting.value_is_set:
-            lines.append(f"{_USERS}{rewriting.value_name} = {RECORD}")
-        return ast.parse("\n".join(lines)).body
+            statements[:0] = ast.parse(f"{_USERS}{rewriting.value_name} = {RECORD}").body
+        may_use_timers = uses.is_opaque or rewriting.may_use_timers
+        return self._assembled(statements, states, broadcast, may_use_timers)
 
-    def _assembled(self, body: list[ast.stmt], states: dict[str, _InlinedState], may_use_timers: bool) -> KeyedLoop:
+    def _assembled(
+        self,
+        body: list[ast.stmt],
+        states: dict[str, _InlinedState],
+        broadcast: _BroadcastLookups,
+        may_use_timers: bool,
+    ) -> KeyedLoop:
         tables = {state.number: state for state in states.values()}
-        fixed = self._fixed_names(body)
-        arguments = [f"{_OWN}{name}" for name in ("keys", "values", "timestamps", "append", "append_time")]
+        fixed = self._fixed_names(body, broadcast.names)
+        used = _names_in(body)
+        items = None if self._items is None else [at for at in range(self._items) if f"{_OWN}item{at}" in used]
+        columns = [RECORD] if items is None else [f"{_OWN}item{at}" for at in items]
+        over = [f"{_OWN}values"] if items is None else [f"{_OWN}items{at}" for at in items]
+        arguments = [f"{_OWN}{name}" for name in ("append", "append_time", "keys")]
+        arguments += [*over, f"{_OWN}timestamps"] if items is None else [f"{_OWN}timestamps", *over]
         arguments += fixed
         for _, state in sorted(tables.items()):
             arguments += [state.entries_name, state.changes_name]
-        element = f"{_OWN}key, {RECORD}" + (f", {_OWN}timestamp" if self._with_timestamps else "")
-        over = f"{_OWN}keys, {_OWN}values" + (f", {_OWN}timestamps" if self._with_timestamps else "")
+        timestamp = [f"{_OWN}timestamp"] if self._with_timestamps else []
+        element = ", ".join([f"{_OWN}key", *columns, *timestamp]) + ","
+        zipped = ", ".join([f"{_OWN}keys", *over, *(f"{each}s" for each in timestamp)])
         name = self._node.name
-        loop = f"    for {element} in {_OWN}zip({over}):\n        pass"
+        loop = f"    for {element} in {_OWN}zip({zipped}):\n        pass"
         module = ast.parse(f"def {name}({', '.join(arguments)}):\n{loop}")
         made = module.body[0]
         assert isinstance(made, ast.FunctionDef) and isinstance(made.body[0], ast.For)
@@ -325,12 +396,13 @@ class _LoopMaker:
             _function=self._function,
             _inlined=tuple((name, attributes[name]) for name in states),
             may_use_timers=may_use_timers,
+            _items=None if items is None else tuple(items),
         )
 
     def _globals(self) -> dict[str, Any]:
         return self._method.__globals__
 
-    def _fixed_names(self, body: list[ast.stmt]) -> dict[str, Any]:
+    def _fixed_names(self, body: list[ast.stmt], further: dict[str, Any]) -> dict[str, Any]:
         """What the loop refers to, as far as it is the same for all batches."""
         around = self._around
         cells = zip(self._method.__code__.co_freevars, self._method.__closure__ or (), strict=True)
@@ -352,13 +424,143 @@ class _LoopMaker:
             "len": len,
             "isinstance": isinstance,
             **{f"cell_{variable}": cell for variable, cell in cells},
+            **further,
         }
-        used = {node.id for root in body for node in ast.walk(root) if isinstance(node, ast.Name)}
+        used = _names_in(body)
         return {
             f"{_OWN}{name}": value
             for name, value in {"zip": zip, **there}.items()
             if name == "zip" or f"{_OWN}{name}" in used
         }
+
+
+def _names_in(body: list[ast.stmt]) -> set[str]:
+    return {node.id for root in body for node in ast.walk(root) if isinstance(node, ast.Name)}
+
+
+class _BroadcastLookups:
+    """The broadcast states that a body asks its context for, by descriptors that are attributes or globals.
+
+    A descriptor may be another one when the loop gets there: that is asked each time.
+    """
+
+    def __init__(self, parameters: tuple[str, ...], function: Any, method: FunctionType, around: Surroundings) -> None:
+        self._self, _, self._ctx = parameters
+        self._attributes: dict[str, Any] = function.__dict__
+        self._globals = method.__globals__
+        self._local_names = {*method.__code__.co_varnames, *method.__code__.co_cellvars, *method.__code__.co_freevars}
+        self._state_of = getattr(around.context, "get_broadcast_state", None)
+        self.names: dict[str, Any] = {"holder": function, "state_of": self._state_of}
+        """What the loop knows states, their dictionaries and their descriptors by."""
+        self._numbers: dict[str, int] = {}
+        """By the expression for the descriptor."""
+
+    def state(self, node: ast.AST) -> str | None:
+        """The state that an expression asks for; None if it must ask for it."""
+        found = self._found(node)
+        return None if found is None else self._unless_changed("broadcast", *found)
+
+    def entries(self, node: ast.AST) -> str | None:
+        """Its dictionary, for `get` and `in`."""
+        found = self._found(node)
+        return None if found is None else self._unless_changed("rules", *found)
+
+    def _unless_changed(self, what: str, text: str, number: int) -> str:
+        is_same = f"{text} is {_OWN}descriptor{number}"
+        return f"({_OWN}{what}{number} if {is_same} else {_OWN}state_of({text}))"
+
+    def _found(self, node: ast.AST) -> tuple[str, int] | None:
+        """The expression for the descriptor in the loop, and its number."""
+        if self._state_of is None or not _asks_for_broadcast_state(node, self._ctx):
+            return None
+        match node.args[0]:
+            case ast.Attribute(ast.Name(owner), name) if owner == self._self:
+                text, descriptor = f"{_OWN}holder.{name}", self._attributes.get(name)
+            case ast.Name(name) if name not in self._local_names:
+                text, descriptor = name, self._globals.get(name)
+            case _:
+                return None
+        if text not in self._numbers:
+            if not isinstance(descriptor, MapStateDescriptor):
+                return None
+            try:
+                state = self._state_of(descriptor)
+            except StateAccessError:  # It happens again for the first element, and is told.
+                return None
+            number = self._numbers[text] = len(self._numbers)
+            self.names |= {
+                f"descriptor{number}": descriptor,
+                f"broadcast{number}": state,
+                f"rules{number}": state.dictionary,
+            }
+        return text, self._numbers[text]
+
+
+def _is_wanted_whole(body: list[ast.stmt], value_name: str) -> bool:
+    """True if an element's tuple is needed for every element, or more than once for one."""
+    parents = {id(child): node for root in body for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
+    for node in (node for root in body for node in ast.walk(root)):
+        if not isinstance(node, ast.Name) or node.id != value_name:
+            continue
+        match parents.get(id(node)):
+            case ast.Subscript(value=owner, slice=ast.Constant(), ctx=ast.Load()) if owner is node:
+                continue
+            case ast.Assign([ast.Tuple()]):
+                continue  # It is taken apart at once.
+        around = list(_ancestors(node, parents))
+        if any(isinstance(each, (*_LOOPS, *_COMPREHENSIONS)) for each in around):
+            return True
+        if not any(isinstance(each, ast.If) for each in around):
+            return True
+    return False
+
+
+_LOOPS = (ast.For, ast.While)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def _ancestors(node: ast.AST, parents: dict[int, ast.AST]) -> Iterator[ast.AST]:
+    while (above := parents.get(id(node))) is not None:
+        yield above
+        node = above
+
+
+class _Marks:
+    """Sets the current key and the context's timestamp in front of what may ask for them: nowhere else does it cost."""
+
+    def __init__(self, is_opaque: bool, has_called_states: bool, with_timestamps: bool) -> None:
+        self._needs_of_self: frozenset[str] = frozenset()
+        if is_opaque:
+            self._needs_of_self = frozenset({"key", "timestamp"})
+        elif has_called_states:
+            self._needs_of_self = frozenset({"key"})
+        timestamp = f"{_OWN}timestamp" if with_timestamps else "None"
+        self._lines = {
+            "key": f"{_OWN}backend.current_key = {_OWN}key",
+            "timestamp": f"{_OWN}context.element_timestamp = {timestamp}",
+        }
+
+    def put_into(self, statements: list[ast.stmt], known: frozenset[str]) -> list[ast.stmt]:
+        """`known`: what is set already on every way that leads here."""
+        made: list[ast.stmt] = []
+        for statement in statements:
+            missing = self._needs(statement) - known
+            for need in sorted(missing):
+                made += _made(self._lines[need], statement)
+            known |= missing
+            for block in ("body", "orelse"):
+                if inner := getattr(statement, block, None):
+                    setattr(statement, block, self.put_into(inner, known))
+            made.append(statement)
+        return made
+
+    def _needs(self, statement: ast.stmt) -> frozenset[str]:
+        """What the statement itself asks for, without those inside of it."""
+        inner = {id(each) for block in ("body", "orelse") for each in getattr(statement, block, ())}
+        own = [each for each in ast.iter_child_nodes(statement) if id(each) not in inner]
+        names = {node.id for root in own for node in ast.walk(root) if isinstance(node, ast.Name)}
+        needs = self._needs_of_self if f"{_OWN}self" in names else frozenset()
+        return needs | {"key", "timestamp"} if f"{_OWN}context" in names else needs
 
 
 def _locate(module: ast.Module, at: ast.AST) -> None:
@@ -377,19 +579,19 @@ class _Rewriting(ast.NodeTransformer):
         local_names: set[str],
         free_names: Iterable[str],
         states: dict[str, _InlinedState],
+        broadcast: _BroadcastLookups,
         around: Surroundings,
         with_timestamps: bool,
+        items: int | None,
     ) -> None:
         self._self, self.value_name, self._ctx = parameters
         self._local_names = local_names
         self._free_names = set(free_names)
         self._states = states
+        self._broadcast = broadcast
         self._around = around
         self._with_timestamps = with_timestamps
-        self.needs_key = False
-        """True if something in the loop asks for the current key."""
-        self.needs_context = False
-        """True if something in the loop uses the context itself."""
+        self._items = items
         self.may_use_timers = False
         self.value_is_set = False
         """True if the body gives the parameter for the element another value."""
@@ -504,7 +706,13 @@ class _Rewriting(ast.NodeTransformer):
         return None
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        if (asked := self._broadcast.state(node)) is not None:
+            return _expression(asked, node)
         match node.func:
+            case ast.Attribute(owner, "get" | "contains" as method) if (
+                _has_one_argument(node) and (rules := self._broadcast.entries(owner)) is not None
+            ):
+                return self._looked_up(method, self.visit(node.args[0]), rules, node)
             case ast.Attribute(owner, method) if (state := self._state(owner)) is not None:
                 return self._read(state, method, [self.visit(each) for each in node.args], node)
             case ast.Attribute(ast.Name(owner), "get_current_key") if owner == self._ctx and self._is_keyed(node):
@@ -523,23 +731,25 @@ class _Rewriting(ast.NodeTransformer):
         assert isinstance(visited, ast.Call)
         return visited
 
+    def _looked_up(self, method: str, key: ast.expr, entries: str, at: ast.AST) -> ast.expr:
+        if method == "contains":
+            return ast.copy_location(ast.Compare(key, [ast.In()], [_expression(entries, at)]), at)
+        made = _expression(f"{entries}.get()", at)
+        assert isinstance(made, ast.Call)
+        made.args = [key]
+        return made
+
     def _is_keyed(self, node: ast.Call) -> bool:
         return self._around.has_keys and not node.args and not node.keywords
 
     def _takes_a_time(self, node: ast.Call) -> bool:
-        plain = len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
-        return plain and self._around.has_keys and self._around.event_timers is not None
+        return _has_one_argument(node) and self._around.has_keys and self._around.event_timers is not None
 
     def _read(self, state: _InlinedState, method: str, arguments: list[ast.expr], at: ast.AST) -> ast.expr:
         if state.kind is DirectValueState:
             return _expression(f"{state.entries_name}.get({_OWN}key)", at)
         found = f"{state.entries_name}.get({_OWN}key, {_OWN}no_map)"
-        if method == "get":
-            made = _expression(f"{found}.get()", at)
-            assert isinstance(made, ast.Call)
-            made.args = arguments
-            return made
-        return ast.copy_location(ast.Compare(arguments[0], [ast.In()], [_expression(found, at)]), at)
+        return self._looked_up(method, arguments[0], found, at)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         is_harmless = isinstance(node.value, ast.Name) and node.value.id == self._ctx and node.attr in _WITHOUT_TIMERS
@@ -549,14 +759,24 @@ class _Rewriting(ast.NodeTransformer):
             self.may_use_timers = before
         return visited
 
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        match node:
+            case ast.Subscript(ast.Name(name), ast.Constant(at), ast.Load()) if (
+                name == self.value_name and self._items is not None and type(at) is int and 0 <= at < self._items
+            ):
+                return _expression(f"{_OWN}item{at}", node)
+        return self.generic_visit(node)
+
     def visit_Name(self, node: ast.Name) -> ast.expr:
         name = node.id
         if name == self._self:
             return _renamed(node, f"{_OWN}self")
+        if name == self.value_name and self._items is not None:
+            return _expression(f"({' '.join(f'{_OWN}item{at},' for at in range(self._items))})", node)
         if name == self.value_name:
             return _renamed(node, f"{_USERS}{name}" if self.value_is_set else RECORD)
         if name == self._ctx:
-            self.needs_key = self.needs_context = self.may_use_timers = True
+            self.may_use_timers = True
             return _renamed(node, f"{_OWN}context")
         if name in self._local_names:
             return _renamed(node, f"{_USERS}{name}")
@@ -567,6 +787,10 @@ class _Rewriting(ast.NodeTransformer):
 
 def _is_stored(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def _has_one_argument(node: ast.Call) -> bool:
+    return len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
 
 
 def _renamed(node: ast.Name, name: str) -> ast.Name:

@@ -150,9 +150,7 @@ class StreamTask:
         self._was_touched = False
         self._sorted: SortedInput | None = None
         """In batch mode, where a keyed task gathers its input until all of it is there."""
-        self._reads_broadcast_first = job_graph.is_batch and isinstance(
-            vertex.head.operator, BroadcastProcessDescription
-        )
+        self._reads_broadcast_first = isinstance(vertex.head.operator, BroadcastProcessDescription)
         if job_graph.is_batch and vertex.head.operator.is_keyed:
             self._sorted = SortedInput(key_selectors_of(vertex.head.operator))
 
@@ -264,7 +262,11 @@ class StreamTask:
         yield from self._drain()
 
     def _reading_order(self, row: AnyRow) -> tuple[int, ...]:
-        """Channel by channel in turns; in batch mode a broadcast input is read to its end first, as in Flink."""
+        """Channel by channel in turns; a broadcast input is read first.
+
+        In batch mode that is to its end, as in Flink. In streaming mode Flink promises no order, and elements should
+        not wait for rules that have arrived with them.
+        """
         turn = (row.seq, row.edge, row.channel)
         return (1 - self._inputs[row.edge], *turn) if self._reads_broadcast_first else turn
 
@@ -303,7 +305,8 @@ class StreamTask:
         input_index = self._inputs[row.edge]
         chunk = row.chunk
         self._bytes_in += len(chunk)
-        for event in read_chunk(chunk):
+        keeps_columns = self._sorted is None and self.chain.head.takes_columns()
+        for event in read_chunk(chunk, keeps_columns):
             if self._sorted is not None:
                 yield from self._gather(self._sorted, event, channel, input_index)
             else:
@@ -354,6 +357,10 @@ class StreamTask:
                     self._finish()
             case LatencyMarker():
                 self.chain.head.process_latency_marker(event)
+            case columns:
+                self._records_in += len(columns)
+                self.chain.head.process_columns(columns, input_index)
+                self.chain.head.output.flush()
 
     def _apply(self, marks: list[Mark]) -> None:
         head = self.chain.head

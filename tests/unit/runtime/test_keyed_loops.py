@@ -5,14 +5,18 @@ from __future__ import annotations
 import sys
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.runtime.process_functions import CALLED, IN_A_LOOP, Counts, Timers
 
-from penstock.datastream import KeyedCoProcessFunction, KeyedProcessFunction
-from penstock.datastream.state import ValueStateDescriptor
+from penstock.common.exceptions import StateAccessError
+from penstock.datastream import KeyedBroadcastProcessFunction, KeyedCoProcessFunction, KeyedProcessFunction
+from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from penstock.runtime.columns import columns_of
+from penstock.runtime.failure import describe_failure
 from penstock.runtime.operators import process
 from penstock.runtime.state.backends import DiskBackend, HeapBackend
 from penstock.runtime.state.codec import decode_state, encode_state
@@ -33,17 +37,24 @@ values = st.tuples(st.sampled_from("ab"), st.integers(0, 8))
 batches = st.lists(st.tuples(st.lists(values, max_size=6), st.booleans(), st.integers(0, 100)), max_size=6)
 
 
-def run(function, given_batches, state_backend):
+def feed(harness, elements, timestamps=None, in_columns=False, input_index=0):
+    """Elements one by one, or as they come from another task."""
+    columns = columns_of(elements) if in_columns and elements else None
+    if columns is None:
+        harness.operator.process_batch(process.Batch(list(elements), timestamps), input_index)
+    else:
+        timed = columns if timestamps is None else columns.with_timestamps(timestamps)
+        harness.operator.process_columns(replace(timed, key=0), input_index)
+
+
+def run(function, given_batches, state_backend, in_columns=False):
     """All that can be seen from outside."""
     harness = harness_of(function, state_backend=state_backend)
     extent = Extent.ALL if state_backend == UNTRACKED else Extent.CHANGES
     deltas = []
     time = 0
     for elements, with_timestamps, step in given_batches:
-        if with_timestamps:
-            harness.batch([(value, time + at) for at, value in enumerate(elements)])
-        else:
-            harness.operator.process_batch(process.Batch(list(elements)))
+        feed(harness, elements, list(range(time, time + len(elements))) if with_timestamps else None, in_columns)
         time += step
         harness.watermark(time).processing_time(time)
         deltas.append((delta_of(harness, extent), harness.state_entries, harness.timers))
@@ -67,11 +78,13 @@ def sorted_entries(contents):
 @settings(max_examples=40)
 def test_loop_gives_what_calls_give(function, given_batches, backend):
     found = run(function, given_batches, backend)
+    in_columns = run(function, given_batches, backend, in_columns=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(process, "keyed_loop", lambda *_: None)
         called = run(function, given_batches, backend)
     assert called[-1] == []
     assert found[:-1] == called[:-1]
+    assert in_columns[:-1] == called[:-1]
 
 
 @pytest.mark.parametrize("function", IN_A_LOOP, ids=lambda function: type(function).__name__)
@@ -128,6 +141,16 @@ def test_failure_shows_the_users_line_and_leaves_the_table_whole():
     assert loops_of(harness) and harness.state_entries == 2
 
 
+def test_failure_in_columns_is_told_with_its_record():
+    harness = harness_of(Fails())
+    with pytest.raises(ZeroDivisionError) as raised:
+        feed(harness, [("a", 1), ("b", 0), ("c", 1)], in_columns=True)
+    told = describe_failure(raised.value, 0, "task", 0, 1)
+    assert (told.record, told.operator) == ("('b', 0)", harness.context.operator_name)
+    assert "process_element\n    10 // value[1]," in told.user_traceback
+    assert "item1" in loops_of(harness)[0].text and harness.state_entries == 2
+
+
 class Joins(KeyedCoProcessFunction):
     def open(self, runtime_context):
         self.left = runtime_context.get_state(ValueStateDescriptor("left"))
@@ -148,6 +171,124 @@ def test_both_inputs_of_a_connected_stream_share_state():
     harness.element(("a", 1), input=0).element(("a", 2), input=1).element(("b", 3), input=1)
     assert harness.output == [(1, 2), (None, 3)]
     assert len(loops_of(harness)) == 2
+
+
+# --- broadcast state -------------------------------------------------------------------------------------------------
+
+RULES = MapStateDescriptor("rules")
+
+
+class Judges(KeyedBroadcastProcessFunction):
+    """Looks rules up in all the ways that there are."""
+
+    def open(self, runtime_context):
+        self.rules = MapStateDescriptor("rules")
+        self.early = runtime_context.get_list_state(ListStateDescriptor("early"))
+        self.above = runtime_context.get_state(ValueStateDescriptor("above"))
+
+    def process_element(self, value, ctx):
+        limit = ctx.get_broadcast_state(self.rules).get(value[1])
+        if limit is None:
+            self.early.add(value)
+            ctx.timer_service().register_event_time_timer(value[2])
+        elif value[2] > limit:
+            yield self.counted(value)
+        elif ctx.get_broadcast_state(RULES).contains(value[2]):
+            yield ctx.get_current_key(), ctx.timestamp()
+
+    def process_broadcast_element(self, value, ctx):
+        if value[1] == 0:
+            ctx.get_broadcast_state(self.rules).remove(value[0])
+        else:
+            ctx.get_broadcast_state(RULES).put(value[0], value[1])
+
+    def on_timer(self, timestamp, ctx):
+        rules = ctx.get_broadcast_state(self.rules)
+        waiting = list(self.early.get() or [])
+        self.early.clear()
+        for element in waiting:
+            if element[2] > (rules.get(element[1]) or 0):
+                yield self.counted(element)
+
+    def counted(self, element):
+        above = (self.above.value() or 0) + 1
+        self.above.update(above)
+        return element[0], above
+
+
+class ChangesItsRules(Judges):
+    """Asks for another state after some elements."""
+
+    def process_element(self, value, ctx):
+        if ctx.get_broadcast_state(self.rules).contains(value[1]):
+            yield value
+        if value[1] == 3:
+            self.rules = MapStateDescriptor("others")
+
+
+class ReadsOnly(Judges):
+    """Takes its elements apart, and keeps a state of its own."""
+
+    def process_element(self, value, ctx):
+        name, number, amount = value
+        above = self.above.value() or 0
+        if ctx.get_broadcast_state(RULES).get(number) == amount:
+            self.above.update(above + 1)
+            yield name, above
+
+
+def broadcast_harness(function, **where):
+    def build(stream):
+        keyed = stream.key_by(lambda value: value[0])
+        return keyed.connect(stream.broadcast(RULES, MapStateDescriptor("others"))).process(function)
+
+    return OperatorHarness.of(build, **where)
+
+
+rules = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5)), max_size=3)
+judged = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 4), st.integers(0, 5)), max_size=5)
+
+
+@pytest.mark.parametrize("function", [Judges, ChangesItsRules, ReadsOnly])
+@given(steps=st.lists(st.tuples(rules, judged), max_size=5), backend=st.sampled_from([HeapBackend(), DiskBackend()]))
+@settings(max_examples=40)
+def test_rules_are_looked_up_as_by_calls(function, steps, backend):
+    def run(in_columns):
+        harness = broadcast_harness(function(), state_backend=backend)
+        seen = []
+        for at, (new_rules, elements) in enumerate(steps):
+            feed(harness, new_rules, input_index=1)
+            feed(harness, elements, list(range(at, at + len(elements))), in_columns)
+            harness.watermark(at)
+            seen.append((harness.state_entries, harness.timers))
+        return harness.recorded.events, seen, loops_of(harness)
+
+    found = [run(in_columns=False), run(in_columns=True)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "keyed_loop", lambda *_: None)
+        called = run(in_columns=False)
+    assert called[-1] == []
+    assert [each[:-1] for each in found] == [called[:-1]] * 2
+
+
+def test_rules_are_a_local_variable_of_the_loop():
+    harness = broadcast_harness(Judges())
+    feed(harness, [(1, 4)], input_index=1)
+    feed(harness, [("a", 1, 5), ("a", 1, 2)], in_columns=True)
+    loop = loops_of(harness)[-1]
+    assert harness.output == [("a", 1)]
+    assert "(penstock_rules0 if penstock_holder.rules is penstock_descriptor0 else" in loop.text
+    before_the_rule, _, _ = loop.text.partition("if users_limit is None")
+    assert "current_key" not in before_the_rule and "element_timestamp" not in before_the_rule
+
+
+def test_rules_cannot_be_changed_by_elements_in_a_loop():
+    class Changes(Judges):
+        def process_element(self, value, ctx):
+            ctx.get_broadcast_state(RULES).put(value[1], value[2])
+
+    with pytest.raises(StateAccessError, match="broadcast state 'rules' can only be read here"):
+        broadcast_harness(Changes()).element(("a", 1, 5))
 
 
 def test_loops_are_made_in_many_threads_at_the_same_time():

@@ -13,15 +13,18 @@ from penstock.graph.descriptions import BroadcastProcessDescription
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.operators.contexts import EmitSide, EmittingContext
 from penstock.runtime.operators.process import ProcessOperator
+from penstock.runtime.state.operator import HeapBroadcastState
 
 
 class ReadOnlyView(ReadOnlyBroadcastState[Any, Any]):
     """Broadcast state where it must not be changed, because other subtasks would not change it alike."""
 
-    def __init__(self, state: BroadcastState[Any, Any], name: str, operator_name: str) -> None:
+    def __init__(self, state: HeapBroadcastState, name: str, operator_name: str) -> None:
         self._state = state
         self._name = name
         self._operator_name = operator_name
+        self.dictionary = state.dictionary
+        """For generated loops, which only read it."""
         self.get = state.get  # type: ignore[method-assign]  # One call less for every element.
 
     def get(self, key: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.functions import TimerService
 from penstock.datastream.output_tag import OutputTag
@@ -26,6 +26,9 @@ from penstock.runtime.operators.contexts import (
 from penstock.runtime.operators.user_function import UserFunctionOperator
 from penstock.runtime.timers import KeyTimerQueue, TimerQueue
 
+if TYPE_CHECKING:
+    from penstock.runtime.columns import Columns
+
 TIMER_SERVICE = "user-timers"
 _TIMERS = -1
 """In the place of an input's number: that timers fire."""
@@ -38,7 +41,7 @@ class ProcessOperator(UserFunctionOperator):
     """
 
     def open(self) -> None:
-        self._loops: dict[tuple[int, bool], KeyedLoop | None] = {}
+        self._loops: dict[tuple[int, bool, int | None], KeyedLoop | None] = {}
         self._event_timers: TimerQueue | None = None
         self._on_timer: Callable[..., Any] | None = getattr(self.user_function.function, "on_timer", None)
         self.element_contexts, self._timer_context = self.make_contexts(self._open_timers())
@@ -71,9 +74,31 @@ class ProcessOperator(UserFunctionOperator):
             loop.run(keys, batch.values, batch.timestamps or (), emitted.append, times.append)
         self.output.collect_batch(emitted, None if batch.timestamps is None else times)
 
-    def _loop(self, input_index: int, method: Callable[..., Any], with_timestamps: bool) -> KeyedLoop | None:
-        """The loop that does the method's work for the elements of an input; None if the method must be called."""
-        at = input_index, with_timestamps
+    def takes_columns(self) -> bool:
+        return self.context.inlines_functions
+
+    def process_columns(self, columns: Columns, input_index: int = 0) -> None:
+        """Elements that are tuples are not put together where a loop does with their items."""
+        loop = None
+        if columns.key is not None and columns.kinds.count("(") == 1 and self.key_selectors[input_index] is not None:
+            with_timestamps = columns.timestamps is not None
+            loop = self._loop(input_index, self.calls[input_index], with_timestamps, len(columns.arrays))
+        if loop is None:
+            super().process_columns(columns, input_index)
+            return
+        emitted: list[Any] = []
+        times: list[int | None] = []
+        loop.run_columns(columns.keys(), columns, emitted.append, times.append)
+        self.output.collect_batch(emitted, None if columns.timestamps is None else times)
+
+    def _loop(
+        self, input_index: int, method: Callable[..., Any], with_timestamps: bool, items: int | None = None
+    ) -> KeyedLoop | None:
+        """The loop that does the method's work for the elements of an input; None if the method must be called.
+
+        With a number of `items`, a loop over columns.
+        """
+        at = input_index, with_timestamps, items
         loop = self._loops.get(at)
         is_made = at in self._loops or not self.context.inlines_functions
         if not is_made or (loop is not None and not loop.fits()):
@@ -87,7 +112,7 @@ class ProcessOperator(UserFunctionOperator):
                 check_results=check_results,
                 copied=None if self.context.copied_result is as_it_is else self.context.copied_result,
             )
-            loop = self._loops[at] = keyed_loop(method, around, with_timestamps)
+            loop = self._loops[at] = keyed_loop(method, around, with_timestamps, items)
         return loop
 
     def process_watermark(self, watermark: int) -> None:

@@ -52,6 +52,11 @@ class HeapBroadcastState(BroadcastState[Any, Any]):
     def __init__(self) -> None:
         self.entries: dict[Any, Any] = {}
 
+    @property
+    def dictionary(self) -> dict[Any, Any]:
+        """For generated loops, which look up in it; it stays the same one."""
+        return self.entries
+
     def get(self, key: Any) -> Any:
         return self.entries.get(key)
 
@@ -70,13 +75,13 @@ class HeapBroadcastState(BroadcastState[Any, Any]):
     def is_empty(self) -> bool:
         return not self.entries
 
-    def items(self) -> Any:
+    def items(self) -> list[tuple[Any, Any]]:
         return list(self.entries.items())
 
-    def keys(self) -> Any:
+    def keys(self) -> list[Any]:
         return list(self.entries)
 
-    def values(self) -> Any:
+    def values(self) -> list[Any]:
         return list(self.entries.values())
 
     def __getitem__(self, key: Any) -> Any:
@@ -112,7 +117,7 @@ class OperatorStateBackend(OperatorStateStore):
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         return self._list(state_descriptor, "union")
 
-    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> HeapBroadcastState:
         self._check_free(state_descriptor, self._lists)
         return self._broadcast.setdefault(state_descriptor.name, HeapBroadcastState())
 
