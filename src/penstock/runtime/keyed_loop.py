@@ -42,6 +42,7 @@ from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
 
 if TYPE_CHECKING:
     from penstock.runtime.columns import Columns
+    from penstock.runtime.timers import KeyTimerQueue
 
 RECORD = "penstock_record"
 """The local variable of a generated loop that holds the element; failures are reported with it."""
@@ -79,7 +80,7 @@ class Surroundings:
     """The context that is handed to the function."""
     has_keys: bool
     """True if the elements have keys; False for a broadcast input, too, whose function has keyed state."""
-    event_timers: Any
+    event_timers: KeyTimerQueue | None
     """The queue of its event-time timers; None if it cannot have any."""
     emit_side: Callable[[str, Any, int | None], None]
     check_results: Callable[[Any], None]
@@ -102,7 +103,9 @@ class KeyedLoop:
     """Attributes of the function, and the states that they were when the loop was made."""
     may_use_timers: bool
     """False if the body for sure neither looks at time nor sets or deletes timers."""
-    _items: tuple[int, ...] | None = None
+    _deferred_timers: KeyTimerQueue | None
+    """The queue that gets the timers which the loop has gathered; None if it sets them itself."""
+    _items: tuple[int, ...] | None
     """The columns that the loop goes over, if it is made for elements in columns."""
 
     def fits(self) -> bool:
@@ -144,9 +147,14 @@ class KeyedLoop:
         opened: list[Any] = []
         for table in self._tables:
             opened += (table.open_namespace(VOID_NAMESPACE), table.open_changes(VOID_NAMESPACE))
+        times: list[int] = []
+        keys: list[Any] = []
+        gathering = () if self._deferred_timers is None else (times.append, keys.append)
         try:
-            self._loop(*arguments, *self._arguments, *opened)
+            self._loop(*arguments, *self._arguments, *gathering, *opened)
         finally:
+            if self._deferred_timers is not None and keys:
+                self._deferred_timers.add_all(times, keys)
             for table in self._tables:
                 table.close_namespace(VOID_NAMESPACE)
 
@@ -345,6 +353,7 @@ class _LoopMaker:
             self._around,
             self._with_timestamps,
             self._items,
+            not uses.is_opaque and _only_sets_timers(body, parameters[2]),
         )
         statements = rewriting.block(body)
         if self._items is not None and (rewriting.value_is_set or _is_wanted_whole(body, parameters[1])):
@@ -354,7 +363,7 @@ class _LoopMaker:
         if rewriting.value_is_set:
             statements[:0] = ast.parse(f"{_USERS}{rewriting.value_name} = {RECORD}").body
         may_use_timers = uses.is_opaque or rewriting.may_use_timers
-        return self._assembled(statements, states, broadcast, may_use_timers)
+        return self._assembled(statements, states, broadcast, may_use_timers, rewriting.has_deferred_timers)
 
     def _assembled(
         self,
@@ -362,6 +371,7 @@ class _LoopMaker:
         states: dict[str, _InlinedState],
         broadcast: _BroadcastLookups,
         may_use_timers: bool,
+        has_deferred_timers: bool,
     ) -> KeyedLoop:
         tables = {state.number: state for state in states.values()}
         fixed = self._fixed_names(body, broadcast.names)
@@ -372,6 +382,7 @@ class _LoopMaker:
         arguments = [f"{_OWN}{name}" for name in ("append", "append_time", "keys")]
         arguments += [*over, f"{_OWN}timestamps"] if items is None else [f"{_OWN}timestamps", *over]
         arguments += fixed
+        arguments += [f"{_OWN}add_time", f"{_OWN}add_key"] if has_deferred_timers else []
         for _, state in sorted(tables.items()):
             arguments += [state.entries_name, state.changes_name]
         timestamp = [f"{_OWN}timestamp"] if self._with_timestamps else []
@@ -396,6 +407,7 @@ class _LoopMaker:
             _function=self._function,
             _inlined=tuple((name, attributes[name]) for name in states),
             may_use_timers=may_use_timers,
+            _deferred_timers=self._around.event_timers if has_deferred_timers else None,
             _items=None if items is None else tuple(items),
         )
 
@@ -525,6 +537,22 @@ def _ancestors(node: ast.AST, parents: dict[int, ast.AST]) -> Iterator[ast.AST]:
         node = above
 
 
+def _only_sets_timers(body: list[ast.stmt], ctx_name: str) -> bool:
+    """True if the body cannot delete a timer or look at those that there are: then they can be set later."""
+    parents = {id(child): node for root in body for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
+    for node in (node for root in body for node in ast.walk(root)):
+        if isinstance(node, ast.Name) and node.id == ctx_name:
+            owner = parents.get(id(node))
+            if not isinstance(owner, ast.Attribute):
+                return False
+            if owner.attr == "timer_service":
+                match parents.get(id(parents.get(id(owner)))):
+                    case ast.Attribute(_, "register_event_time_timer" | "current_watermark"):
+                        continue
+                return False
+    return True
+
+
 class _Marks:
     """Sets the current key and the context's timestamp in front of what may ask for them: nowhere else does it cost."""
 
@@ -583,6 +611,7 @@ class _Rewriting(ast.NodeTransformer):
         around: Surroundings,
         with_timestamps: bool,
         items: int | None,
+        defers_timers: bool,
     ) -> None:
         self._self, self.value_name, self._ctx = parameters
         self._local_names = local_names
@@ -592,7 +621,10 @@ class _Rewriting(ast.NodeTransformer):
         self._around = around
         self._with_timestamps = with_timestamps
         self._items = items
+        self._defers_timers = defers_timers
         self.may_use_timers = False
+        self.has_deferred_timers = False
+        """True if the loop gathers timers, to be set when it is through."""
         self.value_is_set = False
         """True if the body gives the parameter for the element another value."""
 
@@ -614,6 +646,12 @@ class _Rewriting(ast.NodeTransformer):
             case ast.Expr(ast.Call(ast.Attribute(owner, method), arguments)) if self._writes(owner, method):
                 state = self._states[owner.attr]  # type: ignore[attr-defined]
                 yield from self._write(state, method, [self.visit(each) for each in arguments], statement)
+            case ast.Expr(ast.Call() as call) if self._defers_timers and self._sets_timer(call):
+                self.may_use_timers = self.has_deferred_timers = True
+                yield _assigned(f"{_OWN}argument0", self.visit(call.args[0]), statement)
+                yield from _made(f"{_OWN}add_time({_OWN}argument0)\n{_OWN}add_key({_OWN}key)", statement)
+            case ast.Return(ast.Tuple([]) | ast.List([])):
+                yield ast.copy_location(ast.Continue(), statement)
             case ast.Return(value):
                 if value is not None and not (isinstance(value, ast.Constant) and value.value is None):
                     yield from self._emission_of_results(self.visit(value), statement)
@@ -719,8 +757,8 @@ class _Rewriting(ast.NodeTransformer):
                 return _expression(f"{_OWN}key", node)
             case ast.Attribute(ast.Name(owner), "timestamp") if owner == self._ctx and not node.args:
                 return _expression(f"{_OWN}timestamp" if self._with_timestamps else "None", node)
-            case ast.Attribute(ast.Call(ast.Attribute(ast.Name(owner), "timer_service"), [], []), method) if (
-                owner == self._ctx and method in _EVENT_TIMERS and self._takes_a_time(node)
+            case ast.Attribute(_, method) if self._sets_timer(node) or self._sets_timer(
+                node, "delete_event_time_timer"
             ):
                 self.may_use_timers = True
                 made = _expression(f"{_OWN}event_timers.{_EVENT_TIMERS[method]}({_OWN}key, {_OWN}void)", node)
@@ -742,8 +780,13 @@ class _Rewriting(ast.NodeTransformer):
     def _is_keyed(self, node: ast.Call) -> bool:
         return self._around.has_keys and not node.args and not node.keywords
 
-    def _takes_a_time(self, node: ast.Call) -> bool:
-        return _has_one_argument(node) and self._around.has_keys and self._around.event_timers is not None
+    def _sets_timer(self, node: ast.Call, wanted: str = "register_event_time_timer") -> bool:
+        """True for a call that sets (or deletes) an event-time timer of the current key."""
+        match node.func:
+            case ast.Attribute(ast.Call(ast.Attribute(ast.Name(owner), "timer_service"), [], []), method):
+                is_meant = owner == self._ctx and method == wanted and _has_one_argument(node)
+                return is_meant and self._around.has_keys and self._around.event_timers is not None
+        return False
 
     def _read(self, state: _InlinedState, method: str, arguments: list[ast.expr], at: ast.AST) -> ast.expr:
         if state.kind is DirectValueState:

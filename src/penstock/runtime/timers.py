@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_right
 from collections.abc import Callable, Hashable
+from itertools import repeat
 from typing import Any, Final
 
 from penstock.common.constants import MIN_LONG_VALUE
@@ -128,6 +130,8 @@ class KeyTimerQueue(TimerQueue):
         """By timestamp: the key, or `_Several` of them. A timer that is in the table is not among them."""
         self._times: list[int] = []
         """A heap of their timestamps, and of some whose timers were deleted."""
+        self._newest_times: list[int] = []
+        """Timestamps that are not in the heap yet."""
         table.settle = self._settle
 
     def place_of(self, key: Any) -> tuple[Any, Hashable]:
@@ -141,15 +145,34 @@ class KeyTimerQueue(TimerQueue):
             if self._heap and super().contains(timestamp, *self.place_of(key)):
                 return
             new[timestamp] = key
-            if len(self._times) > 64 + 2 * len(new):
-                self._times = sorted(new)
-            else:
-                heapq.heappush(self._times, timestamp)
+            self._newest_times.append(timestamp)
+            if len(self._times) + len(self._newest_times) > 64 + 2 * len(new):
+                self._times, self._newest_times = sorted(new), []  # The others were deleted.
         elif type(held) is _Several:
             if key not in held and not (self._heap and super().contains(timestamp, *self.place_of(key))):
                 held[key] = True
         elif held != key and not (self._heap and super().contains(timestamp, *self.place_of(key))):
             new[timestamp] = _Several({held: True, key: True})
+
+    def add_all(self, timestamps: list[int], keys: list[Any]) -> None:
+        """One timer for each of the keys; for a queue whose keys are those of its table."""
+        new, added = self._new, dict(zip(timestamps, keys, strict=True))
+        if self._heap or len(added) < len(keys) or not new.keys().isdisjoint(added):
+            for timestamp, key in zip(timestamps, keys, strict=True):
+                self.add(timestamp, key, VOID_NAMESPACE)
+            return
+        new.update(added)
+        self._newest_times += timestamps
+
+    def _gather_times(self) -> None:
+        """Have all timestamps in the heap."""
+        newest, self._newest_times = self._newest_times, []
+        if len(newest) > len(self._times) // 4:
+            self._times += newest
+            self._times.sort()  # That is a heap, too; most come in order, which makes it quick.
+        else:
+            for timestamp in newest:
+                heapq.heappush(self._times, timestamp)
 
     def remove(self, timestamp: int, key: Any, namespace: Hashable) -> None:
         if not self._took_new(timestamp, key):
@@ -175,6 +198,8 @@ class KeyTimerQueue(TimerQueue):
         return is_new or super().contains(timestamp, *self.place_of(key))
 
     def next_timestamp(self) -> int | None:
+        if self._newest_times:
+            self._gather_times()
         new_times = self._times
         while new_times and new_times[0] not in self._new:
             heapq.heappop(new_times)
@@ -199,23 +224,40 @@ class KeyTimerQueue(TimerQueue):
     def take_until(self, time: int) -> tuple[list[int], list[Any]]:
         timestamps, keys = super().take_until(time) if self._heap else ([], [])
         has_old = bool(keys)
-        new, times, pop = self._new, self._times, heapq.heappop
-        while times and times[0] <= time:
-            timestamp = pop(times)
-            held = new.pop(timestamp, _NOBODY)
-            if type(held) is _Several:
-                timestamps += [timestamp] * len(held)
-                keys += held
-            elif held is not _NOBODY:
-                timestamps.append(timestamp)
-                keys.append(held)
+        due = self._due_times(time)
+        held_then = list(map(self._new.pop, due, repeat(_NOBODY)))
+        if {_Several, type(_NOBODY)}.isdisjoint(map(type, held_then)):
+            timestamps += due
+            keys += held_then
+        else:
+            for timestamp, held in zip(due, held_then, strict=True):
+                several = list(held) if type(held) is _Several else [] if held is _NOBODY else [held]
+                timestamps += [timestamp] * len(several)
+                keys += several
         if has_old:
             order = sorted(range(len(keys)), key=timestamps.__getitem__)
             return [timestamps[at] for at in order], [keys[at] for at in order]
         return timestamps, keys
 
+    def _due_times(self, time: int) -> list[int]:
+        """Take all times until `time` from the heap; in order."""
+        if self._newest_times:
+            self._gather_times()
+        times, pop = self._times, heapq.heappop
+        due: list[int] = []
+        few = 32 + len(times) // 16
+        while times and times[0] <= time:
+            if len(due) == few:  # Where there are many, sorting the heap pays.
+                times.sort()
+                end = bisect_right(times, time)
+                due += times[:end]
+                del times[:end]
+                break
+            due.append(pop(times))
+        return due
+
     def _settle(self) -> None:
-        new, self._new, self._times = self._new, {}, []
+        new, self._new, self._times, self._newest_times = self._new, {}, [], []
         for timestamp, held in new.items():
             for each in held if type(held) is _Several else [held]:
                 super().add(timestamp, *self.place_of(each))

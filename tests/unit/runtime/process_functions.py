@@ -242,6 +242,31 @@ class TimersThatSetOthers(Base):
             ctx.timer_service().register_event_time_timer(timestamp + 5)
 
 
+class TimersThatAreSet(Base):
+    """Sets timers only, some twice, and looks at time: they can be set after the batch."""
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value[1] * 10)
+        if value[1] % 2 == 0:
+            ctx.timer_service().register_event_time_timer(value[1] + 5)
+            yield ctx.timer_service().current_watermark()
+
+    def on_timer(self, timestamp, ctx):
+        if timestamp % 10:
+            return ()
+        return [(ctx.get_current_key(), timestamp)]
+
+
+class TimersThatAreDeleted(Base):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value[1] * 10)
+        if value[1] % 3 == 0:
+            ctx.timer_service().delete_event_time_timer(value[1] * 10)
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), timestamp
+
+
 class ProcessingTimers(Base):
     def process_element(self, value, ctx):
         now = ctx.timer_service().current_processing_time()
@@ -263,6 +288,7 @@ IN_A_LOOP = [
     Counts(), CountsAndForgets(), UpdatesToNone(), Lists(), ListsThatAreRead(), Maps(), MapsOtherwise(), SideOutputs(),
     MaybeTagged(), ReturnsLists(), ReturnsNothing(), Loops(), SetsItsParameter(), CallsItself(), KeepsStatesInATable(),
     TwoNamesForOneState(), HandsItsStateOut(), DefaultValues(), ChangesItsStates(), Timers(), TimersThatSetOthers(),
+    TimersThatAreSet(), TimersThatAreDeleted(),
     ProcessingTimers(), enclosed(3),
 ]  # fmt: skip
 CALLED = [RemembersInLocals()]

@@ -10,7 +10,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.runtime.process_functions import CALLED, IN_A_LOOP, Counts, Timers
+from tests.unit.runtime.process_functions import (
+    CALLED,
+    IN_A_LOOP,
+    Counts,
+    Timers,
+    TimersThatAreDeleted,
+    TimersThatAreSet,
+)
 
 from penstock.common.exceptions import StateAccessError
 from penstock.datastream import KeyedBroadcastProcessFunction, KeyedCoProcessFunction, KeyedProcessFunction
@@ -108,6 +115,12 @@ def test_timers_that_set_no_others_fire_in_one_loop():
     assert harness.output == [("a", 10, 2), ("b", 10, 1), ("a", 20, None)]
     assert harness.metrics["numFiredTimers"] == 3
     assert any("on_timer" in loop.text for loop in loops_of(harness))
+
+
+def test_timers_of_a_batch_are_set_together_unless_some_may_be_deleted():
+    for function, is_deferred in ((TimersThatAreSet(), True), (TimersThatAreDeleted(), False)):
+        (loop,) = loops_of(harness_of(function).element(("a", 1), at=1))
+        assert ("penstock_add_time(" in loop.text) is is_deferred
 
 
 def test_debugger_sees_the_function_called():

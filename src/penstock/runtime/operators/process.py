@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.datastream.functions import TimerService
 from penstock.datastream.output_tag import OutputTag
@@ -42,7 +42,7 @@ class ProcessOperator(UserFunctionOperator):
 
     def open(self) -> None:
         self._loops: dict[tuple[int, bool, int | None], KeyedLoop | None] = {}
-        self._event_timers: TimerQueue | None = None
+        self._event_timers: KeyTimerQueue | None = None
         self._on_timer: Callable[..., Any] | None = getattr(self.user_function.function, "on_timer", None)
         self.element_contexts, self._timer_context = self.make_contexts(self._open_timers())
         super().open()
@@ -51,7 +51,7 @@ class ProcessOperator(UserFunctionOperator):
         if not self.is_keyed:
             return TimeWithoutTimers(self)
         service = self.context.timer_service(TIMER_SERVICE, self.on_event_time, self.on_processing_time, KeyTimerQueue)
-        self._event_timers = service.event_time
+        self._event_timers = cast(KeyTimerQueue, service.event_time)
         return KeyedTimerService(service)
 
     def make_contexts(self, timers: TimerService) -> tuple[list[Any], Any]:
