@@ -472,7 +472,7 @@ class _BroadcastLookups:
         found = self._found(node)
         return None if found is None else self._unless_changed("broadcast", *found)
 
-    def entries(self, node: ast.AST) -> str | None:
+    def dictionary(self, node: ast.AST) -> str | None:
         """Its dictionary, for `get` and `in`."""
         found = self._found(node)
         return None if found is None else self._unless_changed("rules", *found)
@@ -748,7 +748,7 @@ class _Rewriting(ast.NodeTransformer):
             return _expression(asked, node)
         match node.func:
             case ast.Attribute(owner, "get" | "contains" as method) if (
-                _has_one_argument(node) and (rules := self._broadcast.entries(owner)) is not None
+                _has_one_argument(node) and (rules := self._broadcast.dictionary(owner)) is not None
             ):
                 return self._looked_up(method, self.visit(node.args[0]), rules, node)
             case ast.Attribute(owner, method) if (state := self._state(owner)) is not None:
