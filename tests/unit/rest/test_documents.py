@@ -12,7 +12,10 @@ from free_ports import free_port
 from penstock.common import Configuration
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.accumulators import IntCounter
+from penstock.graph.execution_graph import ExecutionGraph
+from penstock.graph.job_graph import build_job_graph
 from penstock.rest.client import Address, RestClient, RestClientError
+from penstock.rest.documents import executions
 
 
 def refused(action, *arguments, **query) -> RestClientError:
@@ -177,6 +180,19 @@ def test_accumulators_are_told_by_job_vertex_and_subtask(start_job, eventually):
     assert sum(counts) == 5 and len(counts) == 2
     job.end()
     assert job.get(second + "/subtasks/accumulators") == told, "it stays as the job left it"
+
+
+def test_attempt_that_has_entered_no_state_yet_can_be_told():
+    graph = ExecutionGraph(build_job_graph(_environment_with_a_job().get_stream_graph()))
+    told = [executions.attempt(each, each.current) for each in graph.vertices()]
+    assert told and all(set(each["status-duration"].values()) == {-1} for each in told)
+    assert {(each["status"], each["start-time"], each["duration"]) for each in told} == {("CREATED", -1, -1)}
+
+
+def _environment_with_a_job() -> StreamExecutionEnvironment:
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration())
+    env.from_collection([1]).print()
+    return env
 
 
 def test_checkpoint_settings_are_the_jobs(start_job):

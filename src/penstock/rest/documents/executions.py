@@ -43,7 +43,8 @@ def status_durations(execution: Execution) -> dict[str, int]:
     """How long the attempt was, or has been, in each state that it does not end in; -1 for states it never had."""
     entered = sorted(execution.entered_ms.items(), key=lambda item: item[1])
     left = [at for _, at in entered[1:]] + [now_ms()]
-    spent = {state: until - at for (state, at), until in zip(entered, left, strict=True)}
+    # An attempt that has just been made has entered no state.
+    spent = {state: until - at for (state, at), until in zip(entered, left, strict=False)}
     return {state.value: spent.get(state, UNKNOWN_TIME) for state in ExecutionState if not state.is_terminal}
 
 
