@@ -7,7 +7,7 @@ at zero.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from penstock.metrics import Counter, Distribution, Gauge, Meter, Metric
@@ -105,9 +105,15 @@ class MetricReporter:
     """
 
     def __init__(
-        self, context: OperatorContext, entrance: StreamOperator | None = None, exit: OperatorOutput | None = None
+        self,
+        context: OperatorContext,
+        entrance: StreamOperator | None = None,
+        exit: OperatorOutput | None = None,
+        inputs: Callable[[], list[int]] | None = None,
     ) -> None:
+        """`inputs`: of an operator with several, how far each is."""
         self._context = context
+        self._inputs = inputs
         self._entrance = entrance
         self._exit = exit
         self._told: dict[str, int] = {}
@@ -125,6 +131,9 @@ class MetricReporter:
             gauges[OUTPUT_WATERMARK] = GaugeReport(self._exit.watermark)
         if self._entrance is not None:
             gauges[INPUT_WATERMARK] = GaugeReport(self._entrance.current_watermark)
+        if self._inputs is not None:
+            for number, watermark in enumerate(self._inputs(), start=1):
+                gauges[f"currentInput{number}Watermark"] = GaugeReport(watermark)
         for name, report in self._of_the_user():
             if isinstance(report, GaugeReport):
                 gauges[name] = report

@@ -137,8 +137,14 @@ class StreamTask:
             partial(deployment.state_backend.tables, deployment.run_id, f"v{vertex_id}-s{subtask}"),
             deployment.latency,
         )
+        has_inputs = len(self._watermarks.by_input()) > 1
         self._reporters = {
-            operator_id: MetricReporter(each, self.chain.entrances.get(operator_id), self.chain.exits.get(operator_id))
+            operator_id: MetricReporter(
+                each,
+                self.chain.entrances.get(operator_id),
+                self.chain.exits.get(operator_id),
+                self._watermarks.by_input if has_inputs and each is self.chain.head.context else None,
+            )
             for operator_id, each in self.chain.contexts.items()
         }
         self._marker_clock = None

@@ -146,6 +146,10 @@ class InputWatermarks:
     def watermark(self) -> int:
         return self._valves[0].watermark if self._combined is None else self._combined.watermark
 
+    def by_input(self) -> list[int]:
+        """How far each input is, whether it is idle or not."""
+        return [valve.watermark for valve in self._valves]
+
     def on_watermark(self, channel: int, watermark: int) -> list[Mark]:
         index = self._inputs[channel]
         return self._passed_on(index, self._valves[index].on_watermark(self._places[channel], watermark))

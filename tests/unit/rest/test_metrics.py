@@ -20,11 +20,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common import Configuration, Duration, Encoder, Time, Types, WatermarkStrategy
+from penstock.common.constants import MIN_LONG_VALUE
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream.connectors.bad_records import BadRecords
 from penstock.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
-from penstock.datastream.functions import MapFunction
+from penstock.datastream.functions import CoMapFunction, MapFunction
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.jobmaster.metrics.catalogue import CATALOGUE, DEFINED, Kind, Scope, as_markdown
 from penstock.jobmaster.metrics.job_metrics import MOST_METRICS, JobMetrics
@@ -48,6 +49,14 @@ EVENTS = JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(["at"]
 class EventTime(TimestampAssigner):
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
         return int(value["at"])
+
+
+class Either(CoMapFunction):
+    def map1(self, value: Any) -> Any:
+        return value
+
+    def map2(self, value: Any) -> Any:
+        return value
 
 
 class Measuring(MapFunction):
@@ -94,7 +103,7 @@ def measured_job(start_job, tmp_path, eventually):
         windows = ends.window(TumblingEventTimeWindows.of(Time.seconds(1))).reduce(lambda one, other: other)
         rows = windows.map(str, Types.STRING())
         rows.sink_to(FileSink.for_row_format(str(tmp_path / "out"), Encoder.simple_string_encoder()).build())
-        return text
+        return text.connect(rows).map(Either())
 
     first = start_job(settings, define)
     eventually(lambda: "numFiredTimers" in {each.name for each in samples_of(first)})
@@ -131,6 +140,17 @@ def test_list_and_job_agree_in_both_directions(measured_job):
             assert set(sample.variables) <= set(key[0].variables), key
     assert reported[Scope.OPERATOR, "fish.seen"].variables["fish"] == "carp"
     assert reported[Scope.OPERATOR, "numRecordsInErrors"].value > 0
+
+
+def test_inputs_of_an_operator_tell_how_far_each_is(measured_job):
+    reported = {
+        each.name: each
+        for each in samples_of(measured_job)
+        if each.variables.get("operator_name", "").startswith("Co-")
+    }
+    first, second = (reported[f"currentInput{number}Watermark"].value for number in (1, 2))
+    assert first == MIN_LONG_VALUE and second > 0, "text from a socket has no time, and windows do"
+    assert reported["currentInputWatermark"].value == first, "the slower one decides"
 
 
 def test_rest_tells_the_same_names_as_flink(measured_job):

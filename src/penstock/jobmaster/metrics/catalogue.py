@@ -65,6 +65,7 @@ _IF_EPOCH = "after the first epoch"
 _IF_HOSTS = "where Spark's executors are known"
 _IF_COMMITS = "sinks that commit with checkpoints"
 _IF_KAFKA = "Kafka source"
+_IF_TWO_INPUTS = "operators with two inputs"
 
 CATALOGUE: tuple[MetricDefinition, ...] = (
     *_of(
@@ -138,6 +139,8 @@ CATALOGUE: tuple[MetricDefinition, ...] = (
         ("numRecordsOut", Kind.COUNTER, "records that it emitted; of a generated loop its last operator tells"),
         ("numRecordsOutPerSecond", Kind.METER, "the same over the last seconds"),
         ("currentInputWatermark", Kind.GAUGE, "event time of the input (ms)"),
+        ("currentInput1Watermark", Kind.GAUGE, "event time of the first input (ms)", _IF_TWO_INPUTS),
+        ("currentInput2Watermark", Kind.GAUGE, "event time of the second input (ms)", _IF_TWO_INPUTS),
         ("currentOutputWatermark", Kind.GAUGE, "event time of the output (ms)"),
         ("watermarkLag", Kind.GAUGE, "how far the output watermark is behind the clock (ms)", "sources"),
         ("numLateRecordsDropped", Kind.COUNTER, "records that came too late", "windows and interval joins"),
