@@ -110,8 +110,9 @@ class SplitWatermarks:
         if not (self._keeps_timestamps and timestamps is None):
             timestamps = self._extraction.timestamps_of(Batch(values, timestamps))
         if split.looks_at_largest and self._description.auto_watermark_interval_ms > 0:
-            if timestamps is not None:
-                split.generator.on_event(values[-1], largest_of(list(timestamps)), split)
+            # Also without timestamps: an element says that the split is not idle.
+            largest = MIN_LONG_VALUE if timestamps is None else largest_of(list(timestamps))
+            split.generator.on_event(values[-1], largest, split)
             yield Batch(values, timestamps)
         else:
             yield from self._stamped_one_by_one(split, values, timestamps)
