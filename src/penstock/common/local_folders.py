@@ -16,6 +16,7 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 from pathlib import Path
 
 from penstock.common.private_folder import make_private
@@ -30,6 +31,15 @@ def new_local_folder(parent: Path, purpose: str) -> Path:
     """A new folder in `parent`, removed at the end of this process or, if it is killed, by the next one that asks."""
     folder = _folder_of_process(parent) / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', purpose)[:80]}-{secrets.token_hex(4)}"
     folder.mkdir()
+    return folder
+
+
+def new_socket_folder(purpose: str, longest: int) -> Path:
+    """Such a folder for sockets, whose addresses are short: in the temporary folder, or in /tmp if that is too long."""
+    folder = new_local_folder(Path(tempfile.gettempdir()), purpose)
+    if len(str(folder)) > longest:
+        folder.rmdir()
+        folder = new_local_folder(Path("/tmp"), purpose)
     return folder
 
 

@@ -50,7 +50,8 @@ class ProcessSocket:
 
 
 def listen(name: str | None = None) -> ProcessSocket:
-    """Listen under a name, or under one that no other process has."""
+    """Listen under a name, or under one that no other process has. What killed processes have left is removed."""
+    live_sockets()
     path = folder() / (name or f"driver-{secrets.token_hex(8)}")
     listener = socket.socket(socket.AF_UNIX)
     # It gets its name only once it listens: before, others would take it for a dead one and remove it.
@@ -90,8 +91,11 @@ def announced_jobs() -> list[str]:
 def is_alive(path: Path) -> bool:
     """True if a process listens there; what is left of a dead one is removed."""
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as connection:
+        connection.setblocking(False)
         try:
             connection.connect(str(path))
+        except BlockingIOError:  # It lives, and has more to accept than it can.
+            return True
         except (ConnectionRefusedError, FileNotFoundError):
             path.resolve().unlink(missing_ok=True)
             path.unlink(missing_ok=True)

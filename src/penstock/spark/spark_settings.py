@@ -13,8 +13,7 @@ from pathlib import Path
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
 from penstock.common.cores import cores_of, machine_cores
-from penstock.common.local_folders import new_local_folder
-from penstock.common.private_folder import private_folder
+from penstock.common.local_folders import new_local_folder, new_socket_folder
 from penstock.spark.class_archive import archive_option
 
 _LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
@@ -125,8 +124,7 @@ def _files_folder() -> str:
 @functools.cache
 def _socket_folder() -> str:
     """Where Java and Python meet. They believe whoever connects, so nobody else may; a socket has a short name."""
-    folder = new_local_folder(Path(tempfile.gettempdir()), "spark")
-    return str(folder if len(str(folder)) <= _LONGEST_FOLDER else private_folder("spark"))
+    return str(new_socket_folder("spark", _LONGEST_FOLDER))
 
 
 def is_on_one_machine(settings: Mapping[str, str]) -> bool:

@@ -157,3 +157,15 @@ def test_socket_of_a_dead_process_is_removed_by_whoever_finds_it():
     dead.listener.close()
     assert "there is no job" in penstock("cancel", job_id).stderr
     assert not dead.path.exists() and job_id not in sockets.announced_jobs()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("savepoint",), ("savepoint", "-detached"), ("stop",), ("stop", "-detached"), ("cancel", "-s")],
+    ids=" ".join,
+)
+def test_a_savepoint_without_any_folder_says_to_name_one_and_the_job_goes_on(job, words):
+    result = penstock(*words, id_of(job))
+    assert result.exit_code == 1
+    assert "name a folder" in result.stderr and "execution.checkpointing.savepoint-dir" in result.stderr
+    assert not job.get_job_status().result().is_terminal_state()

@@ -10,13 +10,13 @@ import sys
 import pytest
 
 from penstock.common.exceptions import EnvironmentSetupError
-from penstock.common.local_folders import new_local_folder
+from penstock.common.local_folders import new_local_folder, new_socket_folder
 from penstock.runtime.state.backends import DiskBackend
 
 OTHER_PROCESS = """
 import sys
 from pathlib import Path
-from penstock.common.local_folders import new_local_folder
+from penstock.common.local_folders import new_local_folder, new_socket_folder
 new_local_folder(Path(sys.argv[1]), "state").joinpath("data").write_text("x")
 print("ready", flush=True)
 sys.stdin.read()
@@ -98,3 +98,11 @@ def test_subtasks_use_all_folders(tmp_path):
             table.put("n", key, key)
         assert table.get("n", 1) == 1
     assert [len(list((tmp_path / name).glob("penstock-files-*"))) for name in ("a", "b")] == [1, 1]
+
+
+def test_folder_for_sockets_has_a_short_name_although_the_temporary_folder_has_a_long_one(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert new_socket_folder("s", 1000).is_relative_to(tmp_path)
+    short = new_socket_folder("s", 60)
+    assert len(str(short)) <= 60 and not short.is_relative_to(tmp_path)
+    assert folders_in(tmp_path) == {str(os.getpid())} and len(list(tmp_path.glob("penstock-files-*/*/s-*"))) == 1

@@ -8,16 +8,14 @@ from __future__ import annotations
 import pickle
 import secrets
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from penstock.checkpoint.folders import Folder
 from penstock.common import config_keys as keys
-from penstock.common.local_folders import new_local_folder
+from penstock.common.local_folders import new_socket_folder
 from penstock.jobmaster.execution.stage_executor import TakeOutput
 from penstock.runtime.connection import Address, Connection, Kind, Listener
 from penstock.runtime.local_backups import BackupSettings
@@ -86,7 +84,7 @@ class WorkerGroup:
         self._is_cancelled = False
         self._is_introduced = False
         self._has_ended = threading.Event()
-        self._folder = _socket_folder()
+        self._folder = new_socket_folder("w", _LONGEST_FOLDER)
         bind_host = None if settings.host is None else settings.bind_host or settings.host
         try:
             self._listener = Listener(
@@ -376,12 +374,3 @@ class WorkerGroup:
             return True
         self.check()
         return False
-
-
-def _socket_folder() -> Path:
-    """A folder of this process that only its user can enter, with a name short enough for a socket's address."""
-    folder = new_local_folder(Path(tempfile.gettempdir()), "w")
-    if len(str(folder)) > _LONGEST_FOLDER:
-        folder.rmdir()
-        folder = new_local_folder(Path("/tmp"), "w")
-    return folder
