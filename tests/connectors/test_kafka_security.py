@@ -12,7 +12,7 @@ from penstock.common.serialization import SimpleStringSchema
 from penstock.datastream.connectors import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from penstock.datastream.connectors.kafka.protocol import ScramExchange
-from penstock.datastream.connectors.kafka.settings import client_settings
+from penstock.datastream.connectors.kafka.settings import client_settings, producer_settings
 from penstock.datastream.connectors.kafka.transactions import KafkaTransactions
 
 
@@ -32,6 +32,11 @@ from penstock.datastream.connectors.kafka.transactions import KafkaTransactions
 )
 def test_settings_of_java_are_translated(java, native):
     assert client_settings(java) == native
+
+
+def test_a_producer_does_not_get_the_settings_of_a_consumer():
+    shared = {"bootstrap.servers": "localhost:9092", "group.id": "g", "auto.offset.reset": "earliest", "acks": "1"}
+    assert producer_settings(shared) == {"bootstrap.servers": "localhost:9092", "acks": "1"}
 
 
 @pytest.mark.parametrize(

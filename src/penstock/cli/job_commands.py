@@ -115,7 +115,7 @@ def cancel(
     click.echo("DEPRECATION WARNING: cancel with a savepoint is deprecated; use `penstock stop`", err=True)
     target = directory or "default savepoint directory"
     answer.say(f"Cancelling job {found.job_id} with {format_type} savepoint to {target}.")
-    body = {"target-directory": directory or None, "cancel-job": True, "formatType": format_type.upper()}
+    body = {"target-directory": found.folder(directory), "cancel-job": True, "formatType": format_type.upper()}
     request = found.client.post(f"/jobs/{found.job_id}/savepoints", body)
     location = wait_for_operation(found.client, f"/jobs/{found.job_id}/savepoints", request)["location"]
     wait_for_end(found)
@@ -155,7 +155,7 @@ def stop(
     found = locate(job, manager)
     doing = "Draining" if drain else "Suspending"
     answer.say(f'{doing} job "{found.job_id}" with a {format_type.upper()} savepoint.')
-    body = {"targetDirectory": directory or None, "drain": drain, "formatType": format_type.upper()}
+    body = {"targetDirectory": found.folder(directory), "drain": drain, "formatType": format_type.upper()}
     request = found.client.post(f"/jobs/{found.job_id}/stop", body)
     if is_detached:
         answer.say(f"Successfully triggered stop with savepoint in detached mode, triggerId: {request['request-id']}")
@@ -208,7 +208,7 @@ def _savepoint_of_job(
     found: LocatedJob, directory: str | None, format_type: str, is_detached: bool, answer: Answer
 ) -> None:
     answer.say(f"Triggering savepoint for job {found.job_id}.")
-    body = {"target-directory": directory, "cancel-job": False, "formatType": format_type.upper()}
+    body = {"target-directory": found.folder(directory), "cancel-job": False, "formatType": format_type.upper()}
     request = found.client.post(f"/jobs/{found.job_id}/savepoints", body)
     if is_detached:
         answer.say(f"Successfully trigger manual savepoint, triggerId: {request['request-id']}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from penstock.common.exceptions import PenstockError
 from penstock.rest import sockets
 from penstock.rest.client import Address, RestClient, RestClientError
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PREFIX = re.compile(r"[0-9a-f]{1,32}")
 ENDED = ("FINISHED", "CANCELED", "FAILED")
 
@@ -36,6 +38,12 @@ class LocatedJob:
     @property
     def has_ended(self) -> bool:
         return self.entry["state"] in ENDED
+
+    def folder(self, named: str | None) -> str | None:
+        """A folder as the job is told of it. On this machine, a relative one is where the command is given."""
+        if not named or _SCHEME.match(named) or self.client.address.path is None:
+            return named or None
+        return os.path.abspath(named)
 
 
 def manager_address(given: str | None, configuration: Mapping[str, str]) -> Address | None:

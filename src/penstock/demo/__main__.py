@@ -1,4 +1,4 @@
-"""Count words in windows of five seconds over an endless text, stop after some fifteen, and say what to try next."""
+"""Count words in windows of five seconds over an endless text, stop after three of them, and say what to try next."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from penstock.common.exceptions import PenstockError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.demo.text_server import TextServer
 
-SECONDS = 15
+SECONDS_OF_RESULTS = 11
+"""After the first window; those of two more are shown."""
 
 NEXT = """
 That was, in essence, examples/socket_window_word_count.py on a text that never ends. Now try:
@@ -23,7 +24,7 @@ That was, in essence, examples/socket_window_word_count.py on a text that never 
 
 
 def main() -> int:
-    print(f"Counting the words of an endless text in windows of 5 seconds, for about {SECONDS} seconds.")
+    print("Counting the words of an endless text in windows of 5 seconds, for about 15 seconds.")
     print("Each line is (word,count) and appears when its window closes. Starting Spark ...", flush=True)
     try:
         with TextServer() as server:
@@ -39,20 +40,18 @@ def main() -> int:
 
 def _count_words(port: int) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
-    (
+    counts = (
         env.socket_text_stream("localhost", port)
         .flat_map(lambda line: line.split())
         .map(lambda word: (word, 1))
         .key_by(lambda pair: pair[0])
         .time_window(Time.seconds(5))
         .sum(1)
-        .print()
     )
-    job = env.execute_async("Demo word count")
-    try:
-        time.sleep(SECONDS)
-    finally:
-        job.cancel().result()
+    counts.print()
+    with counts.execute_and_collect("Demo word count") as results:
+        next(results)  # However long Spark takes to start
+        time.sleep(SECONDS_OF_RESULTS)
 
 
 if __name__ == "__main__":

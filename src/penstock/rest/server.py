@@ -52,6 +52,7 @@ class LazyServer:
         config = uvicorn.Config(
             self._guarded(self._make_app()),
             log_config=None,
+            log_level=logging.WARNING,  # A program that logs at INFO wants to hear of itself, not of the server.
             access_log=False,
             lifespan="off",
             loop="asyncio",

@@ -14,9 +14,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from penstock.cli import main
+from penstock.cli.locate import LocatedJob
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.rest import sockets
+from penstock.rest.client import Address, RestClient
 
 
 def penstock(*words: str) -> Result:
@@ -169,3 +171,14 @@ def test_a_savepoint_without_any_folder_says_to_name_one_and_the_job_goes_on(job
     assert result.exit_code == 1
     assert "name a folder" in result.stderr and "execution.checkpointing.savepoint-dir" in result.stderr
     assert not job.get_job_status().result().is_terminal_state()
+
+
+def test_a_relative_folder_is_where_the_command_is_given_for_jobs_of_this_machine(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    here = LocatedJob(RestClient(Address(path=tmp_path / "driver")), {})
+    elsewhere = LocatedJob(RestClient(Address(host="manager", port=8081)), {})
+    assert here.folder("savepoints") == str(tmp_path / "savepoints")
+    assert [here.folder(each) for each in ("/data", "file:/data", "s3://b/data", "", None)] == [
+        "/data", "file:/data", "s3://b/data", None, None,
+    ]  # fmt: skip
+    assert elsewhere.folder("savepoints") == "savepoints"

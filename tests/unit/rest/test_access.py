@@ -29,7 +29,14 @@ from penstock.common.exceptions import ConfigurationError, JobExecutionError
 from penstock.rest import sockets
 from penstock.rest.client import Address, RestClient, RestClientError
 from penstock.rest.security.access import ClientAccess, ServerAccess, check_binding
-from penstock.rest.security.access_token import AccessToken, configured_token, make_own_token, new_nonce, own_token
+from penstock.rest.security.access_token import (
+    AccessToken,
+    configured_token,
+    make_own_token,
+    new_nonce,
+    own_token,
+    remove_own_token,
+)
 from penstock.rest.security.token_guard import TokenGuard, is_open
 from penstock.rest.server import LazyServer
 
@@ -437,3 +444,26 @@ def test_keystore_that_is_not_pem_is_told_with_what_to_do(tmp_path):
             ServerAccess.to(listener, Configuration.from_dict(tls(tmp_path / "store.jks")))
         with pytest.raises(ConfigurationError, match=r"needs security\.ssl\.rest\.keystore"):
             ServerAccess.to(listener, Configuration.from_dict({"security.ssl.rest.enabled": "true"}))
+
+
+def test_a_server_that_starts_removes_the_tokens_of_killed_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr("penstock.rest.sockets.folder", lambda: tmp_path)
+    living = make_own_token(1001)
+    (tmp_path / "token-1002").write_text("left by a process that was killed, so that nobody holds its lock")
+    newest = make_own_token(1003)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["token-1001", "token-1003"]
+    remove_own_token(1001, living)
+    remove_own_token(1003, newest)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_token_of_a_later_server_on_the_same_port_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr("penstock.rest.sockets.folder", lambda: tmp_path)
+    first = make_own_token(1001)
+    remove_own_token(1001, first)
+    second = make_own_token(1001)
+    remove_own_token(1001, first)
+    other = make_own_token(1002)  # Would take it away if its lock were free.
+    assert own_token(1001) == second
+    remove_own_token(1001, second)
+    remove_own_token(1002, other)

@@ -6,12 +6,16 @@ so commands of the same user find it by the port, and nobody else does.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import hmac
 import ipaddress
 import logging
+import os
 import re
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -89,15 +93,50 @@ def _file_of(port: int) -> Path:
     return sockets.folder() / f"token-{port}"
 
 
+_locks: dict[Path, int] = {}
+"""The token files of this process, open and locked as long as it lives or until they are removed."""
+
+
 def make_own_token(port: int) -> AccessToken:
-    """A new token for a server of this user on a port."""
+    """A new token for a server of this user on a port. Those of servers that were killed are removed."""
     token = AccessToken.random()
     file = _file_of(port)
     partial = file.with_name(f".{secrets.token_hex(8)}")
     with open_new(partial) as out:
         out.write(token.secret.encode())
-    partial.rename(file)
+        lock = os.dup(out.fileno())
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    with _alone_in(file.parent):
+        _remove_dead_tokens(file.parent)
+        partial.rename(file)
+    _release(file)
+    _locks[file] = lock
     return token
+
+
+def _release(file: Path) -> None:
+    lock = _locks.pop(file, None)
+    if lock is not None:
+        os.close(lock)
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Only one process at a time puts tokens into the folder, or takes dead ones away."""
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _remove_dead_tokens(folder: Path) -> None:
+    for file in folder.glob("token-*"):
+        # A lock that is taken: its server lives. A file that is not there: its server has just ended.
+        with contextlib.suppress(BlockingIOError, FileNotFoundError), open(file, "rb") as content:
+            fcntl.flock(content, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.unlink(missing_ok=True)
 
 
 def own_token(port: int) -> AccessToken | None:
@@ -110,8 +149,10 @@ def own_token(port: int) -> AccessToken | None:
 
 def remove_own_token(port: int, token: AccessToken) -> None:
     """Take a token away, unless a later server has put its own there."""
+    file = _file_of(port)
     if own_token(port) == token:
-        _file_of(port).unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
+        _release(file)
 
 
 def is_loopback(host: str) -> bool:

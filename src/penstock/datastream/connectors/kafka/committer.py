@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 
 from penstock.common.exceptions import ConnectorError
-from penstock.datastream.connectors.kafka.settings import client_settings
+from penstock.datastream.connectors.kafka.settings import producer_settings
 from penstock.datastream.connectors.kafka.transactions import (
     INVALID_PRODUCER_ID_MAPPING,
     KafkaTransaction,
@@ -26,7 +26,7 @@ class KafkaCommitter(Committer[KafkaTransaction]):
     """
 
     def __init__(self, properties: Mapping[str, str], ignores_lost: bool) -> None:
-        self._transactions = KafkaTransactions(client_settings(properties), "penstock-committer")
+        self._transactions = KafkaTransactions(producer_settings(properties), "penstock-committer")
         self._ignores_lost = ignores_lost
 
     def commit(self, requests: list[CommitRequest[KafkaTransaction]]) -> None:

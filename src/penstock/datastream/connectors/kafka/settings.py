@@ -30,6 +30,7 @@ _NOT_FOR_THE_CLIENT = {
     "register.consumer.metrics",
     "register.producer.metrics",
 }
+_FOR_CONSUMERS = {GROUP_ID, "auto.offset.reset", "enable.auto.commit", "isolation.level"}
 _RENAMED = {
     "max.request.size": "message.max.bytes",
     "fetch.max.wait.ms": "fetch.wait.max.ms",
@@ -61,6 +62,11 @@ def client_settings(properties: Mapping[str, str]) -> dict[str, str]:
     elif "ssl.truststore.location" in settings:
         raise ValueError("Kafka: Java's truststores cannot be read here; set ssl.ca.location to a file of certificates")
     return settings
+
+
+def producer_settings(properties: Mapping[str, str]) -> dict[str, str]:
+    """The same for a producer, which would complain of a consumer's settings: programs share one dict for both."""
+    return {name: value for name, value in client_settings(properties).items() if name not in _FOR_CONSUMERS}
 
 
 def _login(jaas: str) -> dict[str, str]:

@@ -17,9 +17,9 @@ from penstock.datastream.connectors.kafka.records import KafkaRecord
 from penstock.datastream.connectors.kafka.settings import (
     TRANSACTION_TIMEOUT,
     client_error,
-    client_settings,
     kafka_client,
     made_client,
+    producer_settings,
 )
 from penstock.datastream.connectors.kafka.transactions import KafkaTransaction, KafkaTransactions
 from penstock.datastream.connectors.sink_v2 import (
@@ -213,7 +213,7 @@ class KafkaWriter(CommittingSinkWriter[Any, KafkaTransaction]):
         self._to_record = sink.record_serializer.to_record
         self._partitioner = sink.record_serializer.partitioner
         self._writes_timestamps = sink.writes_timestamps
-        self._settings = client_settings(sink.properties)
+        self._settings = producer_settings(sink.properties)
         self._flushes = sink.flushes_on_checkpoint
         self._logs_failures_only = sink.logs_failures_only
         self._refused = RefusedRecords(sink.on_refused, context.metric_group(), _USER)
