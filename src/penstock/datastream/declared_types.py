@@ -146,6 +146,28 @@ def collection_as(collection: Iterable[Any], type_info: TypeInformation | None) 
     return _each_converted(list(collection), lambda value: collected_as(value, type_info))
 
 
+def fits(type_info: TypeInformation, element: str | tuple[str, ...]) -> str | None:
+    """An expression that is true for an element that needs no conversion; None if there is none that is simple.
+
+    The element is a variable, or a tuple of which there are only the items: variables, and constants as their repr.
+    What is certain of constants is left out; the expression is empty if nothing else is there.
+    """
+    if isinstance(element, str):
+        return _fits(type_info, element)
+    if _fits(type_info, "v") is None or not isinstance(type_info, TupleTypeInfo):
+        return None
+    types = type_info.get_field_types()
+    if len(types) != len(element):
+        return "False"
+    pairs = zip(types, element, strict=True)
+    checks = [(item, str(_fits(each, item))) for each, item in pairs if converter_of(each) is not None]
+    return " and ".join(check for item, check in checks if not (_is_constant(item) and eval(check)))
+
+
+def _is_constant(item: str) -> bool:
+    return not item.isidentifier() or item in ("True", "False")
+
+
 def _fits(type_info: TypeInformation, variable: str) -> str | None:
     """An expression that is true for elements that need no conversion; None if there is none that is simple."""
     match type_info:

@@ -10,21 +10,25 @@ the user's own frames are in the traceback.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+import builtins
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.graph.descriptions import FilterDescription, FlatMapDescription, MapDescription, OperatorDescription
 from penstock.runtime.batch import Batch
+from penstock.runtime.combining import AlignedCombiner
 from penstock.runtime.element_copies import IMMUTABLE_TYPES, Copy, as_it_is, copied_unless_tuple
-from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source
+from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source, Unbuilt
 from penstock.runtime.inlining import ONE_AT_A_TIME
 from penstock.runtime.latency import LatencyMarker
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from penstock.runtime.operators.user_function import UserFunctionOperator
-from penstock.runtime.outputs import Attempts
+from penstock.runtime.outputs import Attempts, DeclaredForm, OperatorOutput
 from penstock.runtime.retention import keeps_nothing
 
 if TYPE_CHECKING:
@@ -74,50 +78,175 @@ class Step:
     """Makes a copy of what the function gives."""
 
 
-class _LoopBody:
-    """The lines of a loop, as they grow from operator to operator."""
+_LOOP_VARIABLE = re.compile(r"[vf]\d+(_\w+)?$")
+_MOST_LOOPS = 18
+"""Loops within each other, of which Python allows 20."""
+_LONGEST_REST = 50
+"""Operators behind a generator in the loop at most: each filter among them is a level, and Python allows 100."""
 
-    def __init__(self, lines: list[str], scope: LoopScope) -> None:
+
+class _LoopBody:
+    """The lines of a loop, as they grow from operator to operator. `end` adds what is done with what comes out."""
+
+    def __init__(
+        self, lines: list[str], scope: LoopScope, steps: Sequence[Step], end: Callable[[_LoopBody], None]
+    ) -> None:
         self.lines = lines
         self.scope = scope
         self.sites: dict[int, CallSite] = {}
-        self.indent = "        "
-        self.current = "v0"
-        """The variable that holds the record."""
+        self._steps = steps
+        self._end = end
+        self._indent = "        "
+        self._loops = 1
+        self._is_in_body = False
+        """True within the statements of a user's generator: its loops are not left early."""
+        self._variable = "v0"
+        """Holds the record, or the last one that was built."""
+        self.record: str | Unbuilt = "v0"
+        self.constants: dict[str, Any] = {}
+        """Variables that have one value only."""
 
     def add(self, text: str) -> None:
-        self.lines.append(self.indent + text)
+        self.lines.append(self._indent + text)
 
     def call(self, text: str, operator: int) -> None:
         """Add a line in which the operator may fail."""
         self.add(text)
-        self.sites[len(self.lines)] = CallSite(operator, self.current)
+        self.sites[len(self.lines)] = CallSite(operator, self._variable)
 
-    def add_step(self, at: int, step: Step) -> None:
+    @contextmanager
+    def nested(self, loops: int = 0) -> Iterator[None]:
+        """One level deeper; afterwards the record is what it was."""
+        before = self._indent, self._loops, self._variable, self.record
+        self._indent += "    "
+        self._loops += loops
+        yield
+        self._indent, self._loops, self._variable, self.record = before
+
+    @property
+    def record_text(self) -> str:
+        return self.record.text if isinstance(self.record, Unbuilt) else self.record
+
+    def built(self) -> str:
+        """The variable that holds the record, which is built now if it is not yet."""
+        return self.record.build() if isinstance(self.record, Unbuilt) else self.record
+
+    def add_steps(self, at: int = 0) -> None:
+        """Add the operators from this one on."""
+        if at == len(self._steps):
+            self._end(self)
+            return
+        step = self._steps[at]
         if step.kind is MapDescription:
-            result = self.scope.call(f"f{at}", step.function, self.current)
-            self.call(f"v{at + 1} = {result}", at)
-            self.current = f"v{at + 1}"
-            self._hand_over(at, step, _variable_items(result))
+            self._take(self.scope.call(f"f{at}", step.function, self.record), at, step)
+            self.add_steps(at + 1)
         elif step.kind is FilterDescription:
-            self.call(f"if not ({self.scope.call(f'f{at}', step.function, self.current)}):", at)
-            self.add("    continue")
-            self._hand_over(at, step, None)
+            self._add_filter(at, step)
         else:
             self._add_flat_map(at, step)
-            self.indent += "    "
-            self.current = f"v{at + 1}"
+
+    def _add_filter(self, at: int, step: Step) -> None:
+        condition = self.scope.call(f"f{at}", step.function, self.record)
+        if self._is_in_body:
+            self.call(f"if {condition}:", at)
+            with self.nested():
+                self._hand_over(at, step, None)
+                self.add_steps(at + 1)
+        else:
+            self.call(f"if not ({condition}):", at)
+            self.add("    continue")
             self._hand_over(at, step, None)
+            self.add_steps(at + 1)
 
     def _add_flat_map(self, at: int, step: Step) -> None:
-        yielded = self.scope.yielded(f"f{at}", step.function, self.current)
+        record, name = self.built(), f"f{at}"
+        yielded = self.scope.yielded(name, step.function, record)
         if yielded is not None:
-            self.call(f"for v{at + 1} in ({', '.join(yielded)},):", at)
+            self._add_loop(f"({', '.join(yielded)},)", at, step)
             return
-        self.call(f"r{at} = {self.scope.call(f'f{at}', step.function, self.current)}", at)
-        self.add(f"if r{at} is None:")
-        self.add("    continue")
-        self.call(f"for v{at + 1} in r{at}:", at)
+        statements = self._body_of(at, step, record)
+        if statements is not None:
+            outer, self._is_in_body = self._is_in_body, True
+            self._add_statements(statements, at, step)
+            self._is_in_body = outer
+            return
+        self.call(f"r{at} = {self.scope.call(name, step.function, record)}", at)
+        self.add(f"if r{at} is not None:")
+        with self.nested():
+            self._add_loop(f"r{at}", at, step)
+
+    def _add_loop(self, over: str, at: int, step: Step) -> None:
+        self.call(f"for v{at + 1} in {over}:", at)
+        outer, self._is_in_body = self._is_in_body, False
+        with self.nested(loops=1):
+            self._variable = self.record = f"v{at + 1}"
+            self._hand_over(at, step, None)
+            self.add_steps(at + 1)
+        self._is_in_body = outer
+
+    def _body_of(self, at: int, step: Step, record: str) -> list[ast.stmt] | None:
+        rest = self._steps[at + 1 :]
+        further = sum(each.kind is FlatMapDescription for each in rest)
+        if len(rest) > _LONGEST_REST:
+            return None
+        return self.scope.body(f"f{at}", step.function, record, _MOST_LOOPS - self._loops - further)
+
+    def _add_statements(self, statements: list[ast.stmt], at: int, step: Step) -> None:
+        """The statements of a generator function, with the following operators in the place of its yield."""
+        for statement in statements:
+            match statement:
+                case ast.Expr(ast.Yield(value)):
+                    before = self._variable, self.record
+                    self._take("None" if value is None else ast.unparse(value), at, step)
+                    self.add_steps(at + 1)
+                    self._variable, self.record = before
+                case ast.Expr(ast.YieldFrom(value)):
+                    self._add_loop(ast.unparse(value), at, step)
+                case ast.If(test, body, orelse):
+                    self._add_block(f"if {ast.unparse(test)}:", body, at, step, loops=0)
+                    if orelse:
+                        self._add_block("else:", orelse, at, step, loops=0)
+                case ast.For(target, over, body):
+                    self._add_block(f"for {ast.unparse(target)} in {ast.unparse(over)}:", body, at, step, loops=1)
+                case ast.While(test, body):
+                    self._add_block(f"while {ast.unparse(test)}:", body, at, step, loops=1)
+                case _:
+                    self.call(ast.unparse(statement), at)
+
+    def _add_block(self, head: str, body: list[ast.stmt], at: int, step: Step, loops: int) -> None:
+        self.call(head, at)
+        with self.nested(loops):
+            self._add_statements(body, at, step)
+
+    def _take(self, expression: str, at: int, step: Step) -> None:
+        """What `expression` gives is the record from now on. A tuple is taken apart: it may not have to be built."""
+        items = _items_of(expression) if self.scope.inlines else None
+        variable_items: list[int] | None = None
+        if items is None:
+            self.call(f"v{at + 1} = {expression}", at)
+            self._variable = self.record = f"v{at + 1}"
+        else:
+            variable_items = [place for place, item in enumerate(items) if not isinstance(item, ast.Constant)]
+            names = tuple(self._held(item, f"v{at + 1}_{place}", at) for place, item in enumerate(items))
+            self.record = Unbuilt(names, lambda: self._build(at))
+        self._hand_over(at, step, variable_items)
+
+    def _held(self, item: ast.expr, variable: str, at: int) -> str:
+        """The variable that holds an item of the record."""
+        if isinstance(item, ast.Constant):
+            self.scope.locals[variable] = self.constants[variable] = item.value
+            return variable
+        text = ast.unparse(item)
+        if _LOOP_VARIABLE.match(text):
+            return text
+        self.call(f"{variable} = {text}", at)
+        return variable
+
+    def _build(self, at: int) -> str:
+        if isinstance(self.record, Unbuilt):
+            self.add(f"v{at + 1} = {self.record.text}")
+            self._variable = self.record = f"v{at + 1}"
+        return self.record
 
     def _hand_over(self, at: int, step: Step, variable_items: list[int] | None) -> None:
         """Make what an operator emits independent of it (`penstock.runtime.element_copies`)."""
@@ -127,7 +256,7 @@ class _LoopBody:
             return
         self.scope.locals |= {"type_of": type, "tuple_type": tuple, "immutable_types": IMMUTABLE_TYPES}
         self.scope.locals["copied"] = step.copied
-        current = self.current
+        current = self.built()
         copying = f"    {current} = copied({current})"
         # Most are immutable, or tuples of such, which should not cost a call.
         if step.copied is copied_unless_tuple:
@@ -148,13 +277,13 @@ class _LoopBody:
         self.call(copying, at)
 
 
-def _variable_items(expression: str) -> list[int] | None:
-    """Which items of a tuple are not constants; None if the expression is not a tuple, or one of unknown length."""
+def _items_of(expression: str) -> list[ast.expr] | None:
+    """The items of a tuple; None if the expression is not one, or one of unknown length."""
     with ONE_AT_A_TIME:
         tree = ast.parse(expression, mode="eval").body
-    if not isinstance(tree, ast.Tuple) or any(isinstance(each, ast.Starred) for each in tree.elts):
+    if not isinstance(tree, ast.Tuple) or not tree.elts or any(isinstance(each, ast.Starred) for each in tree.elts):
         return None
-    return [at for at, each in enumerate(tree.elts) if not isinstance(each, ast.Constant)]
+    return tree.elts
 
 
 def generate(steps: Sequence[Step], with_timestamps: bool, name: str, scope: LoopScope) -> FusedSource:
@@ -171,19 +300,87 @@ def generate(steps: Sequence[Step], with_timestamps: bool, name: str, scope: Loo
         lines += ["    for v0, timestamp in zip(values, timestamps):"]
     else:
         lines += ["    for v0 in values:"]
-    body = _LoopBody(lines, scope)
-    for at, step in enumerate(steps):
-        body.add_step(at, step)
-    body.add(f"append({body.current})")
-    if each_has_timestamp:
-        body.add("append_timestamp(timestamp)")
+
+    def end(body: _LoopBody) -> None:
+        body.add(f"append({body.record_text})")
+        if each_has_timestamp:
+            body.add("append_timestamp(timestamp)")
+
+    body = _LoopBody(lines, scope, steps, end)
+    body.add_steps()
     lines.append(f"    return out, {'out_timestamps' if each_has_timestamp else 'timestamps'}")
     suffix = (" with timestamps" if with_timestamps else "") + ("" if scope.inlines else ", calling")
     return FusedSource("\n".join(lines) + "\n", f"{FUSED_FILE_PREFIX}{name}{suffix}>", body.sites)
 
 
+def _texts(record: str | Unbuilt, constants: dict[str, Any]) -> str | tuple[str, ...]:
+    """A record as `declared_types.fits` takes it."""
+    if isinstance(record, str):
+        return record
+    return tuple(
+        repr(constants[item]) if type(constants.get(item)) in (int, bool, str) else item for item in record.items
+    )
+
+
+def _with_own_builtins(expression: str, scope: LoopScope) -> str:
+    """An expression of ours with built-ins under names that no module of a user has."""
+    with ONE_AT_A_TIME:
+        tree = ast.parse(expression, mode="eval")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and hasattr(builtins, node.id):
+                scope.locals[f"{node.id}_of_python"] = getattr(builtins, node.id)
+                node.id += "_of_python"
+        return ast.unparse(tree)
+
+
+def generate_combining(
+    steps: Sequence[Step], combiner: AlignedCombiner, form: DeclaredForm | None, name: str, scope: LoopScope
+) -> FusedSource | None:
+    """The source of `fused(values, timestamps)`, which combines what comes out of the steps, and returns how many.
+
+    None if the declared type of the results has no simple form.
+    """
+    scope.locals |= {"zip": zip, "open_slot": combiner.open_slot, "add_one": combiner.add_one}
+    only_maps = all(step.kind is MapDescription for step in steps)
+    lines = ["def fused(values, timestamps):", "    records_made = start = end = 0"]
+    lines += ["    for v0, timestamp in zip(values, timestamps):", "        if not start <= timestamp < end:"]
+    lines += ["            start, end, partials = open_slot(timestamp)", "            get = partials.get"]
+    has_form = True
+
+    def end(body: _LoopBody) -> None:
+        nonlocal has_form
+        if not only_maps:
+            body.add("records_made += 1")
+        fits = "" if form is None else form.fits(_texts(body.record, body.constants))
+        if fits is None:
+            has_form = False
+        elif form is None or not fits:
+            combine(body)
+        else:
+            scope.locals["convert"] = form.convert
+            body.add(f"if {_with_own_builtins(fits, scope)}:")
+            with body.nested():
+                combine(body)
+            body.add("else:")
+            body.add(f"    add_one(partials, convert({body.record_text}))")
+
+    def combine(body: _LoopBody) -> None:
+        for line in combiner.adding(scope, body.record):
+            body.add(line)
+
+    body = _LoopBody(lines, scope, steps, end)
+    body.add_steps()
+    scope.locals["len_of_python"] = len
+    lines.append(f"    return {'len_of_python(values)' if only_maps else 'records_made'}")
+    filename = f"{FUSED_FILE_PREFIX}{name}, and combining before the exchange>"
+    return FusedSource("\n".join(lines) + "\n", filename, body.sites) if has_form else None
+
+
 class FusedOperator(StreamOperator):
-    """Several stateless operators in one loop; each keeps its own context, function and life."""
+    """Several stateless operators in one loop; each keeps its own context, function and life.
+
+    Where what comes out of it is combined before the exchange, the loop does that as well.
+    """
 
     def __init__(self, descriptions: Sequence[OperatorDescription], contexts: Sequence[OperatorContext]) -> None:
         self.parts = [_OPERATORS[type(each)](each) for each in descriptions]
@@ -195,10 +392,15 @@ class FusedOperator(StreamOperator):
         self._inlines_functions = all(context.inlines_functions for context in self.contexts)
         self._compiled: dict[bool, GeneratedLoop] = {}
         self._column_attempts = Attempts()
+        self._combiner: AlignedCombiner | None = None
+        self._form: DeclaredForm | None = None
+        """Of what goes into the combiner."""
         self.sources: dict[str, FusedSource] = {}
 
     def setup(self, context: OperatorContext, output: Any) -> None:
         super().setup(context, output)
+        if isinstance(output, OperatorOutput) and isinstance(output.only_target, AlignedCombiner):
+            self._combiner, self._form = output.only_target, output.form
         for part, own in zip(self.parts, self.contexts, strict=True):
             part.setup(own, output)
 
@@ -231,6 +433,37 @@ class FusedOperator(StreamOperator):
         return any(part.waits_for_checkpoint() for part in self.parts)
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
+        combiner = self._combiner
+        if combiner is None or batch.timestamps is None or not combiner.takes(batch.timestamps):
+            self._process(batch)
+            return
+        combining = self._combining
+        if combining is None:
+            self._process(batch)
+            return
+        try:
+            made: int = combining.run(batch.values, batch.timestamps)
+        except Exception:
+            self._process(batch)  # Fails again, where operator and record are seen.
+            if combiner.is_worthwhile:
+                raise
+            return  # It was a key that cannot be combined; nothing had been before it.
+        cast(OperatorOutput, self.output).records_out += made
+        combiner.combined(made)
+
+    @cached_property
+    def _combining(self) -> GeneratedLoop | None:
+        """The loop that also combines; None if there is none."""
+        scope = LoopScope()
+        source = self._combining_source(scope)
+        return None if source is None else scope.compile(source)
+
+    def _combining_source(self, scope: LoopScope) -> FusedSource | None:
+        if self._combiner is None or not self._inlines_functions:
+            return None
+        return generate_combining(self._steps, self._combiner, self._form, self._name, scope)
+
+    def _process(self, batch: Batch) -> None:
         with_timestamps = batch.timestamps is not None
         fused = self._compiled.get(with_timestamps)
         if fused is None:
@@ -244,7 +477,8 @@ class FusedOperator(StreamOperator):
         self.output.collect_batch(values, timestamps)
 
     def takes_columns(self) -> bool:
-        return self._on_columns is not None
+        # A loop that combines has no use for them.
+        return self._combining is None and self._on_columns is not None
 
     def process_columns(self, columns: Columns, input_index: int = 0) -> None:
         from penstock.runtime.column_functions import NotInColumnsError
@@ -271,13 +505,18 @@ class FusedOperator(StreamOperator):
         return column_chain([(step.kind, step.function) for step in self._steps])
 
     def generated_sources(self) -> list[FusedSource]:
-        """The loop in both forms, if there are two: which one runs is known when the first records come."""
+        """The loop in all its forms, if there are several: which one runs is known when the first records come."""
         inlines = self._inlines_functions
         both = [self._generate(with_timestamps, LoopScope(inlines)) for with_timestamps in (False, True)]
-        return both[:1] if both[0].text == both[1].text else both
+        combining = self._combining_source(LoopScope())
+        return (both[:1] if both[0].text == both[1].text else both) + ([] if combining is None else [combining])
 
     def _generate(self, with_timestamps: bool, scope: LoopScope) -> FusedSource:
-        return generate(self._steps, with_timestamps, " -> ".join(c.operator_name for c in self.contexts), scope)
+        return generate(self._steps, with_timestamps, self._name, scope)
+
+    @property
+    def _name(self) -> str:
+        return " -> ".join(context.operator_name for context in self.contexts)
 
     def _compile(self, with_timestamps: bool, inlines: bool) -> GeneratedLoop:
         scope = LoopScope(inlines)

@@ -21,7 +21,7 @@ from penstock.graph.descriptions import WindowDescription
 from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
 from penstock.graph.partitioners import KeyGroupStreamPartitioner
 from penstock.runtime.batch import Timestamps, call_each
-from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source
+from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source, Unbuilt
 from penstock.runtime.hashable_keys import hashable_keys
 from penstock.runtime.latency import LatencyMarker
 from penstock.runtime.outputs import ColumnMaker, EdgeTarget
@@ -47,8 +47,6 @@ class CombiningEdgeTarget(EdgeTarget):
 
     resumes_after_idleness: bool
     """True if partial results are right as soon as the channel has told its watermark again."""
-    loop_text: str
-    """The source of the loop that combines, with `select`, `begin` and `added` to be filled in."""
 
     def __init__(
         self,
@@ -69,7 +67,8 @@ class CombiningEdgeTarget(EdgeTarget):
         self.column_maker: ColumnMaker | None = None
         """None if elements are sent one by one."""
         self._is_suspended = False
-        self._is_worthwhile = True
+        self.is_worthwhile = True
+        """False if elements are sent as they are, for good."""
         self._tried, self._partials = 0, 0
 
     @cached_property
@@ -81,16 +80,11 @@ class CombiningEdgeTarget(EdgeTarget):
         return [self._source()]
 
     def _source(self) -> Source:
-        select = self.scope.call("select", self.select, "value")
-        if self._aggregate is None:
-            create, begin = "", "value"
-            added = self.scope.call("reduce", cast(Any, self._reduce), "held", "value")
-        else:
-            self.scope.locals["create"] = self._aggregate.create_accumulator
-            create = "held = create(); "
-            begin = added = self.scope.call("reduce", self._aggregate.add, "value", "held")
-        text = self.loop_text.format(select=select, create=create, begin=begin, added=added)
-        return Source(text, f"{GENERATED_FILE_PREFIX}combining of records before the exchange>")
+        return Source(self.loop_text(self.scope), f"{GENERATED_FILE_PREFIX}combining of records before the exchange>")
+
+    @abstractmethod
+    def loop_text(self, scope: LoopScope) -> str:
+        """The source of the loop that combines; `scope` takes the names that it refers to."""
 
     def added(self, held: Any, value: Any) -> Any:
         """What is held after `value`; `held` is None for the first element."""
@@ -106,12 +100,12 @@ class CombiningEdgeTarget(EdgeTarget):
         self.added(held_for(hashable_keys([key])[0]), value)
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
-        if not self._is_worthwhile or self._is_suspended or timestamps is None or timestamps[0] is None:
+        if not self.is_worthwhile or self._is_suspended or timestamps is None or timestamps[0] is None:
             self.push_as_they_are(values, timestamps)
             return
         times = cast("Sequence[int]", timestamps)
         if not self._has_hashable_keys(values[0]):
-            self._is_worthwhile = False
+            self.is_worthwhile = False
             self.send_all()
             self.push_as_they_are(values, timestamps)
             return
@@ -121,8 +115,7 @@ class CombiningEdgeTarget(EdgeTarget):
             self.push_as_they_are(values, timestamps)
             return
         self.combine(values, times, earliest, latest)
-        if self._tried > _TRIAL_RECORDS:
-            self._judge()
+        self._settle()
 
     def _has_hashable_keys(self, value: Any) -> bool:
         """False for keys such as lists, which the loop could not look up."""
@@ -132,11 +125,13 @@ class CombiningEdgeTarget(EdgeTarget):
             return False
         return True
 
-    def _judge(self) -> None:
+    def _settle(self) -> None:
         """Stop combining if it does not pay."""
-        self._is_worthwhile = self._tried >= self._partials * _LEAST_REDUCTION
+        if self._tried <= _TRIAL_RECORDS:
+            return
+        self.is_worthwhile = self._tried >= self._partials * _LEAST_REDUCTION
         self._tried = self._partials = 0
-        if not self._is_worthwhile:
+        if not self.is_worthwhile:
             self.send_all()  # Nothing may overtake what came before it.
 
     def tried(self, records: int, partials: int) -> None:
@@ -205,10 +200,10 @@ class CombiningEdgeTarget(EdgeTarget):
         super().end_epoch()
 
     def memory(self) -> Any:
-        return super().memory(), self.watermark, self._is_suspended, self._is_worthwhile
+        return super().memory(), self.watermark, self._is_suspended, self.is_worthwhile
 
     def restore(self, memory: Any) -> None:
-        dealer, self.watermark, self._is_suspended, self._is_worthwhile = memory
+        dealer, self.watermark, self._is_suspended, self.is_worthwhile = memory
         super().restore(dealer)
 
 
@@ -220,24 +215,60 @@ class AlignedCombiner(CombiningEdgeTarget):
 
     resumes_after_idleness = True
 
-    loop_text = """\
-def combine(values, partials):
-    get = partials.get
-    for value in values:
-        key = {select}
-        held = get(key)
-        if held is None:
-            {create}partials[key] = {begin}
-        else:
-            partials[key] = {added}
-"""
-
     def __init__(self, *edge: Any) -> None:
         super().__init__(*edge)
         self._slots = Slots(cast(WindowDescription, edge[-1]).assigner)
         self._open: dict[Slot, dict[Any, Any]] = {}
         """Partial results by key."""
         self._held = 0
+
+    def loop_text(self, scope: LoopScope) -> str:
+        lines = ["get = partials.get", "for value in values:", *(f"    {line}" for line in self.adding(scope, "value"))]
+        return "def combine(values, partials):\n" + "".join(f"    {line}\n" for line in lines)
+
+    def adding(self, scope: LoopScope, record: str | Unbuilt) -> list[str]:
+        """The lines of a loop that add a record to `partials`, of which `get` is the method."""
+        key = scope.call("select", self.select, record)
+        if self._aggregate is None:
+            whole = record.text if isinstance(record, Unbuilt) else record
+            begin = [f"    partials[key] = {whole}"]
+            added = scope.call("reduce", cast(Any, self._reduce), "held", record)
+        else:
+            scope.locals["create"] = self._aggregate.create_accumulator
+            added = scope.call("reduce", self._aggregate.add, record, "held")
+            begin = ["    held = create()", f"    partials[key] = {added}"]
+        lines = [f"key = {key}", "held = get(key)", "if held is None:", *begin]
+        return [*lines, "else:", f"    partials[key] = {added}"]
+
+    # --- where the loop of the operators before does the combining ---------------------------------------------------
+
+    def takes(self, timestamps: Timestamps) -> bool:
+        """True if elements with these timestamps may be combined by another loop: all have one, and none is late."""
+        if not self.is_worthwhile or self._is_suspended:
+            return False
+        try:
+            earliest = min(timestamps)  # type: ignore[type-var]
+        except TypeError:
+            return False
+        return earliest is not None and not self._has_ended(self._slots.at(earliest), self.watermark)
+
+    def open_slot(self, timestamp: int) -> tuple[int, int, dict[Any, Any]]:
+        """Where the slot of a time begins and ends, and its partial results."""
+        slot = self._slots.at(timestamp)
+        return *slot, self._open.setdefault(slot, {})
+
+    def add_one(self, partials: dict[Any, Any], value: Any) -> None:
+        key = self.select(value)
+        partials[key] = self.added(partials.get(key), value)
+
+    def combined(self, records: int) -> None:
+        """So many records were combined by another loop."""
+        held = sum(map(len, self._open.values()))
+        self.tried(records, held - self._held)
+        self._held = held
+        self._settle()
+
+    # --- where it does that itself -----------------------------------------------------------------------------------
 
     def push_as_they_are(self, values: list[Any], timestamps: Timestamps | None) -> None:
         count = 0 if self._aggregate is None or timestamps is None else _count_timed(timestamps)
@@ -255,6 +286,9 @@ def combine(values, partials):
             self._combine(slot, values)
         else:
             self._combine_by_slot(values, times)
+
+    def _settle(self) -> None:
+        super()._settle()
         if self._held > MOST_HELD:
             self.send_all()
 
@@ -301,7 +335,8 @@ def combine(values, partials):
     def _send_slot(self, slot: Slot) -> None:
         partials = self._open.pop(slot)
         self._held -= len(partials)
-        self.deliver(list(partials), list(partials.values()), [slot.start] * len(partials))
+        if partials:
+            self.deliver(list(partials), list(partials.values()), [slot.start] * len(partials))
 
 
 def _count_timed(timestamps: Timestamps) -> int:
@@ -318,18 +353,28 @@ class SessionCombiner(CombiningEdgeTarget):
 
     resumes_after_idleness = False
 
-    loop_text = f"""\
+    def __init__(self, *edge: Any) -> None:
+        super().__init__(*edge)
+        self._gap: int = cast(WindowDescription, edge[-1]).assigner.session_gap
+        self.scope.locals["gap"] = self._gap
+        self._parts: dict[Any, list[Any]] = {}
+        """By key: start, end, and partial result."""
+
+    def loop_text(self, scope: LoopScope) -> str:
+        select = scope.call("select", self.select, "value")
+        reduce = scope.call("reduce", cast(Any, self._reduce), "held", "value")
+        return f"""\
 def combine(values, times, parts, ended):
     get = parts.get
     for value, start in zip(values, times):
-        key = {{select}}
+        key = {select}
         end = start + gap
         part = get(key)
         if part is None:
             parts[key] = [start, end, value]
         elif {_TOUCHING_PART}:
             held = part[2]
-            part[2] = {{added}}
+            part[2] = {reduce}
             if end > part[1]:
                 part[1] = end
             elif start < part[0]:
@@ -338,13 +383,6 @@ def combine(values, times, parts, ended):
             ended.append((key, part))
             parts[key] = [start, end, value]
 """
-
-    def __init__(self, *edge: Any) -> None:
-        super().__init__(*edge)
-        self._gap: int = cast(WindowDescription, edge[-1]).assigner.session_gap
-        self.scope.locals["gap"] = self._gap
-        self._parts: dict[Any, list[Any]] = {}
-        """By key: start, end, and partial result."""
 
     def push_as_they_are(self, values: list[Any], timestamps: Timestamps | None) -> None:
         self.send_all()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import MethodType
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.runtime.batch import call_each
-from penstock.runtime.inlining import SmallFunction, small_function
+from penstock.runtime.generator_bodies import GeneratorBody, generator_body
+from penstock.runtime.inlining import ONE_AT_A_TIME, SmallFunction, cells_of, small_function
+
+_T = TypeVar("_T")
 
 GENERATED_FILE_PREFIX = "<penstock "
 
@@ -31,6 +35,19 @@ class GeneratedLoop:
     """True if it does the work of some user functions itself, so that a failure does not show their frames."""
 
 
+@dataclass(frozen=True)
+class Unbuilt:
+    """A tuple of which a loop has only the items so far, in variables."""
+
+    items: tuple[str, ...]
+    build: Callable[[], str]
+    """Adds a line to the loop that makes the tuple, and returns the variable that holds it."""
+
+    @property
+    def text(self) -> str:
+        return f"({', '.join(self.items)},)"
+
+
 @dataclass
 class LoopScope:
     """The names that a generated loop knows. Functions that can be inlined are, unless `inlines` is False."""
@@ -38,15 +55,20 @@ class LoopScope:
     inlines: bool = True
     locals: dict[str, Any] = field(default_factory=dict)
     _globals: dict[str, Any] | None = None
+    _has_inlined: bool = False
 
-    def call(self, name: str, function: Callable[..., Any], *arguments: str) -> str:
+    def call(self, name: str, function: Callable[..., Any], *arguments: str | Unbuilt) -> str:
         """An expression for `function(*arguments)`; `name` is unique in the loop."""
         plain, taken = self._unbound(name, function, arguments)
         small = self._small(plain, len(taken))
         if small is None or small.is_generator:
             self.locals[name] = function
-            return f"{name}({', '.join(arguments)})"
-        return self._inlined(small, name, taken)[0]
+            return f"{name}({', '.join(map(_built, arguments))})"
+        texts = (
+            each.text if isinstance(each, Unbuilt) and small.only_picks(at, len(each.items)) else _built(each)
+            for at, each in enumerate(taken)
+        )
+        return self._inlined(small, name, tuple(texts))[0]
 
     def yielded(self, name: str, function: Callable[..., Any], argument: str) -> list[str] | None:
         """Expressions for what a generator function yields for `argument`; None if it must be called."""
@@ -54,7 +76,17 @@ class LoopScope:
         small = self._small(plain, len(taken))
         return None if small is None or not small.is_generator else self._inlined(small, name, taken)
 
-    def _unbound(self, name: str, function: Any, arguments: tuple[str, ...]) -> tuple[Any, tuple[str, ...]]:
+    def body(self, name: str, function: Callable[..., Any], argument: str, most_loops: int) -> list[ast.stmt] | None:
+        """What a generator function does for `argument`; None if it must be called."""
+        plain, taken = self._unbound(name, function, (argument,))
+        with ONE_AT_A_TIME:
+            body = generator_body(plain, len(taken)) if self.inlines else None
+            if body is None or body.loops > most_loops or not self._finds_globals_of(body):
+                return None
+            self._note_inlined(body, name)
+            return body.renamed(taken, name)
+
+    def _unbound(self, name: str, function: Any, arguments: tuple[_T, ...]) -> tuple[Any, tuple[_T | str, ...]]:
         """A method as a function whose first argument is the object; others as they are."""
         if not isinstance(function, MethodType):
             return function, arguments
@@ -63,15 +95,22 @@ class LoopScope:
 
     def _small(self, function: Callable[..., Any], parameters: int) -> SmallFunction | None:
         small = small_function(function, parameters) if self.inlines else None
-        # A loop has the globals of one module; functions of others are called.
-        if small is None or (self._globals is not None and small.function.__globals__ is not self._globals):
-            return None
-        return small
+        return None if small is None or not self._finds_globals_of(small) else small
+
+    def _finds_globals_of(self, found: SmallFunction | GeneratorBody) -> bool:
+        """A loop has the globals of one module; functions of others that have need of theirs are called."""
+        return not found.uses_globals or self._globals is None or found.function.__globals__ is self._globals
+
+    def _note_inlined(self, found: SmallFunction | GeneratorBody, name: str) -> None:
+        self._has_inlined = True
+        if found.uses_globals:
+            self._globals = found.function.__globals__
+        self.locals.update(cells_of(found.function, name))
 
     def _inlined(self, small: SmallFunction, name: str, arguments: tuple[str, ...]) -> list[str]:
-        self._globals = small.function.__globals__
-        self.locals.update(small.cells(name))
-        return small.texts(arguments, name)
+        self._note_inlined(small, name)
+        with ONE_AT_A_TIME:
+            return small.texts(arguments, name)
 
     def compile(self, source: Source) -> GeneratedLoop:
         """The function that `source` defines. Tracebacks show its lines."""
@@ -82,7 +121,11 @@ class LoopScope:
         head, body = text.split("):", 1)
         scope: dict[str, Any] = dict(self.locals)
         exec(compile(f"{head}{names}):{body}", filename, "exec"), self._globals or {}, scope)
-        return GeneratedLoop(scope[head.removeprefix("def ").split("(")[0]], self._globals is not None)
+        return GeneratedLoop(scope[head.removeprefix("def ").split("(")[0]], self._has_inlined)
+
+
+def _built(argument: str | Unbuilt) -> str:
+    return argument.build() if isinstance(argument, Unbuilt) else argument
 
 
 class EachLoop:

@@ -56,7 +56,7 @@ ONE_AT_A_TIME = threading.RLock()
 _ABOUT_SCOPES = {"locals", "globals", "vars", "dir", "eval", "exec", "super", "__class__"}
 _NAMES_IN_LOOPS = re.compile(
     r"(values|timestamps|timestamp|out|append|out_timestamps|append_timestamp|zip|value|key|select|reduce"
-    r"|partials|get|held|copied|immutable_types|type_of|tuple_type|item|times|start|end|gap|parts|part|ended|panes|keys|opened|create|[vrf]\d+|cell_\w+|self_\w+)$"
+    r"|partials|get|held|records_made|open_slot|add_one|convert|copied|immutable_types|type_of|tuple_type|item|times|start|end|gap|parts|part|ended|panes|keys|opened|create|[vrf]\d+(_\w+)?|cell_\w+|self_\w+|\w+_of_python)$"
 )
 """Local variables of generated loops: a global of the same name would not be found there."""
 
@@ -69,20 +69,32 @@ class SmallFunction:
     results: tuple[ast.expr, ...]
     """What it returns, or what it yields one after the other."""
     is_generator: bool
+    uses_globals: bool
+
+    def only_picks(self, parameter: int, items: int) -> bool:
+        """True if all that it does with a parameter is to pick one of so many items by its number."""
+        name = self.function.__code__.co_varnames[parameter]
+        nodes = [node for result in self.results for node in ast.walk(result)]
+        picks = sum(_picked(node, name, items) is not None for node in nodes)
+        return picks == sum(isinstance(node, ast.Name) and node.id == name for node in nodes)
 
     def texts(self, arguments: tuple[str, ...], name: str) -> list[str]:
-        """Expressions for the results, with `arguments` for the parameters; `name` sets its cells apart from others."""
+        """Expressions for the results, with `arguments` for the parameters; `name` sets its cells apart from others.
+
+        Where an item is picked of an argument that is a tuple of expressions, that expression stands.
+        """
         parameters = self.function.__code__.co_varnames[: len(arguments)]
         # As expressions, so that a negative number gets the parentheses it needs.
         names = {name: ast.parse(text, mode="eval").body for name, text in zip(parameters, arguments, strict=True)}
-        cells = {variable: _cell_name(name, variable) for variable in self.function.__code__.co_freevars}
+        cells = {variable: cell_name(name, variable) for variable in self.function.__code__.co_freevars}
         renaming = _Renaming(names, cells)
         return [ast.unparse(renaming.visit(copy.deepcopy(result))) for result in self.results]
 
-    def cells(self, name: str) -> dict[str, Any]:
-        """The variables of enclosing functions that the texts refer to."""
-        variables, cells = self.function.__code__.co_freevars, self.function.__closure__ or ()
-        return {_cell_name(name, variable): cell for variable, cell in zip(variables, cells, strict=True)}
+
+def cells_of(function: FunctionType, name: str) -> dict[str, Any]:
+    """The variables of enclosing functions that an inlined function refers to, by what they are called there."""
+    variables, cells = function.__code__.co_freevars, function.__closure__ or ()
+    return {cell_name(name, variable): cell for variable, cell in zip(variables, cells, strict=True)}
 
 
 def small_function(function: Any, parameters: int) -> SmallFunction | None:
@@ -191,7 +203,8 @@ def _taken_apart(node: _Node, function: FunctionType) -> SmallFunction | None:
         return None
     if not all(map(_can_be_text, results)):
         return None
-    return SmallFunction(function, tuple(results), is_generator)
+    names = {part.id for result in results for part in ast.walk(result) if isinstance(part, ast.Name)}
+    return SmallFunction(function, tuple(results), is_generator, uses_globals=not names <= known)
 
 
 def _results_of(node: _Node) -> tuple[list[ast.expr], bool]:
@@ -210,8 +223,21 @@ def _is_allowed(part: ast.AST, allowed: tuple[type[ast.AST], ...], known: set[st
     if not isinstance(part, allowed):
         return False
     if isinstance(part, ast.Name) and part.id not in known:
-        return part.id not in _ABOUT_SCOPES and _NAMES_IN_LOOPS.match(part.id) is None
+        return part.id not in _ABOUT_SCOPES and can_stand_in_loop(part.id)
     return True
+
+
+def can_stand_in_loop(name: str) -> bool:
+    """True if a global of this name is found in generated loops."""
+    return _NAMES_IN_LOOPS.match(name) is None
+
+
+def _picked(node: ast.AST, name: str, items: int) -> int | None:
+    """The number of the item that is picked of the variable `name`; None if `node` is something else."""
+    match node:
+        case ast.Subscript(ast.Name(id=variable), ast.Constant(int() as at)) if variable == name:
+            return at if type(at) is int and 0 <= at < items else None
+    return None
 
 
 def _can_be_text(result: ast.expr) -> bool:
@@ -223,7 +249,7 @@ def _can_be_text(result: ast.expr) -> bool:
         return False
 
 
-def _cell_name(name: str, variable: str) -> str:
+def cell_name(name: str, variable: str) -> str:
     return f"cell_{name}_{variable}"
 
 
@@ -233,6 +259,14 @@ class _Renaming(ast.NodeTransformer):
     def __init__(self, names: dict[str, ast.expr], cells: dict[str, str]) -> None:
         self._names = names
         self._cells = cells
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if isinstance(node.value, ast.Name):
+            argument = self._names.get(node.value.id)
+            if isinstance(argument, ast.Tuple):
+                at = _picked(node, node.value.id, len(argument.elts))
+                return self.generic_visit(node) if at is None else argument.elts[at]
+        return self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id in self._cells:

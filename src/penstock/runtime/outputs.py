@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.common.typeinfo import TypeInformation
-from penstock.datastream.declared_types import batches_of, converter_of
+from penstock.datastream.declared_types import batches_of, converter_of, fits
 from penstock.graph.job_graph import JobEdge
 from penstock.graph.partitioners import connected_downstream
 from penstock.runtime.batch import Batch, Timestamps, call_each
@@ -193,7 +193,7 @@ class DeclaredForm:
         convert_all: Callable[[list[Any]], list[Any]],
     ) -> None:
         self._type_info = type_info
-        self._convert = convert
+        self.convert = convert
         self._convert_all = convert_all
 
     def __call__(self, values: list[Any]) -> list[Any]:
@@ -201,7 +201,11 @@ class DeclaredForm:
             return self._convert_all(values)
         except Exception:
             # One by one: that does what the loop cannot, or fails where the record is seen.
-            return call_each(self._convert, values)
+            return call_each(self.convert, values)
+
+    def fits(self, element: str | tuple[str, ...]) -> str | None:
+        """An expression that is true for an element that need not be converted, as `declared_types.fits` gives it."""
+        return fits(self._type_info, element)
 
     def is_form_of(self, columns: Columns) -> bool:
         """True if the elements that these columns are of need not be converted."""
@@ -307,7 +311,9 @@ class OperatorOutput:
         makes_columns: bool = False,
     ) -> None:
         is_reusing = copied is as_it_is
-        only = main[0] if len(main) == 1 and makes_columns else None
+        self.only_target = main[0] if len(main) == 1 else None
+        """The one receiver of all but side outputs; None if there are several."""
+        only = self.only_target if makes_columns else None
         self._column_target = only if isinstance(only, (ChainTarget, EdgeTarget)) else None
         """The only receiver, if it may get columns."""
         self._column_edge = only if isinstance(only, EdgeTarget) and only.takes_columns() else None
@@ -316,7 +322,7 @@ class OperatorOutput:
         self._main = _with_copies(main, is_reusing)
         self._copied = copied
         self._copied_result = copied_result
-        self._as_declared = as_declared
+        self.form = as_declared
         """Gives elements the form of their declared type."""
         self._side = {tag: _with_copies(targets, is_reusing) for tag, targets in side.items()}
         self._all = [*main, *(target for targets in side.values() for target in targets)]
@@ -358,8 +364,8 @@ class OperatorOutput:
         self.records_out += len(values)
         if self._column_edge is not None and self._pushed_as_columns(self._column_edge, values, timestamps):
             return
-        if self._as_declared is not None:
-            values = self._as_declared(values)
+        if self.form is not None:
+            values = self.form(values)
         self._push(self._main, values, timestamps)
 
     def _pushed_as_columns(self, edge: EdgeTarget, values: list[Any], timestamps: Timestamps | None) -> bool:
@@ -374,7 +380,7 @@ class OperatorOutput:
 
     def _have_form(self, columns: Columns) -> bool:
         """Columns know the types of all elements: whether these are the declared ones costs nothing more."""
-        return self._as_declared is None or self._as_declared.is_form_of(columns)
+        return self.form is None or self.form.is_form_of(columns)
 
     def _push(self, targets: Sequence[tuple[Target, bool]], values: list[Any], timestamps: Timestamps | None) -> None:
         # All copies first: a receiver may change what is its own at once.

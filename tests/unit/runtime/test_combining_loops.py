@@ -1,0 +1,154 @@
+"""The loop of a chain combines what comes out of it: neither results nor reports of failures must show that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy
+from penstock.datastream import DataStream, StreamExecutionEnvironment
+from penstock.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
+from penstock.runtime.chain_compiler import FusedOperator
+
+PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
+Line = tuple[int, str]
+
+lines = st.lists(st.tuples(st.integers(0, 120), st.text("ab 1", max_size=6)), min_size=1, max_size=30)
+
+
+def environment(inlines: bool, max_records: int = 1000) -> StreamExecutionEnvironment:
+    config = {
+        "execution.target": "inline",
+        "penstock.inline-functions.enabled": str(inlines).lower(),
+        "penstock.epoch.max-records": str(max_records),
+        "pipeline.auto-watermark-interval": "0",
+    }
+    return StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(config))
+
+
+def timed(env: StreamExecutionEnvironment, given: list[Line], bound: int) -> DataStream:
+    times = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
+    return env.from_collection(given).assign_timestamps_and_watermarks(
+        times.with_timestamp_assigner(lambda line, _: line[0])
+    )
+
+
+def split(line):
+    for word in line[1].split():
+        yield word, len(word)
+
+
+def numbers(line):
+    for place, word in enumerate(line[1].split(" ")):
+        yield word, place + 0.7 if word else True
+
+
+class Word(str):
+    __slots__ = ()
+
+
+CHAINS: list[Callable[[DataStream], DataStream]] = [
+    lambda stream: stream.flat_map(split, PAIR),
+    lambda stream: stream.flat_map(split),
+    lambda stream: stream.flat_map(numbers, PAIR),
+    lambda stream: stream.map(lambda line: (line[1][:1], 1), PAIR),
+    lambda stream: stream.map(lambda line: (line[1][:1], None), PAIR).filter(lambda pair: pair[0] == "a"),
+    lambda stream: stream.map(lambda line: (Word(line[1]), line[0]), PAIR).filter(lambda pair: len(pair[0]) > 1),
+    lambda stream: stream.flat_map(split).map(lambda pair: [pair[0], pair[1]], PAIR),
+    lambda stream: stream.flat_map(split).map(lambda pair: (pair[0], [pair[1]])),
+]
+assigners = st.sampled_from(
+    [
+        TumblingEventTimeWindows.of(Time.milliseconds(20)),
+        TumblingEventTimeWindows.of(Time.milliseconds(7), Time.milliseconds(3)),
+        SlidingEventTimeWindows.of(Time.milliseconds(30), Time.milliseconds(20)),
+    ]
+)
+
+
+def with_both(a, b):
+    return a[0], b[1] if a[1] is None else a[1] if b[1] is None else a[1] + b[1]
+
+
+REDUCES: list[Any] = [lambda a, b: (a[0], a[1] + b[1]), with_both]
+
+
+def results_of(stream: DataStream, assigner: Any, reduce: Any) -> Any:
+    windowed = stream.key_by(lambda pair: pair[0]).window(assigner).reduce(reduce).set_parallelism(2)
+    try:
+        return sorted(map(repr, windowed.execute_and_collect()))
+    except Exception as failure:
+        return f"{failure}"
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    lines, st.sampled_from(CHAINS), assigners, st.sampled_from(REDUCES), st.integers(0, 60), st.sampled_from([1, 7, 99])
+)
+def test_results_and_failures_are_the_same_with_and_without_the_loop(
+    given: list[Line], chain: Any, assigner: Any, reduce: Any, bound: int, max_records: int
+) -> None:
+    inlined, called = (
+        results_of(chain(timed(environment(inlines, max_records), given, bound)), assigner, reduce)
+        for inlines in (True, False)
+    )
+    assert inlined == called
+
+
+GIVEN = [(1, "a b"), (2, "b c"), (3, "a"), (4, "b b")]
+
+
+def refuses_c(line):
+    for word in line[1].split():
+        yield word, 1 // (word != "c")
+
+
+def failing_key(pair):
+    return 1 // (pair[0] != "c")
+
+
+def failing_reduce(a, b):
+    return a[0], a[1] + 1 // (b[0] != "b")
+
+
+@pytest.mark.parametrize(
+    ("make", "select", "reduce"),
+    [
+        (refuses_c, lambda pair: pair[0], REDUCES[0]),
+        (split, failing_key, REDUCES[0]),
+        (split, lambda pair: pair[0], failing_reduce),
+        (lambda line: [(word, 1 << 63 + len(word) % 2) for word in line[1]], lambda pair: pair[0], REDUCES[0]),
+        (lambda line: [(word, b"x") for word in line[1]], lambda pair: pair[0], REDUCES[0]),
+    ],
+)
+def test_failures_are_told_as_without_the_loop(make: Any, select: Any, reduce: Any) -> None:
+    said = []
+    for inlines in (True, False):
+        stream = timed(environment(inlines), GIVEN, 0).flat_map(make, PAIR)
+        windowed = stream.key_by(select).window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        with pytest.raises(Exception) as raised:
+            list(windowed.reduce(reduce).execute_and_collect())
+        said.append(str(raised.value))
+    assert said[0] == said[1]
+
+
+def test_keys_that_cannot_be_hashed_are_combined_nowhere() -> None:
+    for inlines in (True, False):
+        stream = timed(environment(inlines, 2), GIVEN, 0).flat_map(split, PAIR).key_by(lambda pair: [pair[0]])
+        windowed = stream.window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        assert sorted(windowed.sum(1).execute_and_collect()) == [("a", 2), ("b", 4), ("c", 1)]
+
+
+def test_the_loop_of_a_chain_combines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it always gave up, all of the above would hold as well."""
+    plainly: list[Any] = []
+    process = FusedOperator._process
+    monkeypatch.setattr(FusedOperator, "_process", lambda self, batch: (plainly.append(batch), process(self, batch)))
+    stream = timed(environment(True), GIVEN, 0).flat_map(split, PAIR).key_by(lambda pair: pair[0])
+    windowed = stream.window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    assert sorted(windowed.sum(1).execute_and_collect()) == [("a", 2), ("b", 4), ("c", 1)]
+    assert plainly == []
