@@ -96,7 +96,7 @@ PAGES = (
 )  # fmt: skip
 
 
-_SHARED_BASES = ("OperatorSettings", "StreamSettings")
+_SHARED_BASES = ("EnvironmentSettings", "OperatorSettings", "StreamSettings")
 """Classes that users know by what inherits from them."""
 
 

@@ -10,30 +10,24 @@ from penstock.common.config_checks import check_keys
 from penstock.common.configuration import Configuration
 from penstock.common.cores import machine_cores
 from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
-from penstock.common.execution_config import ExecutionConfig
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
-from penstock.common.restart_strategy import RestartStrategyConfiguration
 from penstock.common.time import to_milliseconds
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream import submission
-from penstock.datastream.checkpoint_config import CheckpointConfig
-from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.connectors.base import DescribedSourceFunction
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.connectors.source_v2 import Source as SplitSource
 from penstock.datastream.declared_types import collection_as
 from penstock.datastream.default_parallelism import default_parallelism
 from penstock.datastream.dependencies import JobDependencies
-from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.environment_settings import EnvironmentSettings
 from penstock.datastream.functions import ParallelSourceFunction, SourceFunction
 from penstock.datastream.launch import starting_configuration
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
-from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 from penstock.datastream.streams.data_stream import DataStream
 from penstock.datastream.streams.operator_settings import check_parallelism
-from penstock.datastream.time_characteristic import TimeCharacteristic
 from penstock.datastream.users_frames import ShowingUsersFrames, users_line
 from penstock.graph import descriptions as d
 from penstock.graph.batch import RuntimeMode
@@ -43,7 +37,7 @@ from penstock.graph.transformations import ChainingStrategy, PhysicalTransformat
 DEFAULT_JOB_NAME = "Penstock Streaming Job"
 
 
-class StreamExecutionEnvironment:
+class StreamExecutionEnvironment(EnvironmentSettings):
     """Where a program begins: sources come from here, and `execute` runs what was built from them.
 
     >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -95,35 +89,7 @@ class StreamExecutionEnvironment:
         environment = StreamExecutionEnvironment(configuration)
         return environment if parallelism is None else environment.set_parallelism(parallelism)
 
-    # --- settings ----------------------------------------------------------------------------------------------------
-
-    def get_configuration(self) -> Configuration:
-        """The live configuration: a change to it takes effect in this environment."""
-        return self._configuration
-
-    def get_config(self) -> ExecutionConfig:
-        """The settings of the job as methods; a live view of the configuration."""
-        return ExecutionConfig(self._configuration)
-
-    def configure(self, configuration: Configuration) -> None:
-        """Add these settings to the configuration; they replace those with the same keys.
-
-        >>> from penstock.common import Configuration
-        >>> env.configure(Configuration().set_string("pipeline.max-parallelism", "720"))
-        >>> env.get_max_parallelism()
-        720
-        """
-        self._configuration.add_all(configuration)
-        check_keys(self._configuration)
-
-    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
-        """How many subtasks each operator has, unless it sets its own; 1 unless set.
-
-        >>> env.set_parallelism(2).from_collection(["a"]).map(str.upper).transformation.parallelism
-        2
-        """
-        self._configuration.set(keys.PARALLELISM, check_parallelism(parallelism, "set_parallelism"))
-        return self
+    # --- parallelism and slots ---------------------------------------------------------------------------------------
 
     def get_parallelism(self) -> int:
         """The default parallelism of operators: what was set, else the number of cores, and 1 on a cluster."""
@@ -131,19 +97,6 @@ class StreamExecutionEnvironment:
         if given is not None:
             return check_parallelism(given, keys.PARALLELISM.key)
         return default_parallelism(self._configuration, self._spark, self._local_parallelism)
-
-    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
-        """The number of key groups, and so the largest parallelism that the job's state can ever be spread over.
-
-        It cannot change any more once a savepoint has been taken. Unless set, it follows from the parallelism: at least
-        128.
-        """
-        self.get_config().set_max_parallelism(max_parallelism)
-        return self
-
-    def get_max_parallelism(self) -> int:
-        """The max parallelism that was set; -1 if it follows from the parallelism."""
-        return self.get_config().get_max_parallelism()
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
         """For environments that are made from now on, where nothing else is set and the job runs on this machine."""
@@ -155,187 +108,10 @@ class StreamExecutionEnvironment:
         """The number of cores of this machine, unless another number was set."""
         return StreamExecutionEnvironment._default_local_parallelism or machine_cores()
 
-    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
-        """STREAMING, which is the default; BATCH, for bounded sources only; or AUTOMATIC, which is BATCH if all of them
-        are.
-
-        In BATCH mode keyed operators get their input key by key and emit final results only.
-
-        >>> from penstock.datastream import RuntimeExecutionMode
-        >>> batch = StreamExecutionEnvironment.get_execution_environment().set_runtime_mode(RuntimeExecutionMode.BATCH)
-        >>> pairs = batch.from_collection([("a", 1), ("a", 2)])
-        >>> list(pairs.key_by(lambda pair: pair[0]).sum(1).execute_and_collect())
-        [('a', 3)]
-        """
-        self._configuration.set(keys.RUNTIME_MODE, execution_mode.name)
-        return self
-
-    def runtime_mode(self) -> RuntimeExecutionMode:
-        """The runtime mode that was set; STREAMING unless one was."""
-        name = self._configuration.get(keys.RUNTIME_MODE).upper()
-        try:
-            return RuntimeExecutionMode[name]
-        except KeyError:
-            known = ", ".join(mode.name for mode in RuntimeExecutionMode)
-            raise InvalidProgramError(f"{keys.RUNTIME_MODE.key}: {name!r} is not one of {known}") from None
-
-    def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> StreamExecutionEnvironment:
-        """Whether `time_window` makes windows of event or processing time; nothing else asks for it."""
-        self._configuration.set(keys.TIME_CHARACTERISTIC, characteristic.value)
-        return self
-
-    def get_stream_time_characteristic(self) -> TimeCharacteristic:
-        """The time characteristic that was set; event time unless one was, as in Flink."""
-        return TimeCharacteristic(self._configuration.get(keys.TIME_CHARACTERISTIC))
-
-    def uses_event_time_windows(self) -> bool:
-        """True if `time_window` makes event-time windows: only when event time was asked for by name."""
-        asked = self._configuration.get_optional(keys.TIME_CHARACTERISTIC)
-        return asked is not None and TimeCharacteristic(asked) is not TimeCharacteristic.PROCESSING_TIME
-
-    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
-        """The least time between the starts of two epochs, in milliseconds; so the longest that a record waits for its
-        own.
-
-        0 starts an epoch as soon as the last one is done; -1 waits for 100 ms; 5 ms unless set. A longer timeout costs
-        less CPU time where few records come.
-        """
-        if timeout_millis < -1:
-            raise ValueError(f"the buffer timeout must be -1 or more, got {timeout_millis}")
-        self._configuration.set_integer(keys.BUFFER_TIMEOUT.key, timeout_millis)
-        return self
-
-    def get_buffer_timeout(self) -> int:
-        """The buffer timeout in milliseconds; -1 if it was turned off, 100 if it was not set."""
-        is_off = self._configuration.get_string(keys.BUFFER_TIMEOUT.key, "").strip() == "-1"
-        return -1 if is_off else self._configuration.get(keys.BUFFER_TIMEOUT)
-
-    def disable_operator_chaining(self) -> StreamExecutionEnvironment:
-        """Run every operator by itself. For measurements; it makes jobs slower."""
-        self._configuration.set(keys.OPERATOR_CHAINING, False)
-        return self
-
-    def is_chaining_enabled(self) -> bool:
-        """True unless `disable_operator_chaining` was called, or configured."""
-        return self._configuration.get(keys.OPERATOR_CHAINING)
-
-    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
-        """The setting of that name, which has no effect: operators are chained by Flink's other rules alone."""
-        return self._configuration.get(keys.CHAIN_DIFFERENT_MAX_PARALLELISM)
-
     def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> StreamExecutionEnvironment:
         """Make a group with resources known, for operators that name it by `slot_sharing_group(name)`."""
         self._slot_sharing_groups[slot_sharing_group.get_name()] = slot_sharing_group
         return self
-
-    # --- checkpoints, state, restarts --------------------------------------------------------------------------------
-
-    def enable_checkpointing(
-        self, interval: int | None = None, mode: CheckpointingMode | None = None
-    ) -> StreamExecutionEnvironment:
-        """Take a checkpoint every `interval` milliseconds.
-
-        A job without end then also restarts after a failure, with a growing delay as in Flink, and gives up when it
-        fails again and again at the same record; docs/reliability.md has the rules. Where checkpoints go is set by
-        `execution.checkpointing.dir`; without it they are gone when the job ends.
-
-        >>> env.enable_checkpointing(10_000).get_checkpoint_interval()
-        10000
-        """
-        if interval is not None:
-            self._configuration.set(keys.CHECKPOINT_INTERVAL, to_milliseconds(interval))
-        if mode is not None:
-            self.get_checkpoint_config().set_checkpointing_mode(mode)
-        return self
-
-    def get_checkpoint_config(self) -> CheckpointConfig:
-        """The checkpoint settings as methods; a live view of the configuration."""
-        return CheckpointConfig(self._configuration)
-
-    def get_checkpoint_interval(self) -> int:
-        """Milliseconds between the starts of two checkpoints; -1 if checkpoints are off."""
-        interval_ms = self._configuration.get_optional(keys.CHECKPOINT_INTERVAL)
-        return -1 if interval_ms is None else interval_ms
-
-    def get_checkpointing_mode(self) -> CheckpointingMode:
-        """EXACTLY_ONCE or AT_LEAST_ONCE; see `CheckpointConfig.get_checkpointing_mode`."""
-        return self.get_checkpoint_config().get_checkpointing_mode()
-
-    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
-        """The newer name of `get_checkpointing_mode`."""
-        return self.get_checkpoint_config().get_checkpointing_mode()
-
-    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
-        """Where savepoints go when the command that asks for one names no folder."""
-        self._configuration.set(keys.SAVEPOINT_DIR, directory)
-        return self
-
-    def get_default_savepoint_directory(self) -> str | None:
-        """Where savepoints go by default; None if no folder was set."""
-        return self._configuration.get_optional(keys.SAVEPOINT_DIR)
-
-    def is_unaligned_checkpoints_enabled(self) -> bool:
-        """True if unaligned checkpoints were asked for; epochs have nothing to align, so nothing changes."""
-        return self.get_checkpoint_config().is_unaligned_checkpoints_enabled()
-
-    def is_force_unaligned_checkpoints(self) -> bool:
-        """True if unaligned checkpoints were forced; that has no effect."""
-        return self.get_checkpoint_config().is_force_unaligned_checkpoints()
-
-    def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
-        """Accepted without effect: every checkpoint writes only what changed anyway."""
-        self._configuration.set_boolean(_CHANGELOG_KEY, enabled)
-        return self
-
-    def is_changelog_state_backend_enabled(self) -> bool | None:
-        """The setting of `enable_changelog_state_backend`; None if it was not called."""
-        return self._configuration.get_boolean(_CHANGELOG_KEY, False) if _CHANGELOG_KEY in self._configuration else None
-
-    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
-        """Where keyed state is kept while the job runs: in memory, which is the default, or on local disk.
-
-        >>> from penstock.datastream.state_backend import EmbeddedRocksDBStateBackend
-        >>> _ = env.set_state_backend(EmbeddedRocksDBStateBackend())
-        >>> type(env.get_state_backend()).__name__
-        'EmbeddedRocksDBStateBackend'
-        """
-        self._configuration.add_all(Configuration.from_dict(state_backend.configuration()))
-        return self
-
-    def get_state_backend(self) -> StateBackend | None:
-        """The state backend that was set; None if none was."""
-        match self._configuration.get_optional(keys.STATE_BACKEND):
-            case None:
-                return None
-            case "hashmap" | "filesystem" | "jobmanager":
-                return HashMapStateBackend()
-        return EmbeddedRocksDBStateBackend()
-
-    def set_restart_strategy(
-        self, restart_strategy_configuration: RestartStrategyConfiguration
-    ) -> StreamExecutionEnvironment:
-        """What the job does after a failure.
-
-        >>> from penstock.common import RestartStrategies
-        >>> _ = env.set_restart_strategy(RestartStrategies.fixed_delay_restart(3, 1000))  # three times, a second apart
-        """
-        self._configuration.add_all(Configuration.from_dict(restart_strategy_configuration.to_configuration()))
-        return self
-
-    def get_restart_strategy(self) -> RestartStrategyConfiguration:
-        """The restart strategy that was set, or the one that says that none was."""
-        return self.get_config().get_restart_strategy()
-
-    # Flink 1.x: there is no Kryo here that wants to know about types.
-
-    def add_default_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> None:
-        """Accepted without effect: elements are pickled."""
-
-    def register_type_with_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> None:
-        """Accepted without effect: elements are pickled."""
-
-    def register_type(self, type_class_name: str) -> None:
-        """Accepted without effect: elements are pickled."""
 
     # --- what a job needs --------------------------------------------------------------------------------------------
 
@@ -628,6 +404,3 @@ class StreamExecutionEnvironment:
             made_at=users_line(),
         )
         return DataStream(self, transformation)
-
-
-_CHANGELOG_KEY = "state.changelog.enabled"
