@@ -81,8 +81,11 @@ def compare(benchmark: str, setting: Setting, parsed: argparse.Namespace) -> tup
     """Penstock first, then each peer; who cannot run is left out with a note."""
     outcomes: list[Outcome] = []
     notes: list[str] = []
-    for records in sizes_of(setting):
-        prepare(benchmark, replace(setting, records=records))
+    try:
+        for records in sizes_of(setting):
+            prepare(benchmark, replace(setting, records=records))
+    except PeerUnavailableError as reason:
+        return outcomes, [f"{benchmark} is left out: {reason}"]
     for system in [PENSTOCK, *(row for name in _peer_names(parsed) for row in rows_of(name))]:
         if system.package == "pyflink" and not PROGRAMS[benchmark].is_pyflink:
             continue

@@ -19,7 +19,7 @@ from typing import Any
 
 from benchmarks import stateless_chain, word_count
 from benchmarks.job import Run, Setting
-from benchmarks.peers import file_loops, keyed_loops, nexmark_loops, window_loops
+from benchmarks.peers import file_loops, kafka_loops, keyed_loops, nexmark_loops, window_loops
 from benchmarks.peers.script import run_as_script
 
 Loop = Callable[[range, Setting], list[Any]]
@@ -143,6 +143,7 @@ INDEPENDENT = ("stateless_chain", "nexmark.q0", "nexmark.q1", "nexmark.q2")
 RUNS: dict[str, Run] = {
     **{name: in_one(loop) for name, loop in LOOPS.items()},
     **file_loops.RUNS,
+    **kafka_loops.RUNS,
     **{f"forked.{name}": forked(LOOPS[name]) for name in INDEPENDENT},
     "forked.word_count": forked_word_counts,
     "calling.stateless_chain": in_one(calling_chain),

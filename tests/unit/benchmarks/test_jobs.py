@@ -9,11 +9,12 @@ import pytest
 from benchmarks.job import Setting, arguments_of, digest_of, measure, parse_setting, results_of, run
 from benchmarks.peers import installation
 from benchmarks.peers.python_loops import RUNS as LOOPS
-from benchmarks.programs import NAMES, module_of, right_answer, run_in_process
+from benchmarks.programs import NAMES, PROGRAMS, module_of, right_answer, run_in_process
 from benchmarks.systems import PYTHON_LOOP_BENCHMARKS
 
 INLINE = {"execution.target": "inline"}
 SMALL = Setting(2_000, 2, keys=50, config=INLINE)
+WITHOUT_SERVERS = [name for name in NAMES if not PROGRAMS[name].needs_broker]
 
 
 @pytest.fixture(autouse=True)
@@ -23,13 +24,13 @@ def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", WITHOUT_SERVERS)
 def test_every_benchmark_gives_the_answer_of_plain_python(name: str, parallelism: int) -> None:
     setting = replace(SMALL, parallelism=parallelism)
     assert sorted(run_in_process(name, setting)) == sorted(module_of(name).expected(setting)) != []
 
 
-@pytest.mark.parametrize("name", PYTHON_LOOP_BENCHMARKS)
+@pytest.mark.parametrize("name", [name for name in PYTHON_LOOP_BENCHMARKS if name in WITHOUT_SERVERS])
 def test_over_several_windows_a_program_gives_what_the_hand_fused_loop_gives(name: str) -> None:
     setting = replace(SMALL, records={"files.text": 110_000, "wide_records": 3_000}.get(name, 15_000))
     ours = run_in_process(name, setting)

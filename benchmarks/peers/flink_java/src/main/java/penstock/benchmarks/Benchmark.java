@@ -37,6 +37,7 @@ interface Benchmark {
             case "interval_join" -> new IntervalJoin();
             case "broadcast_rules" -> new BroadcastRules();
             case "wide_records" -> new WideRecords();
+            case "kafka_to_kafka" -> new KafkaToKafka();
             case "files.text" -> new FileWordCount(FileWordCount.Format.TEXT);
             case "files.csv" -> new FileWordCount(FileWordCount.Format.CSV);
             case "files.json" -> new FileWordCount(FileWordCount.Format.JSON);
