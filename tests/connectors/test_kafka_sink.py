@@ -14,7 +14,6 @@ from penstock.common.serialization import SimpleStringSchema
 from penstock.datastream.connectors import DeliveryGuarantee
 from penstock.datastream.connectors.kafka import KafkaPartitioner, KafkaRecordSerializationSchema, KafkaSink
 from penstock.datastream.connectors.kafka.committer import KafkaCommitter
-from penstock.datastream.connectors.kafka.records import KafkaRecord
 from penstock.datastream.connectors.kafka.transactions import KafkaTransaction
 from penstock.datastream.connectors.kafka.writer import RecordProducer
 from penstock.datastream.connectors.support.refused_records import REFUSED_METRIC, OnRefused
@@ -163,7 +162,7 @@ def test_producers_of_former_checkpoints_are_gone_at_once(kafka, tmp_path):
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
 def test_producer_with_records_that_nobody_waits_for_is_gone_at_once():
     producer = RecordProducer({"bootstrap.servers": "127.0.0.1:1"})
-    producer.send(KafkaRecord("t", None, b"never arrives"), None, None)
+    producer.send("t", b"never arrives")
     before = _threads_of_clients()
     del producer
     assert _threads_of_clients() == before - 1

@@ -13,7 +13,7 @@ restart the committables of the restored checkpoint are committed again: doing i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -97,6 +97,17 @@ class CommittingSinkWriter(SinkWriter[InputT], Generic[InputT, CommT]):
     @abstractmethod
     def prepare_commit(self) -> list[CommT]:
         """What to commit once the checkpoint is complete: everything written since the last call."""
+
+
+class BatchSinkWriter(SinkWriter[InputT]):
+    """A writer that takes the elements of a batch at once, which costs less than one call for each."""
+
+    @abstractmethod
+    def write_batch(self, elements: Sequence[InputT], timestamps: Sequence[int | None] | None) -> None:
+        """Write elements in order, or put them into a buffer. There are as many timestamps, or none at all."""
+
+    def write(self, element: InputT, context: SinkWriterContext) -> None:
+        self.write_batch([element], [context.timestamp()])
 
 
 class StatefulSinkWriter(SinkWriter[InputT], Generic[InputT, StateT]):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.datastream.connectors.sink_v2 import (
+    BatchSinkWriter,
     JobInfo,
     ProcessingTimeService,
     SinkWriter,
@@ -110,11 +111,13 @@ class SinkWriterOperator(StreamOperator):
         return self._writer
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
-        write = self.writer.write
-        context = self._writer_context
-        for at, value in enumerate(batch.values):
-            context.element_timestamp = None if batch.timestamps is None else batch.timestamps[at]
-            write(value, context)
+        writer, context = self.writer, self._writer_context
+        if isinstance(writer, BatchSinkWriter):
+            writer.write_batch(batch.values, batch.timestamps)
+        else:
+            for at, value in enumerate(batch.values):
+                context.element_timestamp = None if batch.timestamps is None else batch.timestamps[at]
+                writer.write(value, context)
         self.context.increment("numRecordsSend", len(batch.values))
 
     def process_watermark(self, watermark: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +34,9 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
     ...         return record.key.decode(), record.value.decode()
     """
 
-    is_value_only = False
+    def of_value(self) -> Callable[[bytes], Any] | None:
+        """What makes the element from a record's value alone; None if it takes the whole record."""
+        return None
 
     def deserialize_record(self, record: KafkaConsumerRecord) -> Any:
         """The element in a record; None for a record to skip."""
@@ -46,8 +49,6 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
 
 
 class _ValueOnly(KafkaRecordDeserializationSchema):
-    is_value_only = True
-
     def __init__(self, schema: DeserializationSchema) -> None:
         super().__init__()
         if not isinstance(schema, DeserializationSchema):
@@ -55,6 +56,9 @@ class _ValueOnly(KafkaRecordDeserializationSchema):
                 f"KafkaSource: a deserializer is a DeserializationSchema such as SimpleStringSchema(), got {schema!r}"
             )
         self._schema = schema
+
+    def of_value(self) -> Callable[[bytes], Any]:
+        return self._schema.deserialize
 
     def deserialize(self, message: bytes) -> Any:
         return self._schema.deserialize(message)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.common.exceptions import ConnectorError
 from penstock.datastream.connectors.bad_records import BadRecord, BadRecordHandler
-from penstock.datastream.connectors.kafka.deserialization import KafkaConsumerRecord, KafkaRecordDeserializationSchema
+from penstock.datastream.connectors.kafka.deserialization import KafkaConsumerRecord
 from penstock.datastream.connectors.kafka.enumerator import KafkaSplit
 from penstock.datastream.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaTopicPartition
 from penstock.datastream.connectors.kafka.settings import (
@@ -59,7 +59,7 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
     def __init__(self, source: KafkaSource, context: SourceReaderContext) -> None:
         self._library = kafka_client(_USER)
         self._schema = source.record_schema
-        self._deserialize = _from_value if self._schema.is_value_only else _from_record
+        self._of_value = self._schema.of_value()
         self._fails_on_bad = source.bad_records.kind == "fail"
         self._bad_records = BadRecordHandler(source.bad_records, context)
         self._consumer = made_client(self._library.Consumer, self._settings(source, context), _USER)
@@ -156,13 +156,12 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
         return found
 
     def _take(self, messages: list[Any], output: ReaderOutput) -> None:
+        ends = [message for message in messages if message.error() is not None]
+        if ends:
+            messages = [message for message in messages if message.error() is None]
         records: dict[tuple[str, int], list[Any]] = {}
-        ends = []
         for message in messages:
-            if message.error() is None:
-                records.setdefault((message.topic(), message.partition()), []).append(message)
-            else:
-                ends.append(message)
+            records.setdefault((message.topic(), message.partition()), []).append(message)
         for at, found in records.items():
             partition = self._partitions.get(KafkaTopicPartition(*at))
             if partition is not None:  # Else it has ended, and these are behind its end.
@@ -186,15 +185,21 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
     def _elements(self, messages: list[Any], output: ReaderOutput) -> tuple[list[Any], list[int | None]]:
         """The elements in the messages and their timestamps; messages that the schema skips are left out."""
         elements, timestamps = [], []
+        of_value, deserialize_record = self._of_value, self._schema.deserialize_record
         for message in messages:
             try:
-                element = self._deserialize(self._schema, message)
+                if of_value is None:
+                    element = deserialize_record(_record(message))
+                else:
+                    value = message.value()
+                    element = None if value is None else of_value(value)
             except Exception as failure:  # Whatever a schema raises makes the record a bad one.
                 self._take_bad(message, failure, output)
                 continue
             if element is not None:
+                _, timestamp = message.timestamp()
                 elements.append(element)
-                timestamps.append(_timestamp(message))
+                timestamps.append(None if timestamp < 0 else timestamp)
         return elements, timestamps
 
     def _take_bad(self, message: Any, failure: Exception, output: ReaderOutput) -> None:
@@ -302,25 +307,14 @@ class CommittingKafkaReader(KafkaReader):
             _log.warning("%s", client_error(_USER, "the group's offsets were not committed", error))
 
 
-def _from_value(schema: KafkaRecordDeserializationSchema, message: Any) -> Any:
-    value = message.value()
-    return None if value is None else schema.deserialize(value)
-
-
-def _from_record(schema: KafkaRecordDeserializationSchema, message: Any) -> Any:
-    return schema.deserialize_record(
-        KafkaConsumerRecord(
-            message.topic(),
-            message.partition(),
-            message.offset(),
-            _timestamp(message),
-            message.key(),
-            message.value(),
-            tuple(message.headers() or ()),
-        )
-    )
-
-
-def _timestamp(message: Any) -> int | None:
+def _record(message: Any) -> KafkaConsumerRecord:
     _, timestamp = message.timestamp()
-    return None if timestamp < 0 else timestamp
+    return KafkaConsumerRecord(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        None if timestamp < 0 else timestamp,
+        message.key(),
+        message.value(),
+        tuple(message.headers() or ()),
+    )

@@ -189,6 +189,13 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         """The record's value."""
         return self.value_schema.serialize(element)
 
+    def only_topic(self) -> str | None:
+        """The topic of all elements, if each becomes a record of a key and a value there; None if `to_record` says."""
+        overrides = type(self).to_record is not KafkaRecordSerializationSchema.to_record
+        if overrides or self.header_provider is not None or not isinstance(self.topic_selector, FixedTopic):
+            return None
+        return self.topic_selector.topic
+
     def to_record(self, element: Any) -> KafkaRecord:
         """Topic, key, value and headers for an element."""
         key = None if self.key_schema is None else self.key_schema.serialize(element)

@@ -7,7 +7,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,8 @@ from penstock.datastream.connectors.kafka.settings import (
 )
 from penstock.datastream.connectors.kafka.transactions import KafkaTransaction, KafkaTransactions
 from penstock.datastream.connectors.sink_v2 import (
+    BatchSinkWriter,
     CommittingSinkWriter,
-    SinkWriterContext,
     StatefulSinkWriter,
     WriterInitContext,
 )
@@ -83,17 +83,30 @@ class RecordProducer:
         self._until_poll = _POLL_EVERY
         self._partitions: dict[str, tuple[float, list[int]]] = {}
 
-    def send(self, record: KafkaRecord, timestamp: int | None, partition: int | None) -> None:
-        arguments = _arguments(record, timestamp, partition)
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        timestamp: int | None = None,
+        partition: int | None = None,
+        headers: tuple[tuple[str, bytes | None], ...] = (),
+    ) -> None:
+        # The client's own words for "not given".
+        partition = -1 if partition is None else partition
+        timestamp = 0 if timestamp is None or timestamp < 0 else timestamp
+        more = {"headers": list(headers)} if headers else {}
         while True:
             try:
-                self._producer.produce(on_delivery=self._deliveries.delivered, **arguments)
+                self._producer.produce(
+                    topic, value, key, partition, on_delivery=self._deliveries.delivered, timestamp=timestamp, **more
+                )
                 break
             except BufferError:  # The client's queue is full: wait until some records are on their way.
                 self._producer.poll(0.1)
                 self._deliveries.check()
             except self._library.KafkaException as failure:
-                raise _not_written(record.topic, failure) from failure
+                raise _not_written(topic, failure) from failure
         self._until_poll -= 1
         if self._until_poll == 0:
             self._until_poll = _POLL_EVERY
@@ -206,11 +219,11 @@ class ProducerAhead:
         self._thread.join(_ABORT_TIMEOUT_S)
 
 
-class KafkaWriter(CommittingSinkWriter[Any, KafkaTransaction]):
+class KafkaWriter(CommittingSinkWriter[Any, KafkaTransaction], BatchSinkWriter[Any]):
     """Sends elements; with the guarantee AT_LEAST_ONCE all have arrived before a checkpoint is complete."""
 
     def __init__(self, sink: KafkaSink, context: WriterInitContext) -> None:
-        self._to_record = sink.record_serializer.to_record
+        self._schema = sink.record_serializer
         self._partitioner = sink.record_serializer.partitioner
         self._writes_timestamps = sink.writes_timestamps
         self._settings = producer_settings(sink.properties)
@@ -222,19 +235,44 @@ class KafkaWriter(CommittingSinkWriter[Any, KafkaTransaction]):
             self._partitioner.open(task.index_of_this_subtask, task.number_of_parallel_subtasks)
         self._producer: RecordProducer | None = None
 
-    def write(self, element: Any, context: SinkWriterContext) -> None:
+    def write_batch(self, elements: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        if timestamps is None or not self._writes_timestamps:
+            timestamps = [None] * len(elements)
+        topic = self._schema.only_topic()
+        if topic is not None and self._partitioner is None:
+            self._write_plain(topic, elements, timestamps)
+        else:
+            for element, timestamp in zip(elements, timestamps, strict=True):
+                self._write_record(element, timestamp)
+
+    def _write_plain(self, topic: str, elements: Sequence[Any], timestamps: Sequence[int | None]) -> None:
+        """No record is made of an element that has but a key and a value."""
+        value_of = self._schema.value_schema.serialize
+        key_of = None if self._schema.key_schema is None else self._schema.key_schema.serialize
+        send: Callable[..., None] | None = None
+        for element, timestamp in zip(elements, timestamps, strict=True):
+            try:
+                key = None if key_of is None else key_of(element)
+                value = value_of(element)
+            except Exception as reason:  # Whatever a schema raises is its way to refuse.
+                self._refused.add(element, reason)
+                continue
+            if send is None:  # A transaction begins with the first element that is written.
+                send = (self._producer or self._open()).send
+            send(topic, value, key, timestamp)
+
+    def _write_record(self, element: Any, timestamp: int | None) -> None:
         try:
-            record = self._to_record(element)
-        except Exception as reason:  # Whatever a schema raises is its way to refuse.
+            record = self._schema.to_record(element)
+        except Exception as reason:  # As above.
             self._refused.add(element, reason)
             return
         producer = self._producer or self._open()
-        timestamp, partition = record.timestamp, record.partition
-        if timestamp is None and self._writes_timestamps:
-            timestamp = context.timestamp()
+        partition = record.partition
         if partition is None and self._partitioner is not None:
             partition = self._choose_partition(element, record, producer.partitions(record.topic))
-        producer.send(record, timestamp, partition)
+        timestamp = timestamp if record.timestamp is None else record.timestamp
+        producer.send(record.topic, record.value, record.key, timestamp, partition, record.headers)
 
     def flush(self, end_of_input: bool) -> None:
         if self._producer is not None and (self._flushes or end_of_input):
@@ -362,17 +400,6 @@ class TransactionalKafkaWriter(KafkaWriter, StatefulSinkWriter[Any, KafkaWriterS
         if prefix != self._prefix:  # Nobody writes under a former prefix any more.
             return any(prefix == writer.transactional_id_prefix for writer in self._former)
         return subtask % self._parallelism == self._subtask
-
-
-def _arguments(record: KafkaRecord, timestamp: int | None, partition: int | None) -> dict[str, Any]:
-    arguments: dict[str, Any] = {"topic": record.topic, "key": record.key, "value": record.value}
-    if partition is not None:
-        arguments["partition"] = partition
-    if timestamp is not None and timestamp >= 0:
-        arguments["timestamp"] = timestamp
-    if record.headers:
-        arguments["headers"] = list(record.headers)
-    return arguments
 
 
 def _not_written(topic: str, failure: Any) -> ConnectorError:
