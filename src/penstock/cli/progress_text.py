@@ -11,27 +11,47 @@ Progress = Mapping[str, Any]
 _BAR = 20
 
 
-def in_one_line(told: Progress, now_ms: int) -> str:
-    """State, rates, watermark, last checkpoint, restarts; a bar first, if it is known how much is left."""
-    return "  ".join(_parts(told, now_ms))
+_SHRINKING = ("bar", "watermark", "checkpoint", "records", "checkpoint", "bar", "watermark")
+"""What gives way first when there is little room: each time it is named it takes its next form."""
 
 
-def _parts(told: Progress, now_ms: int) -> Iterator[str]:
-    yield told["state"]
+def in_one_line(told: Progress, now_ms: int, room: int | None = None) -> str:
+    """State, rates, watermark, last checkpoint, restarts; a bar first, if it is known how much is left.
+
+    `room`: how many characters there are. What matters least is shortened, and then left out, until it fits.
+    """
+    forms = dict(_forms(told, now_ms))
+    line = _joined(forms)
+    for name in _SHRINKING:
+        if room is None or len(line) <= room:
+            break
+        forms[name] = forms.get(name, ())[1:]
+        line = _joined(forms)
+    return line
+
+
+def _joined(forms: Mapping[str, tuple[str, ...]]) -> str:
+    return "  ".join(each[0] for each in forms.values() if each)
+
+
+def _forms(told: Progress, now_ms: int) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The parts of the line by name, each with its forms from the longest to the shortest."""
+    yield "state", (told["state"],)
     if told["share-done"] is not None:
-        yield bar(told["share-done"])
-    yield f"{count(told['records'])} records"
-    yield f"{count(told['records-per-second'])}/s"
+        yield "bar", (bar(told["share-done"]), f"{told['share-done']:.0%}")
+    yield "records", (f"{count(told['records'])} records",)
+    yield "rate", (f"{count(told['records-per-second'])}/s",)
     if told["watermark"] is not None:
-        yield f"watermark {clock(told['watermark'])} (lag {duration(told['watermark-lag'])})"
+        lag = f"lag {duration(told['watermark-lag'])}"
+        yield "watermark", (f"watermark {clock(told['watermark'])} ({lag})", lag)
     checkpoint = told["checkpoint"]
     if checkpoint is not None:
         ago = duration(max(0, now_ms - checkpoint["completed"]))
-        yield f"checkpoint {checkpoint['id']} {ago} ago"
+        yield "checkpoint", (f"checkpoint {checkpoint['id']} {ago} ago", f"checkpoint {ago} ago")
     if told["backpressure"]["level"] != "ok":
-        yield f"backpressure {told['backpressure']['level']}"
+        yield "backpressure", (f"backpressure {told['backpressure']['level']}",)
     if told["restarts"]:
-        yield f"restarts {told['restarts']}"
+        yield "restarts", (f"restarts {told['restarts']}",)
 
 
 def closing_line(told: Progress) -> str:

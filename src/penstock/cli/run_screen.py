@@ -20,6 +20,7 @@ from penstock.common.job_client import JobClient
 from penstock.common.redaction import redacted_text
 
 _DRAWN_EVERY_S = 0.5
+_LOOKED_AT_EVERY_S = 0.1
 _TOLD_EVERY_S = 30.0
 _REDRAWN_AFTER_S = 0.05
 _CLEARED = "\r\x1b[K"
@@ -54,9 +55,19 @@ class LiveLine:
 
     def draw(self, text: str) -> None:
         with self._lock:
-            room = self._width() - 1
-            self._text = text if len(text) <= room else f"{text[: room - 1]}…"
+            self._text = text if len(text) <= self.room else f"{text[: self.room - 1]}…"
             self._draw()
+
+    @property
+    def room(self) -> int:
+        """How many characters it can have."""
+        return self._width() - 1
+
+    def draw_again(self) -> None:
+        """Below what was written since, if it has gone."""
+        with self._lock:
+            if self._text and not self._is_visible:
+                self._draw()
 
     def clear(self) -> None:
         with self._lock:
@@ -160,7 +171,7 @@ class RunScreen:
             self._thread.start()
 
     def _run(self) -> None:
-        while not self._leaving.wait(_DRAWN_EVERY_S if self._is_terminal else _TOLD_EVERY_S):
+        while self._is_time_to_look():
             with self._lock:
                 clients = list(self._clients)
             for client in clients:
@@ -170,9 +181,20 @@ class RunScreen:
             if running:
                 self._show(running[-1])
 
+    def _is_time_to_look(self) -> bool:
+        """Waits for it; False if the program has ended. Meanwhile the line comes back below what is written."""
+        if self._line is None:
+            return not self._leaving.wait(_TOLD_EVERY_S)
+        for _ in range(round(_DRAWN_EVERY_S / _LOOKED_AT_EVERY_S)):
+            if self._leaving.wait(_LOOKED_AT_EVERY_S):
+                return False
+            self._line.draw_again()
+        return True
+
     def _show(self, client: JobClient) -> None:
+        room = None if self._line is None else self._line.room
         try:
-            text = in_one_line(_progress_of(client), int(time.time() * 1000))
+            text = in_one_line(_progress_of(client), int(time.time() * 1000), room)
         except Exception as error:  # Whoever looks on does not disturb; a job manager may be away for a while.
             text = redacted_text(f"(not known: {error})".partition("\n")[0])
         if self._line is not None:

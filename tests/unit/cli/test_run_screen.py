@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from terminal import on_a_terminal
 
 from penstock.cli.progress_text import bar, closing_line, count, duration, in_one_line, size, status_lines
 from penstock.cli.run_screen import AboveTheLine, LiveLine
@@ -80,17 +82,77 @@ def test_all_that_is_written_stays_and_the_line_is_gone_at_the_end(steps, waits)
     assert shown_on_a_terminal(terminal.getvalue()) == written.split("\n")
 
 
+def test_line_comes_back_below_what_was_written():
+    terminal = io.StringIO()
+    line = LiveLine(terminal, lambda: 20, lambda: 100.0)  # All within one moment, as in a burst
+    out = AboveTheLine(terminal, line)
+    line.draw("live")
+    for number in range(3):
+        out.write(f"{number}\n")
+    line.draw_again()
+    assert shown_on_a_terminal(terminal.getvalue()) == ["0", "1", "2", "live"]
+    out.write("half a")
+    line.draw_again()
+    assert shown_on_a_terminal(terminal.getvalue())[-1] == "half a", "nothing can be drawn there"
+    line.clear()
+
+
+MORE = {
+    **TOLD,
+    "share-done": 0.5,
+    "watermark": 0,
+    "watermark-lag": 1_500,
+    "checkpoint": {"id": 3, "completed": 1_000, "duration": 5, "size": 2_048},
+    "backpressure": {"level": "high", "share": 0.9, "vertex": "Map"},
+    "restarts": 2,
+}
+
+
+@given(st.integers(10, 200))
+def test_line_gives_way_to_a_narrow_terminal_by_parts(room):
+    line = in_one_line(MORE, 3_000, room)
+    assert line.startswith("RUNNING") and "57/s" in line and line.endswith("backpressure high  restarts 2")
+    assert len(line) <= room or line == "RUNNING  57/s  backpressure high  restarts 2"
+    longest = in_one_line(MORE, 3_000)
+    assert (line == longest) == (len(longest) <= room)
+
+
+def test_lag_and_checkpoint_are_told_on_80_columns():
+    line = in_one_line({**MORE, "backpressure": TOLD["backpressure"]}, 3_000, 79)
+    assert line == "RUNNING  50%  1,234 records  57/s  lag 1.5 s  checkpoint 2.0 s ago  restarts 2"
+
+
+def test_program_on_a_terminal_has_its_results_above_the_line_and_its_end_below_them(tmp_path):
+    program = tmp_path / "job.py"
+    program.write_text(PROGRAM)
+    command = [sys.executable, "-m", "penstock", "run", "--no-web", "-Dexecution.target=inline", str(program)]
+    screens = list(on_a_terminal(command))
+    live = [last for screen in screens if (last := _last_line(screen)).startswith("RUNNING")]
+    assert live and all(len(line) < 80 and "/s" in line for line in live)
+    shown = [line for line in screens[-1] if line]
+    assert re.fullmatch(r"Job has been submitted with JobID [0-9a-f]{32}", shown[0])
+    assert shown[1:-1] == [f"word {number}" for number in range(8)]
+    assert re.fullmatch(r"Job 'words' finished: 8 records in [\d.]+ (s|ms)", shown[-1])
+
+
+def _last_line(screen: list[str]) -> str:
+    return next((line for line in reversed(screen) if line), "")
+
+
+PROGRAM = """
+import time
+from penstock.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.set_parallelism(1)
+env.from_collection(list(range(8))).map(lambda number: (time.sleep(0.2), f"word {number}")[1]).print()
+env.execute("words")
+"""
+
+
 def test_line_tells_what_is_known():
     assert in_one_line(TOLD, 0) == "RUNNING  1,234 records  57/s"
-    more = {
-        **TOLD,
-        "share-done": 0.5,
-        "watermark": 0,
-        "watermark-lag": 1_500,
-        "checkpoint": {"id": 3, "completed": 1_000, "duration": 5, "size": 2_048},
-        "backpressure": {"level": "high", "share": 0.9, "vertex": "Map"},
-        "restarts": 2,
-    }
+    more = MORE
     told = in_one_line(more, 3_000)
     for part in ("] 50%", "(lag 1.5 s)", "checkpoint 3 2.0 s ago", "backpressure high", "restarts 2"):
         assert part in told
