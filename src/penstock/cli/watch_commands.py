@@ -79,7 +79,8 @@ def top(interval: float, manager: Address | None, answer: Answer, configuration:
         from rich.console import Console
 
         if not answer.is_json:
-            Console(highlight=False, width=None if sys.stdout.isatty() else 160).print(_table(told))
+            console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+            console.print(_table(told, console.width))
         answer.give({"jobs": told})
         return
     _watch(manager, interval)
@@ -89,10 +90,10 @@ def _watch(manager: Address | None, interval: float) -> None:
     from rich.live import Live
 
     try:
-        with Live(_table(_all_progress(manager)), screen=True, auto_refresh=False) as live:
+        with Live(screen=True, auto_refresh=False) as live:
             while True:
+                live.update(_table(_all_progress(manager), live.console.width), refresh=True)
                 time.sleep(interval)
-                live.update(_table(_all_progress(manager)), refresh=True)
     except KeyboardInterrupt:
         return
 
@@ -116,34 +117,69 @@ def _progress(job: LocatedJob) -> dict[str, Any] | None:
 _STYLES = {"RUNNING": "green", "FAILED": "red", "FAILING": "red", "RESTARTING": "yellow", "CANCELED": "dim"}
 
 
-def _table(jobs: list[dict[str, Any]]) -> Table:
+_COLUMNS = ("ID", "STATE", "TIME", "RECORDS", "/S", "LAG", "BUSY", "BACKPR.", "CHECKPOINT", "RESTARTS")
+_LEFT_OUT_FIRST = ("BUSY", "RESTARTS", "RECORDS", "TIME", "CHECKPOINT", "BACKPR.")
+_NAME_WIDTH = 16
+"""Of a job, at least; figures are never cut."""
+_GAP = 2
+
+
+def _table(jobs: list[dict[str, Any]], width: int) -> Table:
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
+    rows = [_cells(each, _now_ms()) for each in jobs]
+    columns = _columns_within(width, rows)
     running = sum(each["end-time"] < 0 for each in jobs)
     title = f"{running} running, {len(jobs) - running} ended, {time.strftime('%H:%M:%S')}"
-    table = Table(title=title, title_justify="left", caption="Ctrl-C ends", caption_justify="left", expand=True)
-    for name in ("JOB", "ID", "STATE"):
-        table.add_column(name, no_wrap=True, overflow="ellipsis")
-    for name in ("TIME", "RECORDS", "/S", "LAG", "BUSY", "BACKPR.", "CHECKPOINT", "RESTARTS"):
-        table.add_column(name, justify="right", no_wrap=True)
-    now_ms = _now_ms()
-    for each in jobs:
-        state = each["state"] if each["share-done"] is None else f"{each['state']} {each['share-done']:.0%}"
-        table.add_row(
-            Text(each["name"]),
-            each["jid"][:8],
-            Text(state, style=_STYLES.get(each["state"], "")),
-            text.duration(each["duration"]),
-            text.count(each["records"]),
-            text.count(each["records-per-second"]),
-            "" if each["watermark-lag"] is None else text.duration(each["watermark-lag"]),
-            f"{each['busy']['share']:.0%}",
-            each["backpressure"]["level"],
-            "" if each["checkpoint"] is None else f"{text.duration(now_ms - each['checkpoint']['completed'])} ago",
-            str(each["restarts"]),
-        )
+    table = Table(
+        title=title,
+        title_justify="left",
+        caption="Ctrl-C ends" if jobs else "No jobs. `penstock run job.py` starts one; Ctrl-C ends",
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, _GAP - 1, 0, 0),  # The box has a column of its own between two.
+        pad_edge=False,
+        show_edge=False,
+        expand=True,
+    )
+    table.add_column("JOB", no_wrap=True, overflow="ellipsis", ratio=1)
+    for name in columns:
+        table.add_column(name, justify="left" if name in ("ID", "STATE") else "right", no_wrap=True)
+    for job, row in zip(jobs, rows, strict=True):
+        styles = {"STATE": _STYLES.get(job["state"], "")}
+        table.add_row(Text(job["name"]), *(Text(row[name], style=styles.get(name, "")) for name in columns))
     return table
+
+
+def _cells(job: dict[str, Any], now_ms: int) -> dict[str, str]:
+    """What is told of a job besides its name, by column."""
+    is_under_way = job["share-done"] is not None and job["end-time"] < 0
+    checkpoint = job["checkpoint"]
+    return {
+        "ID": job["jid"][:8],
+        "STATE": f"{job['state']} {job['share-done']:.0%}" if is_under_way else job["state"],
+        "TIME": text.duration(job["duration"]),
+        "RECORDS": text.count(job["records"]),
+        "/S": text.count(job["records-per-second"]),
+        "LAG": "" if job["watermark-lag"] is None else text.duration(job["watermark-lag"]),
+        "BUSY": f"{job['busy']['share']:.0%}",
+        "BACKPR.": job["backpressure"]["level"],
+        "CHECKPOINT": "" if checkpoint is None else f"{text.duration(max(0, now_ms - checkpoint['completed']))} ago",
+        "RESTARTS": str(job["restarts"]),
+    }
+
+
+def _columns_within(width: int, rows: list[dict[str, str]]) -> list[str]:
+    """Those for which there is room; what matters least is left out."""
+    columns = list(_COLUMNS)
+    for name in _LEFT_OUT_FIRST:
+        taken = sum(_GAP + max(len(each), *(len(row[each]) for row in rows), 0) for each in columns)
+        if _NAME_WIDTH + taken <= width:
+            break
+        columns.remove(name)
+    return columns
 
 
 def _now_ms() -> int:
