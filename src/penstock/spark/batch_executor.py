@@ -21,6 +21,7 @@ from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.thread_dump import ProcessThreads
 from penstock.spark.batch_task import StageTask
+from penstock.spark.context_settings import context_settings
 from penstock.spark.resident_job import cancel_group, reason_of
 from penstock.spark.spark_executor import SparkSide
 from penstock.spark.spark_settings import CORES
@@ -94,7 +95,7 @@ class BatchExecutor:
             raise EpochCancelledError
         self._folder = folder
         self._deployment = context.broadcast(self._side.dependencies.around(encode_in_driver(deployment)))
-        most = int(context.getConf().get(CORES, "0"))
+        most = int(context_settings(context).get(CORES, "0"))
         widths = [max(vertex.parallelism for vertex in stage) for stage in deployment.stages()]
         self._widths = [min(width, most or width) for width in widths]
 

@@ -28,6 +28,7 @@ from penstock.jobmaster.dependencies.archives import files_below, pack, unpack
 from penstock.jobmaster.dependencies.local_dependencies import add_to_path, make_executable, put_on_path
 from penstock.jobmaster.dependencies.requirements import install_requirements
 from penstock.runtime.stream_task import JobDeployment
+from penstock.spark.context_settings import context_settings
 
 # Pure Python, and what a worker needs to read its first task.
 _PACKAGES_OF_WORKERS = ("penstock", "cloudpickle")
@@ -212,7 +213,7 @@ def check_python_executable(context: SparkContext, dependencies: JobDependencies
 
 def check_jars(context: SparkContext, jars: list[str]) -> None:
     """Jars are loaded when Spark starts."""
-    loaded = context.getConf().get("spark.jars", "") or ""
+    loaded = context_settings(context).get("spark.jars", "")
     missing = [jar for jar in jars if jar.rpartition("/")[2] not in loaded]
     if missing:
         raise ConfigurationError(

@@ -27,6 +27,7 @@ from penstock.runtime.rows import FAILURE, Row
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.thread_dump import ProcessThreads
+from penstock.spark.context_settings import context_settings
 from penstock.spark.dependencies import runs_on_this_machine
 from penstock.spark.resident_job import ResidentJob
 from penstock.spark.spark_executor import SparkSide
@@ -306,13 +307,13 @@ def _settings_of(side: SparkSide) -> GroupSettings:
     backups = BackupSettings.of(side.config, side.job_id)
     if runs_on_this_machine(side.context):
         return GroupSettings(interval_ms, timeout_ms, backups=backups)
-    conf = side.context.getConf()
-    host = conf.get("spark.driver.host")
+    settings = context_settings(side.context)
+    host = settings.get("spark.driver.host")
     return GroupSettings(
         interval_ms,
         timeout_ms,
         host,
-        conf.get("spark.driver.bindAddress", host),
+        settings.get("spark.driver.bindAddress", host),
         side.config.get(keys.DRIVER_PORTS),
         side.config.get(keys.WORKER_PORTS),
         backups,
@@ -329,8 +330,8 @@ _ENCRYPTION = (
 
 def _check_encryption(side: SparkSide) -> None:
     """Workers prove to each other that they belong together, but what they send is not encrypted."""
-    conf = side.context.getConf()
-    wanted = [key for key in _ENCRYPTION if conf.get(key, "false").lower() == "true"]
+    settings = context_settings(side.context)
+    wanted = [key for key in _ENCRYPTION if settings.get(key, "false").lower() == "true"]
     if wanted and not runs_on_this_machine(side.context):
         raise ConfigurationError(
             f"{wanted[0]} is true, but in streaming mode rows go from worker to worker without encryption; run the job "

@@ -19,6 +19,7 @@ from penstock.jobmaster.execution.stage_executor import StageExecutor, TakeOutpu
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.state.codec import use_script_classes
+from penstock.spark.context_settings import context_settings
 from penstock.spark.dependencies import ShippedDependencies, ship
 from penstock.spark.session import get_context
 from penstock.spark.shared_storage import check_storage_is_shared
@@ -108,7 +109,7 @@ def _context_of(spark: Any) -> SparkContext:
 
 
 def _check_no_speculation(context: Any) -> None:
-    if context.getConf().get("spark.speculation", "false").lower() == "true":
+    if context_settings(context).get("spark.speculation", "false").lower() == "true":
         raise ConfigurationError(
             "spark.speculation is true, but a stateful task cannot run twice at the same time; set it to false"
         )

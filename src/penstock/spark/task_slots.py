@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.jobmaster.execution.slots import NoResourceAvailableError
+from penstock.spark.context_settings import context_settings
 from penstock.spark.spark_settings import CORES
 
 _SETTLED_S = 5.0
@@ -124,7 +125,7 @@ _lock = threading.Lock()
 
 def slot_ledger(context: Any) -> SlotLedger:
     """That of a session, which all jobs of this process share."""
-    settings = dict(context.getConf().getAll())
+    settings = context_settings(context)
     settled_s = 0.5 if str(context.master).startswith("local") else _SETTLED_S
     with _lock:
         name = str(context.applicationId)

@@ -26,12 +26,19 @@ def ledger(monkeypatch) -> SlotLedger:
     return made
 
 
+class Context:
+    """What an executor asks a Spark context for."""
+
+    def getConf(self) -> SimpleNamespace:
+        return SimpleNamespace(getAll=list)
+
+    def broadcast(self, value: object) -> SimpleNamespace:
+        return SimpleNamespace(value=value, destroy=lambda: None)
+
+
 def executor(timeout: str = "30 s") -> BatchExecutor:
-    conf = SimpleNamespace(get=lambda key, default=None: default)
     side = SimpleNamespace(
-        context=SimpleNamespace(
-            getConf=lambda: conf, broadcast=lambda value: SimpleNamespace(value=value, destroy=lambda: None)
-        ),
+        context=Context(),
         config=Configuration.from_dict({"slot.request.timeout": timeout}),
         job_name="job",
         job_id="0" * 32,

@@ -51,6 +51,15 @@ class Threads:
             assert not thread.is_alive()
 
 
+class Context:
+    """What an executor asks a Spark context for."""
+
+    master = "local[4]"
+
+    def getConf(self) -> SimpleNamespace:
+        return SimpleNamespace(getAll=list)
+
+
 class Cluster:
     """How many slots there are, and executors for a job of parallelism 4 on it."""
 
@@ -75,9 +84,8 @@ class Cluster:
         config = Configuration()
         for key, value in settings.items():
             config.set_string(key.replace("_", "."), value)
-        conf = SimpleNamespace(get=lambda key, default=None: default)
         side = SimpleNamespace(
-            context=SimpleNamespace(master="local[4]", getConf=lambda: conf),
+            context=Context(),
             config=config,
             job_graph=self.graph,
             job_name="job",
