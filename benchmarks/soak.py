@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -68,6 +69,15 @@ class Slope:
     def grows(self) -> bool:
         """True if an hour adds more than a tenth, and the run more than the values vary by."""
         return self.per_hour > MOST_AN_HOUR * max(abs(self.first), 1.0) and self.last - self.first > 2 * self.spread
+
+
+def sample_times_s(minutes: float, chance: random.Random) -> list[float]:
+    """When to look, one moment in the second half of each interval.
+
+    Regular looks at something that goes up and down regularly would see it grow: now at its beginning, then at its end.
+    """
+    every_s = minutes * 60 / SAMPLES
+    return [(number - chance.random() / 2) * every_s for number in range(1, SAMPLES + 1)]
 
 
 def slopes_of(samples: list[Sample]) -> list[Slope]:
@@ -136,9 +146,9 @@ def run_child(folder: Path, minutes: float, parallelism: int, rate: int, target:
     build(env.set_parallelism(parallelism), rate)
     client = env.execute_async("soak")
     history = client.master.epochs  # type: ignore[attr-defined]
-    began, every_s = time.monotonic(), minutes * 60 / SAMPLES
-    for number in range(1, SAMPLES + 1):
-        threading.Event().wait(max(0.0, began + number * every_s - time.monotonic()))
+    began = time.monotonic()
+    for at_s in sample_times_s(minutes, random.Random()):
+        threading.Event().wait(max(0.0, began + at_s - time.monotonic()))
         now_ms = time.time_ns() // 1_000_000
         _, _, buckets = history.buckets(True, now_ms - EPOCHS_OF_S * 1000, now_ms)
         epochs = sum(each.epochs for each in buckets) or 1.0
