@@ -128,8 +128,10 @@ class ArrowStore(FileStore):
             self._files.create_dir(path, recursive=True)
         elif self.name in _OBJECT_STORES and not self._is_reached:
             # Folders need not be made, but who asks for one wants to know now if nothing can be written.
+            from pyarrow.fs import FileType
+
             bucket = path.partition("/")[0]
-            if not self._files.get_file_info(bucket).type:
+            if self._files.get_file_info(bucket).type == FileType.NotFound:
                 raise FileNotFoundError(f"there is no bucket {bucket} on {self.name}")
             self._is_reached = True
 
