@@ -226,8 +226,8 @@ def test_job_of_a_killed_leader_goes_on_at_the_next_one_and_its_client_follows_i
     assert client.returncode == 0, complaints
     assert printed == "", "stdout is for results"
     job = re.search(r"^Job has been submitted with JobID ([0-9a-f]{32})$", complaints, re.MULTILINE)[1]
-    assert f"Job {job} goes on at {b.address}." in complaints
-    assert f"job {job} 'counting' goes on from" in b.log
+    assert f"Job {job} continues at {b.address}." in complaints
+    assert f"job {job} 'counting' continues from" in b.log
     cluster.assert_each_count_is_there_once()
     cluster.assert_nothing_is_left()
 

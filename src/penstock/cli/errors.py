@@ -1,4 +1,4 @@
-"""What a failed run tells the user: one clear message, and of stack frames only the user's own."""
+"""What a failed run shows the user: one clear message, and of stack frames only the user's own."""
 
 from __future__ import annotations
 

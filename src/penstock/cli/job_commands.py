@@ -184,10 +184,10 @@ def savepoint(
     answer: Answer,
     configuration: Mapping[str, str],
 ) -> None:
-    """Write a savepoint of a running job, which goes on; or remove one (-d).
+    """Write a savepoint of a running job, which continues; or remove one (-d).
 
     JOB is the job's id, or the beginning of it. The path of a retained checkpoint makes a savepoint of a job that does
-    not run any more.
+    no longer run.
     """
     if disposed is not None:
         say_meaning("-d", "--dispose")

@@ -10,7 +10,7 @@ _END_WITHIN_S = 60
 
 
 def wait_for_end(job: LocatedJob) -> None:
-    """Wait until nothing of a job runs any more; a job of its own process may end with that."""
+    """Wait until nothing of a job is running; a job with a process of its own may end with that."""
 
     def has_ended() -> bool | None:
         try:
@@ -21,4 +21,4 @@ def wait_for_end(job: LocatedJob) -> None:
             raise
 
     if poll(has_ended, _END_WITHIN_S) is None:
-        raise OperationFailedError(f"job {job.job_id} was told to end, but has not within {_END_WITHIN_S} s")
+        raise OperationFailedError(f"job {job.job_id} was asked to end, but has not ended within {_END_WITHIN_S} s")

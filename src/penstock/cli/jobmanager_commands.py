@@ -196,7 +196,7 @@ def token(port: int | None, is_url: bool, answer: Answer, configuration: Any) ->
 def stop(port: int | None, answer: Answer, configuration: Any) -> None:
     """Stop the job manager of this user on this machine. Jobs that run are cancelled.
 
-    With high availability they go on at the job manager that leads next.
+    With high availability they continue at the job manager that leads next.
     """
     files = JobManagerFiles(_port(port, configuration))
     pid = files.running_pid()
@@ -205,7 +205,7 @@ def stop(port: int | None, answer: Answer, configuration: Any) -> None:
         sys.exit(1)
     os.kill(pid, signal.SIGTERM)
     if poll(lambda: True if files.running_pid() is None else None, _ENDS_WITHIN_S) is None:
-        raise EnvironmentSetupError(f"process {pid} was told to end, but has not within {_ENDS_WITHIN_S} s")
+        raise EnvironmentSetupError(f"process {pid} was asked to end, but has not ended within {_ENDS_WITHIN_S} s")
     answer.say(f"Stopped job manager {pid}.")
     answer.give({"pid": pid, "port": files.port})
 

@@ -1,4 +1,4 @@
-"""Runs a user's program for a command, and tells what went wrong."""
+"""Runs a user's program for a command, and reports what went wrong."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class LocatedJob:
         return self.entry["state"] in ENDED
 
     def folder(self, named: str | None) -> str | None:
-        """A folder as the job is told of it. On this machine, a relative one is where the command is given."""
+        """A folder as the job knows it. On this machine, a relative one starts where the command was given."""
         if not named or _SCHEME.match(named) or self.client.address.path is None:
             return named or None
         return os.path.abspath(named)
@@ -58,7 +58,7 @@ def all_jobs(manager: Address | None) -> list[LocatedJob]:
         found = _jobs_at(RestClient(manager))
     else:
         found = [job for path in sockets.live_sockets() for job in _jobs_of_process(RestClient(Address(path)))]
-    by_id = {job.job_id: job for job in found}  # A job manager that stands by tells what the leader says.
+    by_id = {job.job_id: job for job in found}  # A job manager that stands by repeats the leader's answer.
     return sorted(by_id.values(), key=lambda job: (job.entry["start-time"], job.job_id))
 
 

@@ -209,5 +209,5 @@ class RunScreen:
             self._clients.remove(client)
         if self._line is not None:
             self._line.clear()
-        with contextlib.suppress(Exception):  # A job manager that is gone cannot tell; the failure itself says more.
+        with contextlib.suppress(Exception):  # A job manager that is gone cannot answer; the failure itself says more.
             print(closing_line(_progress_of(client)), file=sys.stderr, flush=True)

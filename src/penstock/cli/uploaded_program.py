@@ -1,6 +1,6 @@
 """The process in which an uploaded program defines its job: `python -m penstock.cli.uploaded_program FOLDER`.
 
-What to run is told on standard input, as JSON. The job that the program executes first is left in the folder, for the
+What to run is read from standard input, as JSON. The job that the program executes first is left in the folder, for the
 job manager that has started this process; the program ends there.
 """
 

@@ -43,7 +43,7 @@ class Contender:
         self._shut_down = shut_down
         self._leader: Leader | None = None
         self.failure: Exception | None = None
-        """Why this job manager cannot lead; it is told to end then."""
+        """Why this job manager cannot lead; it then ends."""
 
     def contend(self) -> None:
         self._election.contend(self._address, self._granted, self._revoked)

@@ -1,4 +1,4 @@
-"""A job whose id the configuration fixes: a program that is started again goes on with it.
+"""A job whose id the configuration fixes: a program that is started again continues it.
 
 A cluster manager that restarts a driver starts the same program with the same settings. Beside the checkpoints of the
 job lies what the last driver has written down, as the leader of a highly available job manager does for the next one.
@@ -32,7 +32,7 @@ from penstock.jobmaster.local_job_client import LocalJobClient
 _DRIVERS = "drivers"
 """The folder beside a job's checkpoints."""
 _CHANCES = 10**6
-"""Two drivers that start at the same moment are told apart by chance."""
+"""A random name: two drivers that start at the same moment can be distinguished by it."""
 
 _running: weakref.WeakValueDictionary[JobID, LocalJobClient] = weakref.WeakValueDictionary()
 

@@ -73,7 +73,7 @@ class JobManagerFiles:
             # Others lock it for a moment to find out whether anybody holds it.
             if poll(lambda: _try_lock(file) or None, _LOCKED_WITHIN_S) is None:
                 raise EnvironmentSetupError(
-                    f"a job manager for port {self.port} runs already; `penstock jobmanager status` tells, "
+                    f"a job manager for port {self.port} is already running; `penstock jobmanager status` shows it, "
                     f"`penstock jobmanager stop` ends it"
                 )
             file.truncate(0)
@@ -95,7 +95,7 @@ def _try_lock(file: IO[str]) -> bool:
 
 
 def run_job_manager(config: Configuration) -> None:
-    """Serve until told to stop: by DELETE /cluster, Ctrl-C or SIGTERM."""
+    """Serve until asked to stop: by DELETE /cluster, Ctrl-C or SIGTERM."""
     from penstock.cluster.high_availability.services import HighAvailability
 
     log = logging.StreamHandler(sys.stdout)
@@ -126,7 +126,7 @@ def _bound(config: Configuration) -> socket.socket:
         return bind_tcp(config, chosen_ports(config) or str(keys.REST_PORT.default))
     except OSError as error:
         raise EnvironmentSetupError(
-            f"{error}; `penstock jobmanager status` tells whether a job manager has it"
+            f"{error}; `penstock jobmanager status` shows whether a job manager has it"
         ) from error
 
 
@@ -161,7 +161,7 @@ def _serve(
     stop: threading.Event,
     close: Callable[[], None],
 ) -> None:
-    """Answer until told to stop. `leader`: what takes jobs here, now."""
+    """Answer until asked to stop. `leader`: what takes jobs here, now."""
     host, port = listener.getsockname()[:2]
     own = sockets.listen(JobManagerFiles(port).socket.name)
     access = ServerAccess.to(listener, config)

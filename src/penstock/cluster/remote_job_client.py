@@ -30,7 +30,7 @@ _LEADER_COMES_WITHIN_S = 300
 
 
 class ConnectionLostError(JobExecutionError):
-    """Nobody tells any more how the job goes."""
+    """The connection to the job is lost: it is not known how the job is doing."""
 
 
 class RemoteJobClient(JobClient):
@@ -93,7 +93,7 @@ class RemoteJobClient(JobClient):
             raise lost
         if self._collected:
             raise ConnectionLostError(
-                f"{lost}; values of execute_and_collect may be lost with it, so the client does not go on: use a sink",
+                f"{lost}; values of execute_and_collect may be lost with it, so the client gives up: use a sink",
                 self._job_id,
                 self._job_name,
             ) from lost
@@ -110,7 +110,7 @@ class RemoteJobClient(JobClient):
         next_leader = poll(found, _LEADER_COMES_WITHIN_S)
         if next_leader is None:
             raise lost
-        print(f"Job {self._job_id} goes on at {next_leader.address}.", file=sys.stderr)
+        print(f"Job {self._job_id} continues at {next_leader.address}.", file=sys.stderr)
         return next_leader
 
     def _end_collected(self, failure: BaseException | None) -> None:
@@ -155,7 +155,7 @@ class RemoteJobClient(JobClient):
     def _failure(self, told: dict[str, Any]) -> BaseException:
         """What ended the job, as it was raised there, if this process can load it."""
         cause = told.get("failure-cause") or {}
-        with contextlib.suppress(Exception):  # An exception class that only exists there is told by its text
+        with contextlib.suppress(Exception):  # An exception class that only exists there is given as its text
             failure = _unpickled(cause["serialized-throwable"])
             if isinstance(failure, BaseException):
                 return failure
@@ -165,7 +165,7 @@ class RemoteJobClient(JobClient):
     def _lost(self, reason: object) -> ConnectionLostError:
         return ConnectionLostError(
             f"job '{self._job_name}' ({self._job_id}): the connection to the job manager at {self._rest.address} was "
-            f"lost ({reason}); the job may go on there: `penstock list -m {self._rest.address}` shows",
+            f"lost ({reason}); the job may still be running there: `penstock list -m {self._rest.address}` shows",
             self._job_id,
             self._job_name,
         )
@@ -179,7 +179,7 @@ class RemoteJobClient(JobClient):
         return CompletableFuture.completed(JobStatus[self._rest.get(f"/jobs/{self._job_id}/status")["status"]])
 
     def cancel(self) -> CompletableFuture[None]:
-        """Cancel the job; the future is done when nothing of it runs any more."""
+        """Cancel the job; the future is done when nothing of it is running."""
         with contextlib.suppress(RestClientError):  # It has ended by itself in the meantime
             self._rest.patch(f"/jobs/{self._job_id}?mode=cancel")
         done: Future[None] = Future()
@@ -201,7 +201,7 @@ class RemoteJobClient(JobClient):
         return CompletableFuture(_in_background(lambda: str(wait_for_operation(self._rest, path, request)["location"])))
 
     def progress(self) -> dict[str, Any]:
-        """How the job is doing, as `/jobs/:id/progress` tells."""
+        """How the job is doing, as `/jobs/:id/progress` reports it."""
         told: dict[str, Any] = self._rest.get(f"/jobs/{self._job_id}/progress")
         return told
 

@@ -43,7 +43,7 @@ _OF_THE_PROCESS = (
 class SessionCluster:
     """Takes jobs in and runs each in threads of its own, on the shared Spark session.
 
-    `target` is what jobs run on: `spark` or `inline`. With a `store`, other job managers can go on with them.
+    `target` is what jobs run on: `spark` or `inline`. With a `store`, other job managers can continue them.
     """
 
     client_comes_within_s = 300.0
@@ -203,7 +203,7 @@ class SessionCluster:
             "job %s '%s' %s",
             job_id,
             client.master.job_graph.job_name,
-            "was submitted" if checkpoint is None else f"goes on from {checkpoint}",
+            "was submitted" if checkpoint is None else f"continues from {checkpoint}",
         )
         client.start()
 
@@ -221,7 +221,7 @@ class SessionCluster:
             del self._submissions[job_id]
 
     def _forget(self, job_id: str, leadership: FencedJob | None) -> None:
-        """Nobody is to go on with a job that is over; last, when its end is noted everywhere else."""
+        """A job that is over must not be continued. Comes last, when its end is noted everywhere else."""
         if self._store is None or leadership is None or not leadership.has_ended:
             return
         try:
@@ -250,7 +250,7 @@ class SessionCluster:
             self.hang_up(job_id)
 
     def hang_up(self, job_id: str) -> None:
-        """The client of a job does not read any more."""
+        """The client of a job has stopped reading."""
         with self._lock:
             channel = self._channels.get(job_id)
             submission = self._submissions.get(job_id)
@@ -261,7 +261,7 @@ class SessionCluster:
             self.dispatcher.cancel(job_id)
 
     def clean(self) -> None:
-        """Forget what nobody needs any more; to be called now and then."""
+        """Forget what is no longer needed; to be called now and then."""
         with self._lock:
             in_use = {blob for each in self._submissions.values() for blob in each.blobs()}
             self._channels = {job_id: each for job_id, each in self._channels.items() if not each.is_over}
@@ -274,7 +274,7 @@ class SessionCluster:
         _wait_for(jobs, timeout_s)
 
     def suspend(self, reason: LeadershipLostError, timeout_s: float) -> None:
-        """Stop all jobs as they are, for another job manager to go on with them."""
+        """Stop all jobs as they are, for another job manager to continue them."""
         with self._lock:
             self._suspended = reason
             jobs = self.dispatcher.running()

@@ -25,7 +25,7 @@ def start_job(
 ) -> JobClient:
     """Start the job in a thread of this process, where `penstock list`, `cancel` and their like find it.
 
-    With `execution.target: remote` a job manager elsewhere runs it. `announce` is told the job's id before it can print
+    With `execution.target: remote` a job manager elsewhere runs it. `announce` gets the job's id before it can print
     anything.
     """
     if config.get(keys.TARGET).lower() == "remote":

@@ -24,7 +24,7 @@ from penstock.rest.routes.endpoint import Call, endpoint
 from penstock.rest.routes.errors import RestError, bad_request, not_found
 
 _HEARTBEAT_S = 2
-"""How often a client that waits is told that it does not wait in vain; its disappearance is noticed as soon."""
+"""How often a waiting client gets a sign of life; its own disappearance is noticed as quickly."""
 _MOST_FOLLOWERS = 200
 
 

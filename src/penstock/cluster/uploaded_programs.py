@@ -1,6 +1,6 @@
 """Programs that were uploaded to a job manager, and what it takes to have one define its job.
 
-A program runs in a process of its own, as far as its first execute(); the job that it has defined there is handed over
+A program runs in a process of its own, as far as its first execute(); the job that it has defined there is passed on
 as a file and runs in the job manager.
 """
 

@@ -1,4 +1,4 @@
-"""The answer to something that is still going on."""
+"""The result of something that is still running."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ FIXED_JOB_ID = (
     .with_deprecated_keys("$internal.pipeline.job-id")
     .with_description(
         "32 hexadecimal digits: the job's id, instead of one by chance; a program that is started again with the same "
-        "id and execution.checkpointing.dir goes on from the job's newest checkpoint"
+        "id and execution.checkpointing.dir continues from the job's newest checkpoint"
     )
 )
 JARS = _key("pipeline.jars").list_type().no_default_value().with_description("jars for Spark; connectors need none")
@@ -152,7 +152,7 @@ BUFFER_TIMEOUT = (
     .default_value(100)
     .with_deprecated_keys("execution.buffer-timeout")
     .with_description(
-        "the longest time that a record waits before its epoch begins, if nothing else goes on; unless set, 5 ms"
+        "the longest time that a record waits before its epoch begins, if nothing else is happening; unless set, 5 ms"
     )
 )
 EPOCH_INTERVAL = (
@@ -359,7 +359,7 @@ IGNORE_UNCLAIMED_STATE = (
     .boolean_type()
     .default_value(False)
     .with_deprecated_keys("execution.savepoint.ignore-unclaimed-state")
-    .with_description("true: start although some state has no operator any more; the same as run -n")
+    .with_description("true: start although some state belongs to no operator of the program; the same as run -n")
 )
 RECOVER_FROM_LOCAL = (
     _key("execution.state-recovery.from-local")
@@ -775,7 +775,7 @@ LATENCY_HISTORY = (
     _key("metrics.latency.history-size")
     .int_type()
     .default_value(128)
-    .with_description("of how many latency markers each operator tells")
+    .with_description("how many latency markers each operator reports on")
 )
 
 # Python

@@ -159,7 +159,7 @@ def format_as_java(value: Any) -> str:
 
 
 def format_float(value: Any) -> str:
-    """A number with the digits that tell it apart among 32-bit floats."""
+    """A number with just enough digits to distinguish it from other 32-bit floats."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return format_as_java(value)
     try:

@@ -8,7 +8,7 @@ __all__ = ["JobStatus"]
 
 
 class JobStatus(Enum):
-    """What a job is doing. A terminal state is never left; SUSPENDED is terminal here but may go on elsewhere."""
+    """What a job is doing. A terminal state is final; a SUSPENDED job may continue elsewhere."""
 
     CREATED = 0
     RUNNING = 1
@@ -27,5 +27,5 @@ class JobStatus(Enum):
         return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
 
     def is_terminal_state(self) -> bool:
-        """True if this process will not go on with the job."""
+        """True if this process will not continue the job."""
         return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()

@@ -4,7 +4,7 @@
                                                     /<purpose>-<token>/
 
 A process holds the lock of its folder as long as it lives. Whoever finds a folder whose lock is free removes it: the
-lock also tells processes of other containers apart, which process ids do not.
+lock also distinguishes processes of other containers, which process ids do not.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def is_secret(name: str) -> bool:
 
 
 def redacted_text(text: str) -> str:
-    """A text without passwords in URLs, values of parameters with telling names, tokens in headers, private keys."""
+    """A text without passwords in URLs, values of parameters named like secrets, tokens in headers, private keys."""
     text = _PRIVATE_KEY.sub(rf"\1{HIDDEN}\2", text)
     text = _PASSWORD_IN_URL.sub(rf"\1{HIDDEN}@", text)
     text = _USER_OF_WEB_SITE.sub(rf"\1{HIDDEN}@", text)
@@ -58,7 +58,7 @@ def redacted_text(text: str) -> str:
 
 
 def _without_values(text: str, names: re.Pattern[str], values: re.Pattern[str]) -> str:
-    """Hide what follows a telling name. What follows another name is looked through as well."""
+    """Hide what follows a name that suggests a secret. What follows another name is searched as well."""
     parts, end = [], 0
     for name in names.finditer(text):
         value = values.match(text, name.end()) if name.start() >= end and is_secret(name[1]) else None

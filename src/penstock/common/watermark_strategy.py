@@ -178,7 +178,7 @@ class WatermarkStrategy:
 
     @property
     def does_nothing(self) -> bool:
-        """True for `no_watermarks()` as it is: no timestamps are assigned, no watermarks made, no idleness told."""
+        """True for `no_watermarks()` as it is: no timestamps are assigned, no watermarks made, no idleness reported."""
         return self == WatermarkStrategy.no_watermarks()
 
     def create_watermark_generator(self, clock: Callable[[], int] = _now_ms) -> WatermarkGenerator:

@@ -60,7 +60,7 @@ class EnvironmentSettings:
     def set_max_parallelism(self, max_parallelism: int) -> Self:
         """The number of key groups, and so the largest parallelism that the job's state can ever be spread over.
 
-        It cannot change any more once a savepoint has been taken. Unless set, it follows from the parallelism: at least
+        It cannot change once a savepoint has been taken. Unless set, it follows from the parallelism: at least
         128.
         """
         self.get_config().set_max_parallelism(max_parallelism)

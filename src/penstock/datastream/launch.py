@@ -19,7 +19,7 @@ class PlanOnlyExit(BaseException):
 
 @dataclass(frozen=True)
 class SubmittedJob:
-    """A job as it was handed over for execution."""
+    """A job as it was submitted for execution."""
 
     job_name: str
     stream_graph: StreamGraph

@@ -248,7 +248,7 @@ class StateTtlConfig:
 
     @staticmethod
     def new_builder(ttl: Time | Duration) -> StateTtlConfigBuilder:
-        """Start with values that expire `ttl` after the last write and cannot be seen any more then."""
+        """Start with values that expire `ttl` after the last write and cannot be seen after that."""
         return StateTtlConfigBuilder(ttl)
 
     @property

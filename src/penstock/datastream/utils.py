@@ -10,7 +10,7 @@ __all__ = ["ResultTypeQueryable"]
 
 
 class ResultTypeQueryable(ABC):
-    """Something that can tell the type of the elements it produces."""
+    """Something that knows the type of the elements it produces."""
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation:

@@ -22,7 +22,7 @@ DEFAULT_PORT = 8081
 LEADERSHIP = "/jobmanager/leadership"
 """Where a job manager with others that stand by says who leads."""
 SUBMITTER = "Penstock-Submitter"
-"""The header by which the client that submitted a job is told from others who read its output."""
+"""The header that distinguishes the client that submitted a job from others who read its output."""
 _ANSWER_S = 60
 _MOST_REFERRALS = 3
 _LONGEST_PROOF = 4096
@@ -207,7 +207,7 @@ class RestClient:
         if token is None:
             raise RestClientError(
                 f"no token is known for the job manager at {self._leader}; set rest.auth.token-file to a file with "
-                f"its token, which `penstock jobmanager token` tells its user, or rest.auth.enabled: false if it needs "
+                f"its token, which `penstock jobmanager token` shows its user, or rest.auth.enabled: false if it needs "
                 f"none",
                 401,
             )
@@ -245,7 +245,7 @@ class RestClient:
     def _unreachable(self, error: Exception) -> RestClientError:
         return RestClientError(
             f"nobody answers at {self._leader} ({error}); is the job manager running? `penstock jobmanager status` "
-            f"tells, `penstock jobmanager start` starts one"
+            f"shows it, `penstock jobmanager start` starts one"
         )
 
 

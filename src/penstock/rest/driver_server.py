@@ -74,7 +74,7 @@ class DriverServer:
         ports = chosen_ports(config) or (_DASHBOARD_PORTS if is_shown else None)
         if ports is None or ports in self._ports:
             return
-        self._ports.add(ports)  # One that is taken is told once, and does no harm.
+        self._ports.add(ports)  # One that is taken is reported once, and does no harm.
         listener = bind_tcp(config, ports)
         access = ServerAccess.to(listener, config)
         self._servers.append(LazyServer(listener, self._app, access).start())

@@ -25,7 +25,7 @@ class LazyServer:
         self, listener: socket.socket, make_app: Callable[[], Any], access: ServerAccess | None = None
     ) -> None:
         if access is None and listener.family != socket.AF_UNIX:
-            raise ValueError("a server on a TCP port must be told who gets in")
+            raise ValueError("a server on a TCP port needs a rule for who gets in")
         self._listener = listener
         self._access = access
         self._make_app = make_app

@@ -27,7 +27,7 @@ class JobRecord:
 
     checkpoint_id: int | None = None
     path: str | None = None
-    """The checkpoint that the job goes on from; None if it starts anew."""
+    """The checkpoint that the job continues from; None if it starts afresh."""
     last_id: int = 0
     """Ids of checkpoints up to this one may have been used."""
     ended: str | None = None
@@ -53,7 +53,7 @@ class FencedJob(JobLeadership):
         """True if the job is over for good, for everybody."""
 
     def take(self) -> None:
-        """Make the job this leader's: records of former leaders do not count any more."""
+        """Make the job this leader's: records of former leaders no longer count."""
         self._write()
 
     def reserve(self, checkpoint_id: int) -> None:
@@ -111,6 +111,6 @@ def read_record(folder: Folder, token: int) -> JobRecord:
         return JobRecord(**json.loads(content))
     except (ValueError, TypeError) as error:
         raise CorruptStateError(
-            f"{folder.path_of(record_name(token))} is not what a leader wrote ({error}); if the job is not to go on, "
+            f"{folder.path_of(record_name(token))} is not what a leader wrote ({error}); if the job is to end, "
             f"remove the folder it is in"
         ) from error

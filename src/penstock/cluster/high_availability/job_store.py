@@ -1,4 +1,4 @@
-"""The jobs of a leader, with everything that the next one needs to go on with them."""
+"""The jobs of a leader, with everything that the next one needs to continue them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class JobStore:
     def put(
         self, job_id: str, leadership: FencedJob, submission: JobSubmission, read_blob: Callable[[str], bytes]
     ) -> None:
-        """From now on the job goes on, whoever leads. Raises LeadershipLostError if this one does not lead."""
+        """From now on the job continues under any leader. Raises LeadershipLostError if this one does not lead."""
         folder = self._folder.within(job_id)
         folder.make()
         for blob in sorted(submission.blobs()):
@@ -102,7 +102,7 @@ class JobStore:
             return JobSubmission.of_json(json.loads(folder.read(_SUBMISSION)))
         except ValueError as error:
             raise CorruptStateError(
-                f"{folder.path_of(_SUBMISSION)} is not what a leader wrote ({error}); if the job is not to go on, "
+                f"{folder.path_of(_SUBMISSION)} is not what a leader wrote ({error}); if the job is to end, "
                 f"remove the folder it is in"
             ) from error
 

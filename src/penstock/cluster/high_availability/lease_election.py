@@ -98,7 +98,7 @@ class LeaseElection:
                 self._call(lambda: self._on_grant(token))
                 self._files.forget_before(token)
             case Revoke(reason):
-                _log.warning("this job manager does not lead any more: %s", reason)
+                _log.warning("this job manager no longer leads: %s", reason)
                 self._call(self._on_revoke)
 
     def _call(self, function: Callable[[], None]) -> None:

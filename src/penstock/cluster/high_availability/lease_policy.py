@@ -99,7 +99,7 @@ class LeasePolicy:
             self.held, self._alive_ms = lease, asked_ms
 
     def released(self) -> Lease | None:
-        """The lease as it is left behind; this contender does not lead any more."""
+        """The lease as it is left behind; this contender no longer leads."""
         held, self.held = self.held, None
         return None if held is None else replace(held, beat=held.beat + 1, is_released=True)
 

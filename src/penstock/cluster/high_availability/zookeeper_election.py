@@ -17,7 +17,7 @@ from penstock.common.optional_packages import optional_package
 _log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S = 2.0
-"""A look costs little; ZooKeeper tells of changes at once, and this is for what it cannot tell."""
+"""A look costs little. ZooKeeper reports changes at once; this is for what it cannot report."""
 _SEQUENCE_DIGITS = 10
 
 
@@ -25,7 +25,7 @@ class ZooKeeperElection:
     """A contender is an ephemeral sequential node, which goes with its session. See `election.LeaderElection`.
 
     The token is the number of the transaction that made the node: it grows, and every leadership has a node of its own.
-    Who loses the connection does not lead any more, because it cannot know how long its session will live.
+    A leader that loses the connection no longer leads, because it cannot know how long its session will live.
     """
 
     def __init__(self, quorum: str, node: str, session_ms: int, connection_ms: int) -> None:
@@ -167,7 +167,7 @@ class ZooKeeperElection:
             self._own = None
             was_leader, self._token = self._token is not None, None
         if was_leader and not self._is_closing:
-            _log.warning("this job manager does not lead any more: %s", reason)
+            _log.warning("this job manager no longer leads: %s", reason)
             self._call(self._on_revoke)
 
     def _call(self, function: Callable[[], None]) -> None:

@@ -37,7 +37,7 @@ class BadRecords:
 
     @staticmethod
     def fail() -> BadRecords:
-        """The job fails, and tells the record. What sources do unless told otherwise."""
+        """The job fails, and the error shows the record. This is the default of sources."""
         return BadRecords("fail")
 
     @staticmethod

@@ -57,7 +57,7 @@ class RateLimiter:
         """A checkpoint is complete."""
 
     def memory(self) -> Any:
-        """What a limiter in another process goes on with."""
+        """What a limiter in another process continues with."""
         return None
 
     def restore(self, memory: Any) -> None:
@@ -168,13 +168,13 @@ class _GeneratingReader(SplitsReader):
                 yield NOTHING_NOW
                 continue
             batch = []
-            for value in numbers[at : at + granted]:  # Called `value`, because a failure is told with it.
+            for value in numbers[at : at + granted]:  # Called `value`, because errors name it.
                 batch.append(make(value))
             at += granted
             yield ReadBatch(batch, at)
 
-    # A reader may go on in another process with every epoch, and must not begin to wait anew each time: so the offset
-    # of a split in a checkpoint also holds what the limiter remembers.
+    # A reader may continue in another process with every epoch, and must not start to wait afresh each time: the offset
+    # of a split in a checkpoint therefore holds what the limiter remembers, too.
 
     def snapshot_state(self, checkpoint_id: int) -> list[OffsetSplit]:
         memory = self._limiter.memory()

@@ -66,7 +66,7 @@ class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
     def read(self, split: Any, offset: Any) -> Iterator[Any]:
         """The records of a part from `offset` on, which is None at its beginning.
 
-        Yields `(offset, record)` or `(offset, record, timestamp)`: the offset is what `read` would need to go on
+        Yields `(offset, record)` or `(offset, record, timestamp)`: the offset is what `read` would need to continue
         *behind* that record, a number or anything else that is picklable. Yield None to say that there is nothing for
         now, instead of waiting.
         """

@@ -67,7 +67,7 @@ class SinkWriter(ABC, Generic[InputT]):
 
     @abstractmethod
     def flush(self, end_of_input: bool) -> None:
-        """Write everything that is buffered; `end_of_input` is True when no element will come any more."""
+        """Write everything that is buffered; `end_of_input` is True when no more elements will come."""
 
     def write_watermark(self, watermark: int) -> None:
         """Called for every watermark that reaches the sink."""

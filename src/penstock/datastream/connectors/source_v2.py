@@ -104,7 +104,7 @@ class ReaderOutput(SourceOutput):
 
     @abstractmethod
     def release_output_for_split(self, split_id: str) -> None:
-        """The split has ended: nobody waits for its watermarks any more."""
+        """The split has ended: its watermarks are no longer waited for."""
 
     @abstractmethod
     def room(self) -> int:
@@ -215,7 +215,7 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
     """Finds splits and deals them out to the readers. Its methods are never called by two threads at a time.
 
     After a failure a new one is made from the last checkpoint: `restore_enumerator`, `add_splits_back` with what had
-    been assigned but not yet handed over, `start`, `add_reader` for every reader.
+    been assigned but not yet received, `start`, `add_reader` for every reader.
     """
 
     def start(self) -> None:
@@ -275,7 +275,7 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
 
     @abstractmethod
     def signal_no_more_splits(self, subtask_id: int) -> None:
-        """Say that a reader will get no splits any more."""
+        """Tell a reader that it will get no more splits."""
 
     @abstractmethod
     def send_event_to_source_reader(self, subtask_id: int, event: Any) -> None:

@@ -125,7 +125,7 @@ def orc_batches(stream: BinaryIO, offset: int, batch_size: int, columns_in: Colu
 
     file = ORCFile(PythonFile(stream, mode="r"))
     columns = columns_in(file.schema.names)
-    # Without any column, it would not tell how many rows there are.
+    # Without any column, the number of rows would be unknown.
     wanted = [column for column in columns if column is not None] or file.schema.names[:1]
     number = 0
     for stripe in range(file.nstripes):

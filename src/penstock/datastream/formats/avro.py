@@ -230,7 +230,7 @@ def record_schema(user: str, schema: AvroSchema) -> Any:
     full = expanded(user, schema.to_object())
     if not isinstance(full, dict) or full.get("type") != "record":
         raise ValueError(f"{user}: rows need the schema of a record, {{'type': 'record', ...}}, got {schema}")
-    row_type_of(full)  # So that what cannot be a row is told here.
+    row_type_of(full)  # So that a schema that cannot be a row is refused here.
     return full
 
 

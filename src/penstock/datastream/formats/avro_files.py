@@ -49,7 +49,7 @@ def avro_batches(file: FileToRead, schema: Any, offset: int | None) -> Iterator[
     """The blocks of a file, or of a part of it, each as a batch; offsets are the places of blocks.
 
     A block belongs to the part in which the mark before it begins. A damaged block is one bad record, and reading
-    goes on behind the next mark.
+    continues behind the next mark.
     """
     with file.open() as stream:
         container = _Container(file.path, stream, schema)
@@ -185,7 +185,7 @@ def write_record(
 
 
 def _not_of_schema(library: Any, user: str, schema: Any, record: Any, failure: Exception) -> ValueError:
-    """What is wrong with an element; validation tells the field, which writing often does not."""
+    """What is wrong with an element; validation names the field, which writing often does not."""
     told: Exception = failure
     try:
         library.validation.validate(record, schema, raise_errors=True)

@@ -51,7 +51,7 @@ class _Lines:
 
     def __next__(self) -> str:
         while (line := self._next_line()) is not None:
-            # Only here: the reader would go on behind a quote that a comment does not close.
+            # Only here: the reader would continue past a quote that a comment does not close.
             if not self.taken and self._has_comments and line.startswith(b"#"):
                 continue
             self.taken.append(line)

@@ -202,7 +202,7 @@ def _joined(value: Any, parts: list[str], dialect: CsvDialect) -> str:
             f"choose another separator"
         )
     if parts == [""]:
-        raise ValueError(f"CSV: {value!r}, with nothing in it, cannot be told from one without elements")
+        raise ValueError(f"CSV: {value!r}, with nothing in it, cannot be distinguished from one without elements")
     return delimiter.join(parts)
 
 

@@ -99,7 +99,7 @@ def _row_reader(type_info: RowTypeInfo, readers: list[Reader], fail_on_missing: 
 
 
 def _key_type(map_type: MapTypeInfo, done: str) -> TypeInformation:
-    """The type of a map's keys: one whose values are text, or can be told from their text."""
+    """The type of a map's keys: one whose values are text, or can be read from their text."""
     key_type = map_type._key_type_info
     if key_type not in _SIMPLE_READERS or key_type == Types.PICKLED_BYTE_ARRAY():
         raise UnsupportedFeatureError(

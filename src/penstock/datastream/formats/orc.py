@@ -72,7 +72,7 @@ class OrcWriterFactory(RowDataBulkWriterFactory):
 
 
 def _check_columns(schema: Any) -> None:
-    """A type that cannot be written is told here, not with the first row."""
+    """A type that cannot be written is refused here, not with the first row."""
     from pyarrow import types
 
     left = list(schema)

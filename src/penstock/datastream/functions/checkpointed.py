@@ -67,7 +67,7 @@ class ListCheckpointed(ABC):
 
 
 class CheckpointListener(ABC):
-    """A function that is told when a checkpoint is complete everywhere."""
+    """A function that is notified when a checkpoint is complete everywhere."""
 
     @abstractmethod
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:

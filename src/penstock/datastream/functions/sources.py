@@ -52,7 +52,7 @@ class SourceFunction(Function):
     """Emits elements until it ends or is cancelled; runs with parallelism 1 unless it is a ParallelSourceFunction.
 
     It runs in a thread of the driver, and what it emits is spooled to disk before it enters the job, so even a source
-    that cannot repeat itself is replayed after a failure of the job. One that is also a `CheckpointedFunction` goes on
+    that cannot repeat itself is replayed after a failure of the job. A `CheckpointedFunction` continues
     exactly where a checkpoint stood, also in a new process; see `SourceContext.get_checkpoint_lock`.
     """
 

@@ -29,7 +29,7 @@ from penstock.datastream.lowering.shapes import (
 from penstock.datastream.lowering.values import Value, expression_of
 
 _ORDERED: frozenset[Kind] = frozenset(["int", "string", "boolean"])
-"""Kinds whose equal values cannot be told apart."""
+"""Kinds whose equal values cannot be distinguished."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A lowered program on a DataFrame: the columns are added before it is written, and read instead of rows.
 
-Files keep the DataFrame's own columns, so a job that goes on from a checkpoint with other functions, or with lowering
+Files keep the DataFrame's own columns, so a job that continues from a checkpoint with other functions, or with lowering
 turned off, reads them as if they had never been lowered. Where nobody can (in batch mode there are no checkpoints),
 rows that were dropped and columns that nobody needs are left out.
 """

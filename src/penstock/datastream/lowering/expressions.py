@@ -63,7 +63,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Constant:
-    """A value of the program's. Two are equal only if no operation tells them apart: 1, 1.0 and True are three."""
+    """A value of the program's. Two are equal only if no operation can distinguish them: 1, 1.0 and True are three."""
 
     value: bool | int | float | str | None
     text: str

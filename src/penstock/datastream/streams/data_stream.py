@@ -502,7 +502,7 @@ class DataStream(StreamSettings, Generic[T]):
 
         Files (`parquet`, `orc`, `csv`, `json`, `text`, `avro`, `xml`, with `options={"path": ...}`) are written exactly
         once, and so is everything in mode `overwrite`, where each checkpoint's rows replace those before. Other formats
-        are told to append at least once: rows come twice only if the process dies while Spark writes them. A function
+        append at least once: rows come twice only if the process dies while Spark writes them. A function
         instead of a format gets the rows of each checkpoint as a DataFrame, and a number that is the same when they
         come again: `lambda data_frame, batch_id: ...`.
 

@@ -74,7 +74,7 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W]) -> None:
-        """Find which of `windows` merge, and tell `callback`."""
+        """Find which of `windows` merge, and call `callback` for them."""
 
 
 def check_trigger(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any]) -> None:

@@ -131,7 +131,7 @@ def _have_declared_form(transformation: Transformation, type_info: TypeInformati
 def _key_fields(
     selector: Callable[[Any], Any], kinds: list[_Kind], has_fields: bool, names: list[str] | None = None
 ) -> set[int]:
-    """The fields that are the same for all elements of a key: equal values of theirs cannot be told apart."""
+    """The fields that are the same for all elements of a key: their equal values cannot be distinguished."""
     try:
         if isinstance(selector, FieldKey):
             places = [(names or []).index(each) if isinstance(each, str) else each for each in selector.fields]

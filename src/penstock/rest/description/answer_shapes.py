@@ -349,7 +349,7 @@ FLAME_GRAPH = {"endTimestamp": int, "data": {"name": str, "value": int, "childre
 
 
 def operation(result: dict[str, object], cause: str) -> dict[str, object]:
-    """What is told about an operation that goes on, or has ended."""
+    """The status of an operation that is in progress, or has ended."""
     return {
         "status": {"id": OneOf(("IN_PROGRESS", "COMPLETED"))},
         "operation": Maybe(With({}, {**result, cause: _CAUSE})),

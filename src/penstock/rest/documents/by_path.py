@@ -22,7 +22,7 @@ OVERVIEW = "/overview"
 """The job's entry in `/jobs/overview`; not a path of its own in Flink's API."""
 
 ATTEMPTS = "/attempts"
-"""All attempts of a vertex's subtasks, of which requests are told one."""
+"""All attempts of a vertex's subtasks, of which a request gets one."""
 
 OF_JOB: dict[str, Callable[[RunningJob], Any]] = {
     "": job_documents.details,

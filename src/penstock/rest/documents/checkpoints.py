@@ -1,4 +1,4 @@
-"""What the REST API tells about a job's checkpoints and savepoints."""
+"""What the REST API reports about a job's checkpoints and savepoints."""
 
 from __future__ import annotations
 

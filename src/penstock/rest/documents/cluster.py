@@ -1,4 +1,4 @@
-"""What the REST API tells about this process: its jobs, its settings, where its tasks run."""
+"""What the REST API reports about this process: its jobs, its settings, where its tasks run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def all_overviews(dispatcher: Dispatcher) -> list[dict[str, Any]]:
     """The entries of running jobs, then of ended ones, newest first."""
     running = [overview(job) for job in dispatcher.running()]
     ended = [job.documents[OVERVIEW] for job in dispatcher.ended()]
-    # A job may end between the two questions: it is told once.
+    # A job may end between the two questions: it is listed once.
     by_id = {entry["jid"]: entry for entry in running + ended}
     return sorted(by_id.values(), key=lambda entry: (entry["end-time"] >= 0, -entry["start-time"]))
 

@@ -1,4 +1,4 @@
-"""What the REST API tells about the epochs of a job: series for charts, and how busy its tasks are now.
+"""What the REST API reports about the epochs of a job: series for charts, and how busy its tasks are now.
 
 The series are Penstock's own; backpressure has Flink's shape.
 """
@@ -18,7 +18,7 @@ from penstock.rest.routes.lookup import find_vertex
 
 RESOLUTIONS = {str(FINE_MS): True, str(COARSE_MS): False}
 _LOW, _HIGH = BACKPRESSURED_FROM, 0.5
-"""Flink's bounds: the share of its time that a task must be held up to be told as `low` and as `high`."""
+"""Flink's bounds: the share of its time that a task must be held up to count as `low` and as `high`."""
 
 _OF_JOB: dict[str, Callable[[Bucket, float], Any]] = {
     "epochs": lambda bucket, seconds: _rounded(bucket.epochs / seconds),

@@ -1,4 +1,4 @@
-"""What one attempt of a subtask is told as: its times, its states, what went through it."""
+"""How one attempt of a subtask is reported: its times, its states, what went through it."""
 
 from __future__ import annotations
 

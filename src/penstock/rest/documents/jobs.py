@@ -1,4 +1,4 @@
-"""What the REST API tells about a job as a whole."""
+"""What the REST API reports about a job as a whole."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def failure_cause(failure: BaseException) -> dict[str, Any]:
     }
     try:
         told["serialized-throwable"] = pickled(failure)
-    except Exception:  # An exception of the user's that does not pickle is told by its text alone
+    except Exception:  # A user's exception that does not pickle is reported by its text alone
         return told
     return told
 

@@ -28,7 +28,7 @@ def job_metrics(job: RunningJob) -> dict[str, Any]:
 
 
 def _values(sample: samples.Sample) -> Iterator[tuple[str, Any]]:
-    """A histogram is told as several values, as in Flink."""
+    """A histogram is reported as several values, as in Flink."""
     if isinstance(sample.value, HistogramReport):
         yield from ((f"{sample.name}_{part}", value) for part, value in values_of(sample.value).items())
     else:

@@ -1,4 +1,4 @@
-"""What the REST API tells about the process that runs jobs: its threads, its log, its Python."""
+"""What the REST API reports about the process that runs jobs: its threads, its log, its Python."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def thread_infos(processes: Sequence[ProcessThreads]) -> dict[str, Any]:
 
 
 def environment() -> dict[str, Any]:
-    """The interpreter, in Flink's shape, whose `jvm` is Python here. Variables are not told: they hold secrets."""
+    """The interpreter, in Flink's shape, whose `jvm` is Python here. Variables may be secret: none is shown."""
     return {
         "jvm": {
             "version": f"{platform.python_implementation()} {platform.python_version()}",

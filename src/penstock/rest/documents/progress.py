@@ -1,6 +1,6 @@
 """How a job is doing, at a glance: what a terminal shows while it runs, and `penstock status` and `top` ask for.
 
-Penstock's own; everything in it is also told, in more detail, by Flink's documents.
+Penstock's own; everything in it is also reported, in more detail, by Flink's documents.
 """
 
 from __future__ import annotations

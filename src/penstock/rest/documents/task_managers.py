@@ -1,6 +1,6 @@
-"""Where tasks run: Spark's executors where they are known, otherwise the processes that tasks have told of.
+"""Where tasks run: Spark's executors where they are known, otherwise the processes that tasks have reported.
 
-What functions log and print in them comes to the driver, so it is told from what the driver knows of their jobs.
+What functions log and print in them comes to the driver, so it is reported from what the driver knows of their jobs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def task_manager(dispatcher: Dispatcher, wanted: str) -> dict[str, Any]:
 class _Place:
     """Tells which processes belong to a task manager.
 
-    A process of an executor tells its machine, not the executor: those of one machine are not told apart.
+    A process of an executor reports its machine, not the executor: those of one machine cannot be distinguished.
     """
 
     def __init__(self, dispatcher: Dispatcher, wanted: str) -> None:
@@ -98,7 +98,7 @@ def log(dispatcher: Dispatcher, wanted: str) -> str:
 
 
 def stdout(dispatcher: Dispatcher, wanted: str) -> str:
-    """What jobs that have tasks there have printed: lines do not tell by which of their tasks."""
+    """What jobs that have tasks there have printed: lines do not say by which of their tasks."""
     place = _Place(dispatcher, wanted)
     return stdout_of(job for job in dispatcher.running() if place.tasks_of(job))
 

@@ -1,4 +1,4 @@
-"""What the REST API tells about one vertex of a job and its subtasks."""
+"""What the REST API reports about one vertex of a job and its subtasks."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def subtask_times(job: RunningJob, vertex_id: str) -> dict[str, Any]:
 
 
 def by_host(job: RunningJob, vertex_id: str) -> dict[str, Any]:
-    """The subtasks brought together by the machine they run on, as far as they have told."""
+    """The subtasks brought together by the machine they run on, as far as they have reported it."""
     vertex = find_vertex(job, vertex_id)
     hosts: defaultdict[str, list[ExecutionVertex]] = defaultdict(list)
     for subtask in vertex.subtasks:

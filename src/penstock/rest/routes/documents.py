@@ -82,7 +82,7 @@ class _Documents:
         return metric_documents.selected(self.of_job("/metrics")(call), call.query.get("get"))
 
     def epochs(self, call: Call) -> Any:
-        """What an ended job has left is told whole."""
+        """What an ended job has left is reported as a whole."""
         resolution, since = call.query.get("resolution", "1000"), call.query.get("since", "0")
         return self._document(call, "/epochs", lambda job: epoch_documents.since(job, resolution, since))
 

@@ -1,4 +1,4 @@
-"""Answers in JSON, for whatever is to be told."""
+"""Answers in JSON."""
 
 from __future__ import annotations
 

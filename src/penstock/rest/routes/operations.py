@@ -20,7 +20,7 @@ _MOST_KEPT = 1000
 
 
 def _begun(action: Callable[[], Future[Any]]) -> Future[Any]:
-    """What cannot even begin is told like what failed later."""
+    """What cannot even begin is reported like what failed later."""
     try:
         return action()
     except PenstockError as error:
@@ -34,7 +34,7 @@ class Operation:
     future: Future[Any]
     is_asked_about: bool = False
     is_read: bool = False
-    """True once somebody has been told the result."""
+    """True once a client has got the result."""
     done_at_s: float | None = None
 
 
@@ -70,11 +70,11 @@ class Operations:
                 del self._operations[key]
 
     def _check_room(self) -> None:
-        """Each may hold a thread and files: those that go on have a limit."""
+        """Each may hold a thread and files: the number in progress is limited."""
         going_on = sum(each.done_at_s is None for each in self._operations.values())
         if going_on >= _MOST_GOING_ON:
             raise RestError(
-                503, f"{going_on} operations go on already, which is the most; try again when some are done"
+                503, f"{going_on} operations are in progress, which is the most allowed; try again when some are done"
             )
 
     def result(self, family: str, request_id: str, result_name: str | None, cause_name: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Operations:
         return {"status": {"id": "COMPLETED"}, "operation": answer}
 
     def wait_until_read(self, timeout_s: float) -> None:
-        """Wait until all results were told to those who ask for them, but not too long.
+        """Wait until all clients have got their results, but not too long.
 
         Who has not asked after a moment will not ask: it was begun and left alone.
         """

@@ -53,7 +53,7 @@ class BrowserGuard:
 
 
 def _name_in(host: str) -> str | None:
-    """The name without the port; None if there is no telling."""
+    """The name without the port; None if it cannot be read."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:  # Half of an IPv6 address

@@ -1,4 +1,4 @@
-"""What browsers are told about every answer of the server."""
+"""Headers that the server adds to every answer, for browsers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEADERS = {
 
 
 class SecurityHeaders:
-    """Adds them to every answer. What the API tells is never kept by a browser; files are asked for again each time."""
+    """Adds them to every answer. Answers of the API are never cached by a browser; files are validated each time."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

@@ -55,7 +55,7 @@ def is_open(scope: Any) -> bool:
 
 def _refusal() -> Response:
     message = (
-        "this needs the token of the server, as `Authorization: Bearer <token>`; its user is told it by "
+        "this needs the token of the server, as `Authorization: Bearer <token>`; its user gets it from "
         "`penstock jobmanager token`"
     )
     # Whatever follows of the request is not read.

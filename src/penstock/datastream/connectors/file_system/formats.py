@@ -136,7 +136,7 @@ class FileFormat:
     def read(self, stream: BinaryIO) -> Iterator[Any]:
         """The records of a file, from its beginning. For formats of your own: this is all they need.
 
-        A reader that goes on in the middle reads from the beginning, too, and leaves out what was read before.
+        A reader that continues in the middle also reads from the beginning, and leaves out what was read before.
         """
         raise UnsupportedFeatureError(
             f"FileSource cannot read {type(self).__name__} files; use text, CSV, Avro, Parquet or ORC, or a format of "

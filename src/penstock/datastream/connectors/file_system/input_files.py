@@ -27,7 +27,7 @@ class FoundFile:
 
 
 def uri_of(root: str, path: str) -> str:
-    """What tells a file apart from all others, on any file system: its URI, or for local files its path.
+    """What distinguishes a file from all others, on any file system: its URI, or for local files its path.
 
     Passwords and options are left out, but for the address of the store.
 
@@ -40,7 +40,7 @@ def uri_of(root: str, path: str) -> str:
         return path
     parts = urllib.parse.urlsplit(root)
     user, _, host = parts.netloc.rpartition("@")
-    # In `container@account` of Azure's stores the first part is no secret, and tells stores apart.
+    # In `container@account` of Azure's stores the first part is no secret, and distinguishes stores.
     authority = f"{user}@{host}" if user and parts.scheme.startswith(("abfs", "wasb")) else host
     bucket = next((each for each in (host, user) if each and path.startswith(f"{each}/")), "")
     endpoint = urllib.parse.parse_qs(parts.query).get("endpoint_override")

@@ -31,7 +31,7 @@ FileCommittable = PartFile | InProgressFileToCleanup
 
 
 class _Nowhere(io.RawIOBase):
-    """Takes what nobody wants any more."""
+    """Takes what is no longer wanted."""
 
     def write(self, data: Any) -> int:
         return 0
@@ -75,7 +75,7 @@ def resume_part(store: FileStore, path: str, length: int, new_path: str) -> Bina
     """A new file that begins with the first `length` bytes of another one, to write on behind them."""
     if not store.can_append:
         raise JobExecutionError(
-            f"FileSink: the checkpoint has left {path} open, but on {store.name} files cannot be written on; go on "
+            f"FileSink: the checkpoint has left {path} open, but on {store.name} files cannot be appended to; continue "
             f"with the path that the sink had before"
         )
     # Not the file itself: a process that everybody takes for dead may wake up and write to it.

@@ -36,7 +36,7 @@ B = TypeVar("B", bound="_FileBuilder")
 
 @dataclass(frozen=True)
 class FileSinkOptions:
-    """Everything a file sink was told. Exactly one of `encoder` and `writer_factory` is set."""
+    """All settings of a file sink. Exactly one of `encoder` and `writer_factory` is set."""
 
     base_path: str
     encoder: Encoder | None = None

@@ -84,7 +84,7 @@ class FileSplitAssignerProvider:
 
 
 class FileSourceBuilder:
-    """Collects what files to read. Reads the files there are and ends, unless told to look for new ones."""
+    """Collects what files to read. Reads the files there are and ends, unless it is to monitor for new ones."""
 
     def __init__(self, file_format: StreamFormat | BulkFormat, paths: tuple[str, ...]) -> None:
         self._format = file_format

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BucketState:
-    """The part file that a bucket goes on with after a restart: its bytes up to `part.length` count."""
+    """The part file that a bucket continues after a restart: its bytes up to `part.length` count."""
 
     bucket_id: str
     created_ms: int
@@ -178,7 +178,7 @@ class Bucket:
             self._go_on_with(state)
         elif self._to_compact is not None:
             self._to_compact.restore(state)
-        else:  # Nothing is put together any more.
+        else:  # From here on, nothing is compacted.
             self._finished.extend((part, True) for part in state.parts)
 
     def _go_on_with(self, state: BucketState) -> None:

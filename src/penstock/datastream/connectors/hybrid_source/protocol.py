@@ -1,4 +1,4 @@
-"""What the enumerator and the readers of a HybridSource tell each other."""
+"""The messages between the enumerator and the readers of a HybridSource."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SwitchSource:
     source_index: int
     made_source: Source[Any, Any, Any] | None
     run: str
-    """Tells enumerators apart: after a failure there is another one, which does not know what readers were told."""
+    """Identifies an enumerator: after a failure there is another one, which does not know what readers have got."""
 
 
 @dataclass(frozen=True)

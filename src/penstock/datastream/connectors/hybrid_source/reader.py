@@ -29,7 +29,7 @@ from penstock.metrics import MetricGroup
 
 @dataclass
 class _Told:
-    """What a reader was told by one enumerator, and how far it is: its memory."""
+    """What a reader has received from one enumerator, and how far it is: its memory."""
 
     run: str = ""
     last_allowed: int = -1
@@ -42,7 +42,7 @@ class _Told:
 
 
 class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
-    """Has the reader of the source that is being read, and what it was told of later ones already."""
+    """Has the reader of the source that is being read, and what it has already received about later ones."""
 
     def __init__(self, context: SourceReaderContext, sources: Sequence[Source[Any, Any, Any] | None]) -> None:
         self._context = context
@@ -109,7 +109,7 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
 
     def next_poll_time(self, now_ms: int, idle_poll_interval_ms: int) -> int | None:
         if self._reader is None or self._told.has_ended:
-            return None  # Until it is told to switch.
+            return None  # Until the enumerator says to switch.
         return self._reader.next_poll_time(now_ms, idle_poll_interval_ms)
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
             self._reader.pause_or_resume_splits(pause, resume)
 
     def notify_no_more_splits(self) -> None:
-        """It is told so for each source, by events."""
+        """Events say so, for each source."""
 
     def handle_source_events(self, source_event: Any) -> None:
         index = source_event.source_index
@@ -158,7 +158,7 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
 
     def _allow(self, order: SwitchSource) -> None:
         if order.run != self._told.run:
-            # Another enumerator: it has not told this reader anything yet, and what was told before is void.
+            # Another enumerator: it has sent this reader nothing yet, and what came before is void.
             self._told = _Told(order.run)
             self._reader_memory = None
         self._told.last_allowed = order.source_index

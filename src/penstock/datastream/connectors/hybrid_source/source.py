@@ -1,4 +1,4 @@
-"""Sources read one after the other as one: history from files, then what goes on from Kafka."""
+"""Sources read one after the other as one: history from files, then the continuation from Kafka."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class JdbcCommitter(Committer[PreparedTransaction]):
             self._is_gone(request)
 
     def _is_gone(self, request: CommitRequest[PreparedTransaction]) -> None:
-        """PostgreSQL has no such transaction any more: it was committed before, or somebody rolled it back."""
+        """PostgreSQL no longer has the transaction: it was committed before, or somebody rolled it back."""
         transaction = request.get_committable()
         status = self._status(transaction.number)
         if status == "aborted":

@@ -166,7 +166,7 @@ class JdbcWriter(SinkWriter[Any]):
 
 @dataclass(frozen=True)
 class PreparedTransaction:
-    """A transaction that PostgreSQL keeps until it is told to commit it."""
+    """A transaction that PostgreSQL keeps until it is committed."""
 
     name: str
     number: int

@@ -22,7 +22,7 @@ class KafkaCommitter(Committer[KafkaTransaction]):
     """Commits transactions; those that are committed already stay so.
 
     A transaction that timed out before is lost, and with it the records of a checkpoint: the job fails, unless
-    `ignores_lost` says to go on.
+    `ignores_lost` says to continue.
     """
 
     def __init__(self, properties: Mapping[str, str], ignores_lost: bool) -> None:

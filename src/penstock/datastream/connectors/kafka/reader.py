@@ -65,7 +65,7 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
         self._consumer = made_client(self._library.Consumer, self._settings(source, context), _USER)
         self._partitions: dict[KafkaTopicPartition, _Partition] = {}
         self._ended: list[_Partition] = []
-        """Partitions that are read to their end, until the output was told."""
+        """Partitions that are read to their end, until the output knows of it."""
         self._paused: set[KafkaTopicPartition] = set()
         self._has_all = False
         self._got_something = False

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # What runs is imported when a job with Kafka runs.
     from penstock.datastream.connectors.kafka.writer import KafkaWriter, KafkaWriterState
 
 DEFAULT_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
-"""The most that Kafka's brokers take unless they are told otherwise."""
+"""The most that Kafka's brokers accept by default."""
 
 
 class KafkaSinkBuilder:
@@ -215,7 +215,7 @@ class FlinkKafkaProducer(FlinkKafkaProducerBase):
         self.ignores_failures_after_transaction_timeout = False
 
     def ignore_failures_after_transaction_timeout(self) -> FlinkKafkaProducer:
-        """On recovery, go on if a transaction has timed out meanwhile; its records are lost."""
+        """On recovery, continue if a transaction has timed out meanwhile; its records are lost."""
         self.ignores_failures_after_transaction_timeout = True
         return self
 

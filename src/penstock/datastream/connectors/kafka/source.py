@@ -86,7 +86,7 @@ class KafkaSourceBuilder:
         return self
 
     def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
-        """Stop at these offsets but still run as a stream, without looking for new partitions unless told to."""
+        """Stop at these offsets but run as a stream, without looking for new partitions unless an interval is set."""
         self._stopping_offsets, self._is_bounded = stopping_offsets_initializer, False
         return self
 
@@ -205,7 +205,7 @@ class KafkaSource(Source[Any, Any, Any]):
 
     @property
     def commits_offsets(self) -> bool:
-        """True if a group is set, unless told otherwise."""
+        """True by default if a group is set."""
         return GROUP_ID in self.properties and self.properties.get(COMMIT_ON_CHECKPOINT, "true").lower() == "true"
 
     @property
@@ -298,7 +298,7 @@ class FlinkKafkaConsumerBase(DescribedSourceFunction):
 
 
 class FlinkKafkaConsumer(FlinkKafkaConsumerBase):
-    """The old name of KafkaSource. Starts from the group's offsets unless told otherwise."""
+    """The old name of KafkaSource. Starts from the group's offsets by default."""
 
     def __init__(
         self, topics: str | list[str], deserialization_schema: DeserializationSchema, properties: Mapping[str, str]

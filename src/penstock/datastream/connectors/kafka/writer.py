@@ -137,7 +137,7 @@ class RecordProducer:
 
 
 class _ProducerName:
-    """What the brokers call a producer. The client tells it in its statistics only."""
+    """What the brokers call a producer. The client reports it in its statistics only."""
 
     def __init__(self) -> None:
         self.producer_id = self.epoch = -1
@@ -173,17 +173,17 @@ class TransactionalProducer(RecordProducer):
             ) from failure
 
     def prepared(self) -> KafkaTransaction:
-        """The transaction, for who commits it. All records must be flushed; the producer can do nothing any more."""
+        """The transaction, for its committer. All records must be flushed; the producer cannot be used after this."""
         self.learn_name()
         return KafkaTransaction(self._id, self._name.producer_id, self._name.epoch)
 
     def learn_name(self) -> None:
-        """Wait until the client tells what the brokers call this producer, if it has not yet."""
+        """Wait until the client has reported what the brokers call this producer."""
         until = time.monotonic() + _BEGIN_TIMEOUT_S
         while self._name.producer_id < 0:
             self._producer.poll(0.01)
             if time.monotonic() > until:
-                raise ConnectorError(f"{_USER}: the client does not tell the producer id of transaction {self._id!r}")
+                raise ConnectorError(f"{_USER}: the client does not report the producer id of transaction {self._id!r}")
 
     def abort(self) -> None:
         try:
@@ -397,7 +397,7 @@ class TransactionalKafkaWriter(KafkaWriter, StatefulSinkWriter[Any, KafkaWriterS
         if match is None or name in self._own:
             return False
         prefix, subtask = match[1], int(match[2])
-        if prefix != self._prefix:  # Nobody writes under a former prefix any more.
+        if prefix != self._prefix:  # Nothing is written under a former prefix from now on.
             return any(prefix == writer.transactional_id_prefix for writer in self._former)
         return subtask % self._parallelism == self._subtask
 

@@ -21,7 +21,7 @@ MOST_AHEAD = 16
 
 
 class SpoolClosedError(Exception):
-    """The job goes on without this query: what it was about to write, another one writes."""
+    """The job continues without this query: another one writes what it was about to write."""
 
 
 class BatchSpool:
@@ -96,7 +96,7 @@ class BatchSpool:
         next_batch = self._first_batch
         if self._files.size_of(self._list_of(next_batch)) is None and self._last_done() >= next_batch:
             raise JobExecutionError(
-                f"from_data_frame: the checkpoint goes on with batch {next_batch} of the query in {self.folder}, which "
+                f"from_data_frame: the checkpoint needs batch {next_batch} of the query in {self.folder}, which "
                 f"was read and removed since; start from the latest checkpoint, or without state"
             )
 
@@ -111,7 +111,7 @@ class BatchSpool:
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
     def remove(self, batch_id: int, paths: list[str]) -> None:
-        """The batch was read, and no checkpoint refers to it any more."""
+        """The batch was read, and no checkpoint refers to it."""
         try:
             for folder in {posixpath.dirname(path) for path in paths}:
                 self._files.delete_folder(folder)
@@ -121,7 +121,7 @@ class BatchSpool:
             _log.warning("batch %d in %s is read but cannot be removed: %s", batch_id, self.folder, error)
 
     def close(self) -> None:
-        """Let no batch be added any more."""
+        """Accept no further batches."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

@@ -64,7 +64,7 @@ class StreamingDataFrameSource(Source[Any, OffsetSplit, SpoolPosition]):
 
     The driver runs the DataFrame's query. Its micro-batches are written as Parquet files to where the job's checkpoints
     are, each once, and read from there; what Spark knows of the query is there, too. A checkpoint says which files are
-    read how far. Whoever restores it reads on in them, and Spark goes on with the query where that was.
+    read how far. The restoring job continues to read them, and Spark continues the query from there.
     """
 
     def __init__(self, data_frame: Any, trigger: Mapping[str, Any] | None = None) -> None:
@@ -94,7 +94,7 @@ class StreamingDataFrameSource(Source[Any, OffsetSplit, SpoolPosition]):
         return BatchesEnumerator(context, self, checkpoint, self._ends)
 
     def start_query(self, spool: BatchSpool) -> Any:
-        """Begin the query, or go on with it, and let the spool have its batches."""
+        """Start the query, or continue it, and give its batches to the spool."""
         if self._data_frame is None:
             raise InvalidProgramError(
                 "from_data_frame: the DataFrame cannot go to another process; run the job in the program that made it"
@@ -253,7 +253,7 @@ class BatchesEnumerator(SplitEnumerator[OffsetSplit, SpoolPosition]):
 
 
 class BatchesReader(SplitsReader):
-    """Reads files of batches, and tells the enumerator when it is through with one."""
+    """Reads files of batches, and reports each to the enumerator when it has been read."""
 
     def _end(self, current: OpenSplit, output: ReaderOutput) -> None:
         super()._end(current, output)

@@ -28,7 +28,7 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
 
     Readers that ask get one split at a time, so quick readers get more of them. With `deals_at_once` every split goes
     to a reader as soon as it is found, and all readers get about the same number. Where splits have no end, or are
-    looked for again, readers are never told that there are no more.
+    looked for again, readers never learn that there are no more.
 
     Where splits are looked for again and again, a look that fails with an error of `looks_again_after` is only logged,
     as in Flink; not the first one, which may never succeed.
