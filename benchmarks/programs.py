@@ -57,6 +57,7 @@ PROGRAMS = {
     # Long enough for several checkpoints.
     "keyed_count_checkpointed": Program(keys=1_000_000, module="keyed_count", config=_CHECKPOINTED, times_records=6),
     "keyed_count_on_disk": Program(keys=100_000, module="keyed_count", config={"state.backend.type": "rocksdb"}),
+    "small_jobs": Program(times_records=0.2),
     "kafka_to_kafka": Program(keys=10_000, is_pyflink=False, needs_broker=True, config=_CHECKPOINTED, times_records=2),
     **{f"files.{kind}": Program(keys=1_000, has_spread=True, is_pyflink=False, times_records=2) for kind in _FORMATS},
     **{f"nexmark.{query}": Program(times_records=times) for query, times in _QUERIES.items()},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from benchmarks import broadcast_rules, connected_join, hot_key, keyed_count, keyed_timers, wide_records
+from benchmarks import broadcast_rules, connected_join, hot_key, keyed_count, keyed_timers, small_jobs, wide_records
 from benchmarks.job import Setting
 
 
@@ -162,4 +162,18 @@ def above_limits(numbers: range, setting: Setting) -> list[Any]:
             count = above.get(payment[0], 0) + 1
             above[payment[0]] = count
             results.append((payment[0], count))
+    return results
+
+
+def add_up_jobs(numbers: range, setting: Setting) -> list[tuple[int, int, int]]:
+    """One job after the other."""
+    results = []
+    for first in numbers[:: small_jobs.RECORDS_A_JOB]:
+        sums: dict[int, tuple[int, int, int]] = {}
+        for number in range(first, first + small_jobs.RECORDS_A_JOB):
+            key = number % small_jobs.KEYS
+            before = sums.get(key)
+            after = sums[key] = (key, 1, number) if before is None else (key, before[1] + 1, before[2] + number)
+            if after[1] == small_jobs.RECORDS_A_JOB // small_jobs.KEYS:
+                results.append(after)
     return results

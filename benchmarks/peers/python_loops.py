@@ -137,6 +137,7 @@ LOOPS: dict[str, Loop] = {
     "connected_join": keyed_loops.join_in_state,
     "interval_join": keyed_loops.join_intervals,
     "broadcast_rules": keyed_loops.above_limits,
+    "small_jobs": keyed_loops.add_up_jobs,
     **nexmark_loops.LOOPS,
 }
 INDEPENDENT = ("stateless_chain", "nexmark.q0", "nexmark.q1", "nexmark.q2")

@@ -13,6 +13,11 @@ interface Benchmark {
     /** Runs to the end; what came out of it is read afterwards, when the time has been taken. */
     Supplier<List<Object>> run(StreamExecutionEnvironment env, Setting setting) throws Exception;
 
+    /** The same with an environment of its own for each job that it runs. */
+    default Supplier<List<Object>> run(Cluster cluster, Setting setting) throws Exception {
+        return run(cluster.environment(setting), setting);
+    }
+
     /** From the results of a run to what must be the same in every run, where results depend on the clock. */
     default List<Object> comparable(List<Object> results) {
         return results;
@@ -37,6 +42,7 @@ interface Benchmark {
             case "interval_join" -> new IntervalJoin();
             case "broadcast_rules" -> new BroadcastRules();
             case "wide_records" -> new WideRecords();
+            case "small_jobs" -> new SmallJobs();
             case "kafka_to_kafka" -> new KafkaToKafka();
             case "files.text" -> new FileWordCount(FileWordCount.Format.TEXT);
             case "files.csv" -> new FileWordCount(FileWordCount.Format.CSV);

@@ -1,7 +1,5 @@
 package penstock.benchmarks;
 
-import java.util.List;
-import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.configuration.DeploymentOptions;
@@ -48,8 +46,8 @@ final class Cluster implements PipelineExecutorFactory, AutoCloseable {
         return configuration;
     }
 
-    /** Runs to the end; what came out of it is read when it is asked for. */
-    Supplier<List<Object>> run(Benchmark benchmark, Setting setting) throws Exception {
+    /** For a job of this cluster. */
+    StreamExecutionEnvironment environment(Setting setting) {
         Configuration configuration = Configuration.fromMap(setting.config());
         configuration.set(DeploymentOptions.TARGET, NAME);
         configuration.set(DeploymentOptions.ATTACHED, true);
@@ -57,7 +55,7 @@ final class Cluster implements PipelineExecutorFactory, AutoCloseable {
         StreamExecutionEnvironment env =
                 new StreamExecutionEnvironment(new OnlyThis(this), configuration, Cluster.class.getClassLoader());
         env.setParallelism(parallelism);
-        return benchmark.run(env, setting);
+        return env;
     }
 
     @Override

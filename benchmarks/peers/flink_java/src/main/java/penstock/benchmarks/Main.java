@@ -27,7 +27,7 @@ public final class Main {
     /** A tenth first, so that everything is loaded and compiled; then, as often as asked, almost nothing and all. */
     private static String measure(Cluster cluster, Benchmark benchmark, Setting setting) throws Exception {
         long aTenth = Math.max(setting.records() / 10, FIXED_COST_RECORDS);
-        cluster.run(benchmark, setting.withRecords(aTenth)).get();
+        benchmark.run(cluster, setting.withRecords(aTenth)).get();
         List<String> runs = new ArrayList<>();
         for (int turn = 0; turn < setting.repeats(); turn++) {
             runs.add(measureOnce(cluster, benchmark, setting));
@@ -37,13 +37,13 @@ public final class Main {
 
     private static String measureOnce(Cluster cluster, Benchmark benchmark, Setting setting) throws Exception {
         long started = System.nanoTime();
-        Supplier<List<Object>> nothing = cluster.run(benchmark, setting.withRecords(FIXED_COST_RECORDS));
+        Supplier<List<Object>> nothing = benchmark.run(cluster, setting.withRecords(FIXED_COST_RECORDS));
         double fixedSeconds = (System.nanoTime() - started) / NANOS;
         nothing.get();
 
         double cpuBefore = cpuSeconds();
         started = System.nanoTime();
-        Supplier<List<Object>> ended = cluster.run(benchmark, setting);
+        Supplier<List<Object>> ended = benchmark.run(cluster, setting);
         double seconds = (System.nanoTime() - started) / NANOS;
         double cpuSeconds = cpuSeconds() - cpuBefore;
         List<Object> results = ended.get();
