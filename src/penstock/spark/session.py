@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
@@ -19,6 +20,7 @@ from penstock.spark.deferred_interrupt import deferred_interrupt
 from penstock.spark.java_process import JavaProcess, end_ahead, java_process
 from penstock.spark.spark_settings import CORES, GATEWAY_PORT, choose_worker_python, settings_of
 
+_starting = threading.Lock()
 _GATEWAY_SECRET = "PYSPARK_GATEWAY_SECRET"
 # PySpark loads it, and with it pandas, at its first call into Java.
 _LOADED_FOR_CALLS = "pyspark.testing.utils"
@@ -30,12 +32,13 @@ def get_context(config: Configuration, jars: Sequence[str] = ()) -> SparkContext
     A context is all that jobs need. A session on top of it would load Spark SQL, which takes longer than the context.
     Workers run the Python of the driver unless PYSPARK_PYTHON or `python.executable` says otherwise.
     """
-    active = SparkContext._active_spark_context
-    if active is not None:
-        end_ahead()
-        return active
-    choose_worker_python(config)
-    with deferred_interrupt():
+    # Jobs may be started by several threads at once: Spark is started by the first of them.
+    with _starting, deferred_interrupt():
+        active = SparkContext._active_spark_context
+        if active is not None:
+            end_ahead()
+            return active
+        choose_worker_python(config)
         if GATEWAY_PORT in os.environ:
             SparkContext._ensure_initialized()
             settings = settings_of(config, jars, submitted=dict(SparkConf().getAll()))
