@@ -94,20 +94,16 @@ class Columns:
         widths = (len(each[-1]) if kind == TEXTS else 8 for kind, each in zip(letters, self.arrays, strict=True))
         return len(self) * sum(widths)
 
-    def keys(self) -> list[Any]:
-        """The keys one by one; the elements must have some."""
-        key = self.arrays[self.key] if isinstance(self.key, int) else self.key
-        return [] if key is None else key.tolist()
-
     def batch(self) -> Batch:
         """The elements one by one."""
         lists = [each.tolist() for each in self.arrays]
-        keys = lists[self.key] if isinstance(self.key, int) else None if self.key is None else self.keys()
+        key = self.key
+        keys = lists[key] if isinstance(key, int) else None if key is None else key.tolist()
         timestamps = None if self.timestamps is None else self.timestamps.tolist()
         return Batch(_put_together(self.kinds, iter(lists)), timestamps, keys)
 
     def packed(self) -> tuple[Any, ...]:
-        """What is sent, made of what any pickle holds cheaply."""
+        """What is sent, made of what any pickle holds cheaply; integers and floats as the bytes they take here."""
         key = self.key if self.key is None or isinstance(self.key, int) else _packed(self.key)
         timestamps = None if self.timestamps is None else _packed(self.timestamps)
         return self.kinds, [_packed(each) for each in self.arrays], key, timestamps
@@ -202,11 +198,7 @@ def _array(items: list[Any], letter: str) -> Array | None:
 
 
 def _packed(column: Array) -> Any:
-    if column.dtype == object:
-        return _packed_texts(column.tolist())
-    if column.dtype == np.bool_:
-        return column.tobytes()
-    return array(column.dtype.char if column.dtype.char in "qd" else "q", column.tobytes())
+    return _packed_texts(column.tolist()) if column.dtype == object else column.tobytes()
 
 
 def _packed_texts(texts: list[str]) -> str | list[str]:
@@ -223,22 +215,19 @@ def unpacked_columns(packed: tuple[Any, ...]) -> Columns | None:
     kinds, columns, key, timestamps = packed
     if any(isinstance(column, (str, list)) for column in (*columns, key)):
         return None
-    keys = key if key is None or isinstance(key, int) else _array_of(key)
-    times = None if timestamps is None else _array_of(timestamps)
-    return Columns(kinds, [_array_of(column) for column in columns], keys, times)
-
-
-def _array_of(column: array[Any] | bytes) -> Array:
-    return np.frombuffer(column, dtype=column.typecode if isinstance(column, array) else np.bool_)
+    keys = key if key is None or isinstance(key, int) else np.frombuffer(key, dtype=INTS)
+    times = None if timestamps is None else np.frombuffer(timestamps, dtype=INTS)
+    arrays = [np.frombuffer(*each) for each in zip(columns, _letters(kinds), strict=True)]
+    return Columns(kinds, arrays, keys, times)
 
 
 def unpacked(packed: tuple[Any, ...]) -> Batch:
     """The batch that `Columns.packed` was made of."""
     kinds, columns, key, timestamps = packed
-    lists = [_items(column) for column in columns]
+    lists = [_items(*each) for each in zip(columns, _letters(kinds), strict=True)]
     values = _put_together(kinds, iter(lists))
-    keys = key if key is None else lists[key] if isinstance(key, int) else _items(key)
-    return Batch(values, timestamps, keys)
+    keys = key if key is None else lists[key] if isinstance(key, int) else _items(key, INTS)
+    return Batch(values, None if timestamps is None else array(INTS, timestamps), keys)
 
 
 def _put_together(kinds: str, lists: Iterator[list[Any]]) -> list[Any]:
@@ -247,11 +236,10 @@ def _put_together(kinds: str, lists: Iterator[list[Any]]) -> list[Any]:
     return list(zip(*[_put_together(each, lists) for each in items_of(kinds)], strict=True))
 
 
-def _items(column: Any) -> list[Any]:
-    if isinstance(column, array):
-        return column.tolist()
+def _items(column: Any, letter: str) -> list[Any]:
     if isinstance(column, bytes):
-        return [item != 0 for item in column]
+        items: list[Any] = np.frombuffer(column, dtype=letter).tolist()
+        return items
     return column.split(_SEPARATOR) if isinstance(column, str) else column
 
 

@@ -28,14 +28,22 @@ from dataclasses import dataclass
 from decimal import Decimal
 from operator import length_hint
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
-from penstock.common.exceptions import StateAccessError
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import MapStateDescriptor
 from penstock.runtime.element_copies import IMMUTABLE_TYPES
 from penstock.runtime.inlining import ONE_AT_A_TIME, source_of
 from penstock.runtime.loop_bodies import UnsuitableBodyError, check_body, is_generator
+from penstock.runtime.loop_broadcast import BroadcastLookups, asks_for_broadcast_state
+from penstock.runtime.loop_placement import (
+    LateColumns,
+    Marks,
+    is_wanted_whole,
+    names_for_every_element,
+    only_sets_timers,
+)
+from penstock.runtime.loop_syntax import OWN, assigned, expression, has_one_argument, indented, made, names_in
 from penstock.runtime.state.direct_views import DirectListState, DirectMapState, DirectValueState
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
@@ -47,7 +55,6 @@ if TYPE_CHECKING:
 RECORD = "penstock_record"
 """The local variable of a generated loop that holds the element; failures are reported with it."""
 
-_OWN = "penstock_"
 _USERS = "users_"
 _INERT = (
     int, float, complex, bool, str, bytes, bytearray, tuple, list, dict, set, frozenset, range, type(None), deque,
@@ -105,8 +112,8 @@ class KeyedLoop:
     """False if the body for sure neither looks at time nor sets or deletes timers."""
     _deferred_timers: KeyTimerQueue | None
     """The queue that gets the timers which the loop has gathered; None if it sets them itself."""
-    _items: tuple[int, ...] | None
-    """The columns that the loop goes over, if it is made for elements in columns."""
+    _columns: LoopColumns | None
+    """What the loop goes over, if it is made for elements in columns."""
 
     def fits(self) -> bool:
         """False if the function has put something else into the place of a state that is inlined."""
@@ -124,24 +131,19 @@ class KeyedLoop:
         self._run(append, append_time, keys, values, timestamps)
 
     def run_columns(
-        self,
-        keys: list[Any],
-        columns: Columns,
-        append: Callable[[Any], None],
-        append_time: Callable[[int | None], None],
-    ) -> None:
-        """The same for a loop that goes over columns."""
-        assert self._items is not None
-        key_of_each = iter(keys)
-        # What is the key, too, is there already.
-        lists = [keys if at == columns.key else columns.arrays[at].tolist() for at in self._items]
-        timestamps = () if columns.timestamps is None else columns.timestamps.tolist()
+        self, columns: Columns, append: Callable[[Any], None], append_time: Callable[[int | None], None]
+    ) -> int:
+        """The same for a loop that goes over columns; how many times it had to look into one for a single item."""
+        assert self._columns is not None
+        lists, late = self._columns.taken_from(columns)
+        position = _Position(lists[0])
         try:
-            self._run(append, append_time, key_of_each, timestamps, *lists)
+            self._run(append, append_time, position, position.first, *lists[1:], *late)
         except Exception:
-            at = len(keys) - 1 - length_hint(key_of_each)
+            at = position.now()
             value = columns.taken(slice(at, at + 1)).batch().values[0]  # noqa: F841  # Failures are reported with it.
             raise
+        return position.times_asked
 
     def _run(self, *arguments: Any) -> None:
         opened: list[Any] = []
@@ -159,12 +161,57 @@ class KeyedLoop:
                 table.close_namespace(VOID_NAMESPACE)
 
 
+class _Position:
+    """Where a loop is in its columns."""
+
+    def __init__(self, first: list[Any]) -> None:
+        self.first = iter(first)
+        self._length = len(first)
+        self.times_asked = 0
+
+    def now(self) -> int:
+        return self._length - 1 - length_hint(self.first)
+
+    def __call__(self) -> int:
+        self.times_asked += 1
+        return self.now()
+
+
+@dataclass(frozen=True)
+class LoopColumns:
+    """What a loop over columns needs of them: `key`, `timestamp`, and the items by their number, as in `item0`."""
+
+    in_lists: tuple[str, ...]
+    late: tuple[str, ...]
+    """Those that are looked into for single items."""
+
+    def taken_from(self, columns: Columns) -> tuple[list[list[Any]], list[Any]]:
+        arrays: dict[str, Any] = {f"item{at}": array for at, array in enumerate(columns.arrays)}
+        arrays["key"] = columns.arrays[columns.key] if isinstance(columns.key, int) else columns.key
+        arrays["timestamp"] = columns.timestamps
+        made: dict[int, list[Any]] = {}  # A column that is also the key is turned into a list once.
+        for name in self.in_lists:
+            if id(arrays[name]) not in made:
+                made[id(arrays[name])] = arrays[name].tolist()
+        return [made[id(arrays[name])] for name in self.in_lists], [arrays[name] for name in self.late]
+
+
+@dataclass(frozen=True)
+class InColumns:
+    """That a loop is wanted for elements in columns."""
+
+    items: int
+    """How many items the tuples have."""
+    are_late: bool
+    """True if columns that are not needed for every element are looked into where they are."""
+
+
 def keyed_loop(
-    method: Callable[..., Any], around: Surroundings, with_timestamps: bool, items: int | None = None
+    method: Callable[..., Any], around: Surroundings, with_timestamps: bool, in_columns: InColumns | None = None
 ) -> KeyedLoop | None:
     """The loop for a bound method `(self, value, ctx)` of an opened function; None if the method must be called.
 
-    :param items: For elements in columns: how many items the tuples have. None is also given if they are wanted whole.
+    With `in_columns`, None also if the elements must be put together.
     """
     if not isinstance(method, MethodType) or not isinstance(method.__func__, FunctionType):
         return None
@@ -173,7 +220,7 @@ def keyed_loop(
         return None
     try:
         with ONE_AT_A_TIME:
-            return _LoopMaker(method.__self__, method.__func__, node, around, with_timestamps, items).make()
+            return _LoopMaker(method.__self__, method.__func__, node, around, with_timestamps, in_columns).make()
     except (UnsuitableBodyError, SystemError):  # The latter if the program itself parses Python in another thread.
         return None
 
@@ -190,26 +237,26 @@ class _InlinedState:
 
     @property
     def entries_name(self) -> str:
-        return f"{_OWN}entries{self.number}"
+        return f"{OWN}entries{self.number}"
 
     @property
     def changes_name(self) -> str:
-        return f"{_OWN}changed{self.number}"
+        return f"{OWN}changed{self.number}"
 
     def noting(self, was_there: str) -> str:
         """Notes that the entry is written, as `penstock.runtime.state.changes` has it."""
         if not self.table.tracks_changes:
             return "pass"
-        return f"if {_OWN}key not in {self.changes_name}:\n    {self.changes_name}[{_OWN}key] = {was_there}"
+        return f"if {OWN}key not in {self.changes_name}:\n    {self.changes_name}[{OWN}key] = {was_there}"
 
     def clearing(self) -> str:
-        pop = f"{self.entries_name}.pop({_OWN}key, {_OWN}absent)"
+        pop = f"{self.entries_name}.pop({OWN}key, {OWN}absent)"
         if not self.table.tracks_changes:
             return pop
         return (
-            f"if {pop} is not {_OWN}absent:\n"
-            f"    if {self.changes_name}.get({_OWN}key, True):\n        {self.changes_name}[{_OWN}key] = True\n"
-            f"    else:\n        del {self.changes_name}[{_OWN}key]"
+            f"if {pop} is not {OWN}absent:\n"
+            f"    if {self.changes_name}.get({OWN}key, True):\n        {self.changes_name}[{OWN}key] = True\n"
+            f"    else:\n        del {self.changes_name}[{OWN}key]"
         )
 
 
@@ -253,7 +300,7 @@ class _Uses:
             return {id(call.func)}
         if not isinstance(call.func, ast.Attribute):
             return set()
-        if _asks_for_broadcast_state(call, self._ctx) and (asked := self.attribute(call.args[0])) is not None:
+        if asks_for_broadcast_state(call, self._ctx) and (asked := self.attribute(call.args[0])) is not None:
             return {id(call.args[0])} if isinstance(self._held(asked), MapStateDescriptor) else set()
         name = self.attribute(call.func.value)
         if name is None:
@@ -278,14 +325,6 @@ class _Uses:
     def _held(self, name: str) -> Any:
         """What the attribute is now; a method or a property is found in the class."""
         return self._attributes.get(name, getattr(self._kind, name, None))
-
-
-def _asks_for_broadcast_state(node: ast.AST, ctx_name: str) -> TypeGuard[ast.Call]:
-    """True for `ctx.get_broadcast_state(...)`."""
-    match node:
-        case ast.Call(ast.Attribute(ast.Name(owner), "get_broadcast_state"), [argument], []):
-            return owner == ctx_name and not isinstance(argument, ast.Starred)
-    return False
 
 
 def _is_inert(held: Any, depth: int = 3) -> bool:
@@ -323,27 +362,27 @@ class _LoopMaker:
         node: ast.FunctionDef,
         around: Surroundings,
         with_timestamps: bool,
-        items: int | None,
+        in_columns: InColumns | None,
     ) -> None:
         self._function = function
         self._method = method
         self._node = node
         self._around = around
         self._with_timestamps = with_timestamps
-        self._items = items
+        self._in_columns = in_columns
 
     def make(self) -> KeyedLoop:
         code = self._method.__code__
         parameters = code.co_varnames[:3]
         local_names = {*code.co_varnames[3:], *code.co_cellvars}.difference(parameters)
         names = {node.id for node in ast.walk(self._node) if isinstance(node, ast.Name)}
-        if any(name.startswith((_OWN, _USERS)) for name in names):
+        if any(name.startswith((OWN, _USERS)) for name in names):
             raise UnsuitableBodyError
         body = self._node.body[1:] if ast.get_docstring(self._node) is not None else self._node.body
         check_body(body, local_names, is_generator(self._node))
         uses = _Uses(body, parameters[0], parameters[2], self._function)
         states = _inlined_states(uses, self._function.__dict__, self._around)
-        broadcast = _BroadcastLookups(parameters, self._function, self._method, self._around)
+        broadcast = BroadcastLookups(parameters, self._function, self._method, self._around.context)
         rewriting = _Rewriting(
             parameters,
             local_names,
@@ -352,44 +391,56 @@ class _LoopMaker:
             broadcast,
             self._around,
             self._with_timestamps,
-            self._items,
-            not uses.is_opaque and _only_sets_timers(body, parameters[2]),
+            None if self._in_columns is None else self._in_columns.items,
+            not uses.is_opaque and only_sets_timers(body, parameters[2]),
         )
         statements = rewriting.block(body)
-        if self._items is not None and (rewriting.value_is_set or _is_wanted_whole(body, parameters[1])):
+        if self._in_columns is not None and (rewriting.value_is_set or is_wanted_whole(body, parameters[1])):
             raise UnsuitableBodyError
-        marks = _Marks(uses.is_opaque, len(states) < len(uses.known), self._with_timestamps)
-        statements = marks.put_into(statements, frozenset())
+        marks = Marks(uses.is_opaque, len(states) < len(uses.known), self._with_timestamps)
+        statements = marks.put_into(statements)
         if rewriting.value_is_set:
             statements[:0] = ast.parse(f"{_USERS}{rewriting.value_name} = {RECORD}").body
+        columns = None if self._in_columns is None else self._columns_for(statements, self._in_columns)
+        if columns is not None:
+            statements = LateColumns(columns.late).put_into(statements)
         may_use_timers = uses.is_opaque or rewriting.may_use_timers
-        return self._assembled(statements, states, broadcast, may_use_timers, rewriting.has_deferred_timers)
+        return self._assembled(statements, states, broadcast, columns, may_use_timers, rewriting.has_deferred_timers)
+
+    def _columns_for(self, body: list[ast.stmt], wanted: InColumns) -> LoopColumns:
+        def found_in(names: set[str]) -> list[str]:
+            there = ["key", *(f"item{at}" for at in range(wanted.items)), "timestamp"]
+            return [name for name in there if f"{OWN}{name}" in names]
+
+        in_lists = found_in(names_for_every_element(body) if wanted.are_late else names_in(body)) or ["key"]
+        return LoopColumns(tuple(in_lists), tuple(name for name in found_in(names_in(body)) if name not in in_lists))
 
     def _assembled(
         self,
         body: list[ast.stmt],
         states: dict[str, _InlinedState],
-        broadcast: _BroadcastLookups,
+        broadcast: BroadcastLookups,
+        columns: LoopColumns | None,
         may_use_timers: bool,
         has_deferred_timers: bool,
     ) -> KeyedLoop:
         tables = {state.number: state for state in states.values()}
         fixed = self._fixed_names(body, broadcast.names)
-        used = _names_in(body)
-        items = None if self._items is None else [at for at in range(self._items) if f"{_OWN}item{at}" in used]
-        columns = [RECORD] if items is None else [f"{_OWN}item{at}" for at in items]
-        over = [f"{_OWN}values"] if items is None else [f"{_OWN}items{at}" for at in items]
-        arguments = [f"{_OWN}{name}" for name in ("append", "append_time", "keys")]
-        arguments += [*over, f"{_OWN}timestamps"] if items is None else [f"{_OWN}timestamps", *over]
-        arguments += fixed
-        arguments += [f"{_OWN}add_time", f"{_OWN}add_key"] if has_deferred_timers else []
+        if columns is None:
+            over = ["keys", "values", "timestamps"]
+            element = [f"{OWN}key", RECORD, f"{OWN}timestamp"][: 3 if self._with_timestamps else 2]
+            zipped, further = over[: len(element)], over
+        else:
+            element = [f"{OWN}{name}" for name in columns.in_lists]
+            zipped = [f"list_{name}" for name in columns.in_lists]
+            further = ["position", *zipped, *(f"column_{name}" for name in columns.late)]
+        arguments = [*(f"{OWN}{name}" for name in ("append", "append_time", *further)), *fixed]
+        arguments += [f"{OWN}add_time", f"{OWN}add_key"] if has_deferred_timers else []
         for _, state in sorted(tables.items()):
             arguments += [state.entries_name, state.changes_name]
-        timestamp = [f"{_OWN}timestamp"] if self._with_timestamps else []
-        element = ", ".join([f"{_OWN}key", *columns, *timestamp]) + ","
-        zipped = ", ".join([f"{_OWN}keys", *over, *(f"{each}s" for each in timestamp)])
         name = self._node.name
-        loop = f"    for {element} in {_OWN}zip({zipped}):\n        pass"
+        zip_them = f"{OWN}zip({', '.join(f'{OWN}{each}' for each in zipped)})"
+        loop = f"    for {', '.join(element)}, in {zip_them}:\n        pass"
         module = ast.parse(f"def {name}({', '.join(arguments)}):\n{loop}")
         made = module.body[0]
         assert isinstance(made, ast.FunctionDef) and isinstance(made.body[0], ast.For)
@@ -408,7 +459,7 @@ class _LoopMaker:
             _inlined=tuple((name, attributes[name]) for name in states),
             may_use_timers=may_use_timers,
             _deferred_timers=self._around.event_timers if has_deferred_timers else None,
-            _items=None if items is None else tuple(items),
+            _columns=columns,
         )
 
     def _globals(self) -> dict[str, Any]:
@@ -438,157 +489,12 @@ class _LoopMaker:
             **{f"cell_{variable}": cell for variable, cell in cells},
             **further,
         }
-        used = _names_in(body)
+        used = names_in(body)
         return {
-            f"{_OWN}{name}": value
+            f"{OWN}{name}": value
             for name, value in {"zip": zip, **there}.items()
-            if name == "zip" or f"{_OWN}{name}" in used
+            if name == "zip" or f"{OWN}{name}" in used
         }
-
-
-def _names_in(body: list[ast.stmt]) -> set[str]:
-    return {node.id for root in body for node in ast.walk(root) if isinstance(node, ast.Name)}
-
-
-class _BroadcastLookups:
-    """The broadcast states that a body asks its context for, by descriptors that are attributes or globals.
-
-    A descriptor may be another one when the loop gets there: that is asked each time.
-    """
-
-    def __init__(self, parameters: tuple[str, ...], function: Any, method: FunctionType, around: Surroundings) -> None:
-        self._self, _, self._ctx = parameters
-        self._attributes: dict[str, Any] = function.__dict__
-        self._globals = method.__globals__
-        self._local_names = {*method.__code__.co_varnames, *method.__code__.co_cellvars, *method.__code__.co_freevars}
-        self._state_of = getattr(around.context, "get_broadcast_state", None)
-        self.names: dict[str, Any] = {"holder": function, "state_of": self._state_of}
-        """What the loop knows states, their dictionaries and their descriptors by."""
-        self._numbers: dict[str, int] = {}
-        """By the expression for the descriptor."""
-
-    def state(self, node: ast.AST) -> str | None:
-        """The state that an expression asks for; None if it must ask for it."""
-        found = self._found(node)
-        return None if found is None else self._unless_changed("broadcast", *found)
-
-    def dictionary(self, node: ast.AST) -> str | None:
-        """Its dictionary, for `get` and `in`."""
-        found = self._found(node)
-        return None if found is None else self._unless_changed("rules", *found)
-
-    def _unless_changed(self, what: str, text: str, number: int) -> str:
-        is_same = f"{text} is {_OWN}descriptor{number}"
-        return f"({_OWN}{what}{number} if {is_same} else {_OWN}state_of({text}))"
-
-    def _found(self, node: ast.AST) -> tuple[str, int] | None:
-        """The expression for the descriptor in the loop, and its number."""
-        if self._state_of is None or not _asks_for_broadcast_state(node, self._ctx):
-            return None
-        match node.args[0]:
-            case ast.Attribute(ast.Name(owner), name) if owner == self._self:
-                text, descriptor = f"{_OWN}holder.{name}", self._attributes.get(name)
-            case ast.Name(name) if name not in self._local_names:
-                text, descriptor = name, self._globals.get(name)
-            case _:
-                return None
-        if text not in self._numbers:
-            if not isinstance(descriptor, MapStateDescriptor):
-                return None
-            try:
-                state = self._state_of(descriptor)
-            except StateAccessError:  # It happens again for the first element, and is told.
-                return None
-            number = self._numbers[text] = len(self._numbers)
-            self.names |= {
-                f"descriptor{number}": descriptor,
-                f"broadcast{number}": state,
-                f"rules{number}": state.dictionary,
-            }
-        return text, self._numbers[text]
-
-
-def _is_wanted_whole(body: list[ast.stmt], value_name: str) -> bool:
-    """True if an element's tuple is needed for every element, or more than once for one."""
-    parents = {id(child): node for root in body for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
-    for node in (node for root in body for node in ast.walk(root)):
-        if not isinstance(node, ast.Name) or node.id != value_name:
-            continue
-        match parents.get(id(node)):
-            case ast.Subscript(value=owner, slice=ast.Constant(), ctx=ast.Load()) if owner is node:
-                continue
-            case ast.Assign([ast.Tuple()]):
-                continue  # It is taken apart at once.
-        around = list(_ancestors(node, parents))
-        if any(isinstance(each, (*_LOOPS, *_COMPREHENSIONS)) for each in around):
-            return True
-        if not any(isinstance(each, ast.If) for each in around):
-            return True
-    return False
-
-
-_LOOPS = (ast.For, ast.While)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-
-
-def _ancestors(node: ast.AST, parents: dict[int, ast.AST]) -> Iterator[ast.AST]:
-    while (above := parents.get(id(node))) is not None:
-        yield above
-        node = above
-
-
-def _only_sets_timers(body: list[ast.stmt], ctx_name: str) -> bool:
-    """True if the body cannot delete a timer or look at those that there are: then they can be set later."""
-    parents = {id(child): node for root in body for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
-    for node in (node for root in body for node in ast.walk(root)):
-        if isinstance(node, ast.Name) and node.id == ctx_name:
-            owner = parents.get(id(node))
-            if not isinstance(owner, ast.Attribute):
-                return False
-            if owner.attr == "timer_service":
-                match parents.get(id(parents.get(id(owner)))):
-                    case ast.Attribute(_, "register_event_time_timer" | "current_watermark"):
-                        continue
-                return False
-    return True
-
-
-class _Marks:
-    """Sets the current key and the context's timestamp in front of what may ask for them: nowhere else does it cost."""
-
-    def __init__(self, is_opaque: bool, has_called_states: bool, with_timestamps: bool) -> None:
-        self._needs_of_self: frozenset[str] = frozenset()
-        if is_opaque:
-            self._needs_of_self = frozenset({"key", "timestamp"})
-        elif has_called_states:
-            self._needs_of_self = frozenset({"key"})
-        timestamp = f"{_OWN}timestamp" if with_timestamps else "None"
-        self._lines = {
-            "key": f"{_OWN}backend.current_key = {_OWN}key",
-            "timestamp": f"{_OWN}context.element_timestamp = {timestamp}",
-        }
-
-    def put_into(self, statements: list[ast.stmt], known: frozenset[str]) -> list[ast.stmt]:
-        """`known`: what is set already on every way that leads here."""
-        made: list[ast.stmt] = []
-        for statement in statements:
-            missing = self._needs(statement) - known
-            for need in sorted(missing):
-                made += _made(self._lines[need], statement)
-            known |= missing
-            for block in ("body", "orelse"):
-                if inner := getattr(statement, block, None):
-                    setattr(statement, block, self.put_into(inner, known))
-            made.append(statement)
-        return made
-
-    def _needs(self, statement: ast.stmt) -> frozenset[str]:
-        """What the statement itself asks for, without those inside of it."""
-        inner = {id(each) for block in ("body", "orelse") for each in getattr(statement, block, ())}
-        own = [each for each in ast.iter_child_nodes(statement) if id(each) not in inner]
-        names = {node.id for root in own for node in ast.walk(root) if isinstance(node, ast.Name)}
-        needs = self._needs_of_self if f"{_OWN}self" in names else frozenset()
-        return needs | {"key", "timestamp"} if f"{_OWN}context" in names else needs
 
 
 def _locate(module: ast.Module, at: ast.AST) -> None:
@@ -607,7 +513,7 @@ class _Rewriting(ast.NodeTransformer):
         local_names: set[str],
         free_names: Iterable[str],
         states: dict[str, _InlinedState],
-        broadcast: _BroadcastLookups,
+        broadcast: BroadcastLookups,
         around: Surroundings,
         with_timestamps: bool,
         items: int | None,
@@ -648,8 +554,8 @@ class _Rewriting(ast.NodeTransformer):
                 yield from self._write(state, method, [self.visit(each) for each in arguments], statement)
             case ast.Expr(ast.Call() as call) if self._defers_timers and self._sets_timer(call):
                 self.may_use_timers = self.has_deferred_timers = True
-                yield _assigned(f"{_OWN}argument0", self.visit(call.args[0]), statement)
-                yield from _made(f"{_OWN}add_time({_OWN}argument0)\n{_OWN}add_key({_OWN}key)", statement)
+                yield assigned(f"{OWN}argument0", self.visit(call.args[0]), statement)
+                yield from made(f"{OWN}add_time({OWN}argument0)\n{OWN}add_key({OWN}key)", statement)
             case ast.Return(ast.Tuple([]) | ast.List([])):
                 yield ast.copy_location(ast.Continue(), statement)
             case ast.Return(value):
@@ -674,66 +580,66 @@ class _Rewriting(ast.NodeTransformer):
 
     def _write(self, state: _InlinedState, method: str, arguments: list[ast.expr], at: ast.AST) -> Iterator[ast.stmt]:
         if method == "clear":
-            yield from _made(state.clearing(), at)
+            yield from made(state.clearing(), at)
             return
         for number, argument in enumerate(arguments):
             # First of all, as for a call: they may read the state.
-            yield _assigned(f"{_OWN}argument{number}", argument, at)
-        entry = f"{state.entries_name}[{_OWN}key]"
+            yield assigned(f"{OWN}argument{number}", argument, at)
+        entry = f"{state.entries_name}[{OWN}key]"
         if state.kind is DirectValueState:
-            write = f"{state.noting(f'{_OWN}key in {state.entries_name}')}\n{entry} = {_OWN}argument0"
+            write = f"{state.noting(f'{OWN}key in {state.entries_name}')}\n{entry} = {OWN}argument0"
             if not isinstance(arguments[0], _NEVER_NONE):
-                write = f"if {_OWN}argument0 is None:\n{_indented(state.clearing())}\nelse:\n{_indented(write)}"
-            yield from _made(write, at)
+                write = f"if {OWN}argument0 is None:\n{indented(state.clearing())}\nelse:\n{indented(write)}"
+            yield from made(write, at)
             return
-        first, further = f"[{_OWN}argument0]", f"{_OWN}found.append({_OWN}argument0)"
+        first, further = f"[{OWN}argument0]", f"{OWN}found.append({OWN}argument0)"
         if state.kind is DirectMapState:
-            first = f"{{{_OWN}argument0: {_OWN}argument1}}"
-            further = f"{_OWN}found[{_OWN}argument0] = {_OWN}argument1"
+            first = f"{{{OWN}argument0: {OWN}argument1}}"
+            further = f"{OWN}found[{OWN}argument0] = {OWN}argument1"
         begin, go_on = f"{entry} = {first}\n{state.noting('False')}", f"{further}\n{state.noting('True')}"
-        is_first = f"if {_OWN}found is None:\n{_indented(begin)}\nelse:\n{_indented(go_on)}"
-        yield from _made(f"{_OWN}found = {state.entries_name}.get({_OWN}key)\n{is_first}", at)
+        is_first = f"if {OWN}found is None:\n{indented(begin)}\nelse:\n{indented(go_on)}"
+        yield from made(f"{OWN}found = {state.entries_name}.get({OWN}key)\n{is_first}", at)
 
     def _emission(self, value: ast.expr, at: ast.AST) -> Iterator[ast.stmt]:
-        yield _assigned(f"{_OWN}result", self.visit(value), at)
-        yield from _made(self._emitting(value), at)
+        yield assigned(f"{OWN}result", self.visit(value), at)
+        yield from made(self._emitting(value), at)
 
     def _emission_of_each(self, values: ast.expr, at: ast.AST) -> Iterator[ast.stmt]:
-        text = f"for {_OWN}result in {_OWN}results:\n{_indented(self._emitting(None))}"
-        yield _assigned(f"{_OWN}results", values, at)
-        yield from _made(text, at)
+        text = f"for {OWN}result in {OWN}results:\n{indented(self._emitting(None))}"
+        yield assigned(f"{OWN}results", values, at)
+        yield from made(text, at)
 
     def _emission_of_results(self, results: ast.expr, at: ast.AST) -> Iterator[ast.stmt]:
-        emitting = f"for {_OWN}result in {_OWN}results:\n{_indented(self._emitting(None))}"
-        check = f"if {_OWN}results is not None:\n    {_OWN}check_results({_OWN}results)\n{_indented(emitting)}"
-        yield _assigned(f"{_OWN}results", results, at)
-        yield from _made(check, at)
+        emitting = f"for {OWN}result in {OWN}results:\n{indented(self._emitting(None))}"
+        check = f"if {OWN}results is not None:\n    {OWN}check_results({OWN}results)\n{indented(emitting)}"
+        yield assigned(f"{OWN}results", results, at)
+        yield from made(check, at)
 
     def _emitting(self, value: ast.expr | None) -> str:
         """Emit `penstock_result`, which `value` gave."""
-        result = f"{_OWN}result"
-        append = f"{_OWN}append({result})"
+        result = f"{OWN}result"
+        append = f"{OWN}append({result})"
         if self._with_timestamps:
-            append += f"\n{_OWN}append_time({_OWN}timestamp)"
-        timestamp = f"{_OWN}timestamp" if self._with_timestamps else "None"
-        copying = f"{result} = {_OWN}copied({result})\n" if self._around.copied is not None else ""
-        is_tagged = f"{_OWN}isinstance({result}[0], {_OWN}OutputTag)"
-        side = f"{_OWN}emit_side({result}[0].tag_id, {result}[1], {timestamp})"
+            append += f"\n{OWN}append_time({OWN}timestamp)"
+        timestamp = f"{OWN}timestamp" if self._with_timestamps else "None"
+        copying = f"{result} = {OWN}copied({result})\n" if self._around.copied is not None else ""
+        is_tagged = f"{OWN}isinstance({result}[0], {OWN}OutputTag)"
+        side = f"{OWN}emit_side({result}[0].tag_id, {result}[1], {timestamp})"
         match value:
             case ast.Constant() | ast.JoinedStr() | ast.Compare():
                 return append
             case ast.Tuple(parts) if not any(isinstance(part, ast.Starred) for part in parts):
                 fixed = (ast.Constant, ast.JoinedStr)
                 changeable = [at for at, part in enumerate(parts) if not isinstance(part, fixed)]
-                kinds = [f"{_OWN}type({result}[{at}]) not in {_OWN}immutable" for at in changeable]
+                kinds = [f"{OWN}type({result}[{at}]) not in {OWN}immutable" for at in changeable]
                 if len(parts) == 2 and 0 in changeable:
-                    special = f"if {is_tagged}:\n{_indented(side)}\nelse:\n{_indented(copying + append)}"
-                    return f"if {' or '.join(kinds)}:\n{_indented(special)}\nelse:\n{_indented(append)}"
-                copy_first = f"if {' or '.join(kinds)}:\n{_indented(copying)}\n" if kinds and copying else ""
+                    special = f"if {is_tagged}:\n{indented(side)}\nelse:\n{indented(copying + append)}"
+                    return f"if {' or '.join(kinds)}:\n{indented(special)}\nelse:\n{indented(append)}"
+                copy_first = f"if {' or '.join(kinds)}:\n{indented(copying)}\n" if kinds and copying else ""
                 return copy_first + append
-        tagged = f"{_OWN}isinstance({result}, {_OWN}tuple) and {_OWN}len({result}) == 2 and {is_tagged}"
-        special = f"if {tagged}:\n{_indented(side)}\nelse:\n{_indented(copying + append)}"
-        return f"if {_OWN}type({result}) not in {_OWN}immutable:\n{_indented(special)}\nelse:\n{_indented(append)}"
+        tagged = f"{OWN}isinstance({result}, {OWN}tuple) and {OWN}len({result}) == 2 and {is_tagged}"
+        special = f"if {tagged}:\n{indented(side)}\nelse:\n{indented(copying + append)}"
+        return f"if {OWN}type({result}) not in {OWN}immutable:\n{indented(special)}\nelse:\n{indented(append)}"
 
     # --- expressions -----------------------------------------------------------------------------------------------
 
@@ -745,23 +651,23 @@ class _Rewriting(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if (asked := self._broadcast.state(node)) is not None:
-            return _expression(asked, node)
+            return expression(asked, node)
         match node.func:
             case ast.Attribute(owner, "get" | "contains" as method) if (
-                _has_one_argument(node) and (rules := self._broadcast.dictionary(owner)) is not None
+                has_one_argument(node) and (rules := self._broadcast.dictionary(owner)) is not None
             ):
                 return self._looked_up(method, self.visit(node.args[0]), rules, node)
             case ast.Attribute(owner, method) if (state := self._state(owner)) is not None:
                 return self._read(state, method, [self.visit(each) for each in node.args], node)
             case ast.Attribute(ast.Name(owner), "get_current_key") if owner == self._ctx and self._is_keyed(node):
-                return _expression(f"{_OWN}key", node)
+                return expression(f"{OWN}key", node)
             case ast.Attribute(ast.Name(owner), "timestamp") if owner == self._ctx and not node.args:
-                return _expression(f"{_OWN}timestamp" if self._with_timestamps else "None", node)
+                return expression(f"{OWN}timestamp" if self._with_timestamps else "None", node)
             case ast.Attribute(_, method) if self._sets_timer(node) or self._sets_timer(
                 node, "delete_event_time_timer"
             ):
                 self.may_use_timers = True
-                made = _expression(f"{_OWN}event_timers.{_EVENT_TIMERS[method]}({_OWN}key, {_OWN}void)", node)
+                made = expression(f"{OWN}event_timers.{_EVENT_TIMERS[method]}({OWN}key, {OWN}void)", node)
                 assert isinstance(made, ast.Call)
                 made.args.insert(0, self.visit(node.args[0]))
                 return made
@@ -771,8 +677,8 @@ class _Rewriting(ast.NodeTransformer):
 
     def _looked_up(self, method: str, key: ast.expr, entries: str, at: ast.AST) -> ast.expr:
         if method == "contains":
-            return ast.copy_location(ast.Compare(key, [ast.In()], [_expression(entries, at)]), at)
-        made = _expression(f"{entries}.get()", at)
+            return ast.copy_location(ast.Compare(key, [ast.In()], [expression(entries, at)]), at)
+        made = expression(f"{entries}.get()", at)
         assert isinstance(made, ast.Call)
         made.args = [key]
         return made
@@ -784,14 +690,14 @@ class _Rewriting(ast.NodeTransformer):
         """True for a call that sets (or deletes) an event-time timer of the current key."""
         match node.func:
             case ast.Attribute(ast.Call(ast.Attribute(ast.Name(owner), "timer_service"), [], []), method):
-                is_meant = owner == self._ctx and method == wanted and _has_one_argument(node)
+                is_meant = owner == self._ctx and method == wanted and has_one_argument(node)
                 return is_meant and self._around.has_keys and self._around.event_timers is not None
         return False
 
     def _read(self, state: _InlinedState, method: str, arguments: list[ast.expr], at: ast.AST) -> ast.expr:
         if state.kind is DirectValueState:
-            return _expression(f"{state.entries_name}.get({_OWN}key)", at)
-        found = f"{state.entries_name}.get({_OWN}key, {_OWN}no_map)"
+            return expression(f"{state.entries_name}.get({OWN}key)", at)
+        found = f"{state.entries_name}.get({OWN}key, {OWN}no_map)"
         return self._looked_up(method, arguments[0], found, at)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -807,24 +713,24 @@ class _Rewriting(ast.NodeTransformer):
             case ast.Subscript(ast.Name(name), ast.Constant(at), ast.Load()) if (
                 name == self.value_name and self._items is not None and type(at) is int and 0 <= at < self._items
             ):
-                return _expression(f"{_OWN}item{at}", node)
+                return expression(f"{OWN}item{at}", node)
         return self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         name = node.id
         if name == self._self:
-            return _renamed(node, f"{_OWN}self")
+            return _renamed(node, f"{OWN}self")
         if name == self.value_name and self._items is not None:
-            return _expression(f"({' '.join(f'{_OWN}item{at},' for at in range(self._items))})", node)
+            return expression(f"({' '.join(f'{OWN}item{at},' for at in range(self._items))})", node)
         if name == self.value_name:
             return _renamed(node, f"{_USERS}{name}" if self.value_is_set else RECORD)
         if name == self._ctx:
             self.may_use_timers = True
-            return _renamed(node, f"{_OWN}context")
+            return _renamed(node, f"{OWN}context")
         if name in self._local_names:
             return _renamed(node, f"{_USERS}{name}")
         if name in self._free_names:
-            return _expression(f"{_OWN}cell_{name}.cell_contents", node)
+            return expression(f"{OWN}cell_{name}.cell_contents", node)
         return node
 
 
@@ -832,34 +738,5 @@ def _is_stored(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
-def _has_one_argument(node: ast.Call) -> bool:
-    return len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
-
-
 def _renamed(node: ast.Name, name: str) -> ast.Name:
     return ast.copy_location(ast.Name(name, node.ctx), node)
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.splitlines())
-
-
-def _made(text: str, at: ast.AST) -> list[ast.stmt]:
-    """Statements of our own, in the place of one of the user's."""
-    statements = ast.parse(text).body
-    for node in (node for root in statements for node in ast.walk(root)):
-        if "lineno" in node._attributes:
-            ast.copy_location(node, at)
-    return statements
-
-
-def _expression(text: str, at: ast.AST) -> ast.expr:
-    made = ast.parse(text, mode="eval").body
-    for node in ast.walk(made):
-        if "lineno" in node._attributes:
-            ast.copy_location(node, at)
-    return made
-
-
-def _assigned(name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
-    return ast.copy_location(ast.Assign([ast.copy_location(ast.Name(name, ast.Store()), at)], value), at)

@@ -17,6 +17,8 @@ from penstock.runtime.outputs import ColumnMaker
 from penstock.runtime.state.codec import decode_state
 
 READ_BATCH_RECORDS = 4096
+_BATCH_IN_COLUMNS = 4 * READ_BATCH_RECORDS
+"""Columns cost little for each record, and something for each batch."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,10 @@ class AssignedRecordsOperator(SourceOperator):
 
     def read(self, payload: Any) -> Iterator[Batch]:
         """The values of a batch of numbers are a range."""
-        for start in range(0, len(payload), READ_BATCH_RECORDS):
-            part = payload[start : start + READ_BATCH_RECORDS]
+        is_in_columns = isinstance(payload, range) and self.output.takes_columns()
+        size = _BATCH_IN_COLUMNS if is_in_columns else READ_BATCH_RECORDS
+        for start in range(0, len(payload), size):
+            part = payload[start : start + size]
             # Objects may be in a collection twice, or in several of its elements.
             yield Batch(cast("list[Any]", part) if isinstance(part, range) else all_copied(list(part)))
 

@@ -12,7 +12,7 @@ from penstock.datastream.time_domain import TimeDomain
 from penstock.graph.descriptions import CoProcessDescription, KeyedProcessDescription, ProcessDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.element_copies import IMMUTABLE_TYPES, as_it_is
-from penstock.runtime.keyed_loop import KeyedLoop, Surroundings, keyed_loop
+from penstock.runtime.keyed_loop import InColumns, KeyedLoop, Surroundings, keyed_loop
 from penstock.runtime.operators.contexts import (
     ElementContext,
     EmittingContext,
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 TIMER_SERVICE = "user-timers"
 _TIMERS = -1
 """In the place of an input's number: that timers fire."""
+_SELDOM = 8
+"""A look into a column costs about as much as as many items of a list."""
 
 
 class ProcessOperator(UserFunctionOperator):
@@ -41,7 +43,9 @@ class ProcessOperator(UserFunctionOperator):
     """
 
     def open(self) -> None:
-        self._loops: dict[tuple[int, bool, int | None], KeyedLoop | None] = {}
+        self._loops: dict[tuple[int, bool, InColumns | None], KeyedLoop | None] = {}
+        self._inputs_in_lists: set[int] = set()
+        """Inputs for whose elements it is better to turn all columns into lists."""
         self._event_timers: KeyTimerQueue | None = None
         self._on_timer: Callable[..., Any] | None = getattr(self.user_function.function, "on_timer", None)
         self.element_contexts, self._timer_context = self.make_contexts(self._open_timers())
@@ -81,24 +85,26 @@ class ProcessOperator(UserFunctionOperator):
         """Elements that are tuples are not put together where a loop does with their items."""
         loop = None
         if columns.key is not None and columns.kinds.count("(") == 1 and self.key_selectors[input_index] is not None:
-            with_timestamps = columns.timestamps is not None
-            loop = self._loop(input_index, self.calls[input_index], with_timestamps, len(columns.arrays))
+            in_columns = InColumns(len(columns.arrays), are_late=input_index not in self._inputs_in_lists)
+            loop = self._loop(input_index, self.calls[input_index], columns.timestamps is not None, in_columns)
         if loop is None:
             super().process_columns(columns, input_index)
             return
         emitted: list[Any] = []
         times: list[int | None] = []
-        loop.run_columns(columns.keys(), columns, emitted.append, times.append)
+        if loop.run_columns(columns, emitted.append, times.append) > len(columns) // _SELDOM:
+            self._inputs_in_lists.add(input_index)
         self.output.collect_batch(emitted, None if columns.timestamps is None else times)
 
     def _loop(
-        self, input_index: int, method: Callable[..., Any], with_timestamps: bool, items: int | None = None
+        self,
+        input_index: int,
+        method: Callable[..., Any],
+        with_timestamps: bool,
+        in_columns: InColumns | None = None,
     ) -> KeyedLoop | None:
-        """The loop that does the method's work for the elements of an input; None if the method must be called.
-
-        With a number of `items`, a loop over columns.
-        """
-        at = input_index, with_timestamps, items
+        """The loop that does the method's work for the elements of an input; None if the method must be called."""
+        at = input_index, with_timestamps, in_columns
         loop = self._loops.get(at)
         is_made = at in self._loops or not self.context.inlines_functions
         if not is_made or (loop is not None and not loop.fits()):
@@ -112,7 +118,7 @@ class ProcessOperator(UserFunctionOperator):
                 check_results=check_results,
                 copied=None if self.context.copied_result is as_it_is else self.context.copied_result,
             )
-            loop = self._loops[at] = keyed_loop(method, around, with_timestamps, items)
+            loop = self._loops[at] = keyed_loop(method, around, with_timestamps, in_columns)
         return loop
 
     def process_watermark(self, watermark: int) -> None:
