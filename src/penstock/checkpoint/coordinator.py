@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class CheckpointFailedError(CheckpointError):
-    """A checkpoint failed, and the job may not go on without it."""
+    """A checkpoint failed, and the job may not continue without it."""
 
 
 class CheckpointCoordinator:
@@ -38,7 +38,7 @@ class CheckpointCoordinator:
         """Committables of checkpoints that failed: they are committed with the next one."""
         self.completed_id = checkpoints.restored_id
         self.aborted: list[int] = []
-        """Checkpoints that failed, until the subtasks were told."""
+        """Checkpoints that failed, until the subtasks know of it."""
 
     def orders(self) -> dict[tuple[int, int], SubtaskOrder]:
         return self._checkpoints.orders(self._region)
@@ -53,7 +53,7 @@ class CheckpointCoordinator:
     def complete(self, acks: list[TaskAck], positions: Mapping[str, Any], now: Moment) -> dict[str, list[Any]] | None:
         """All subtasks have acknowledged: write the metadata. Returns what is to be committed now.
 
-        None if the checkpoint failed and the job goes on without it; raises if it may not. Nothing is raised once the
+        None if the checkpoint failed and the job continues without it; raises if it may not. Nothing is raised once the
         metadata is there: the checkpoint is complete then, and the caller must know what belongs to it.
         """
         self.acknowledged(acks)

@@ -139,7 +139,7 @@ class JobCheckpoints:
             self._book.completed(region)
             self._positions.update(part.positions)
             self._committables[region] = part.committables
-        # Only now: what subtasks were to be restored from until here is not needed any more, either.
+        # Only now: what subtasks would have been restored from until here is not needed either.
         self.store.discard(unwanted)
         return [each.checkpoint_id for each in unwanted]
 

@@ -11,7 +11,7 @@ class JobLeadership:
     """
 
     checkpoint: str | None = None
-    """The job's own checkpoint, from which it goes on after another process led; None if there is none."""
+    """The job's own checkpoint, from which it continues after another process led; None if there is none."""
     used_ids = 0
     """Ids of checkpoints up to this one may have been used by those who led before."""
 
@@ -19,16 +19,16 @@ class JobLeadership:
         """Before anything is written under the id: no other leader uses it, before or after."""
 
     def confirm(self, checkpoint_id: int, path: str) -> None:
-        """The checkpoint is written: from now on it is what the job goes on from, whoever leads.
+        """The checkpoint is written: from now on the job continues from it, under any leader.
 
         Before this has returned nothing of it is committed, and nothing older is removed.
         """
 
     def retract(self) -> None:
-        """Confirming has failed, or nobody knows: make sure that the job goes on from the checkpoint before."""
+        """Confirming has failed or is in doubt: make sure that the job continues from the checkpoint before."""
 
     def check(self) -> None:
         """Raise if another leads. Ask after listing files and before removing any: a later leader's are not listed."""
 
     def end(self, status: str, unwanted: str | None) -> None:
-        """The job is over for good, and nobody goes on with it; `unwanted`: the folder that is to be removed then."""
+        """The job is over, and no leader will continue it; `unwanted`: the folder that is to be removed then."""

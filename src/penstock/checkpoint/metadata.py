@@ -63,14 +63,14 @@ class VertexEntry:
 
 @dataclass(frozen=True)
 class CheckpointMetadata:
-    """Everything that a job needs to go on from a checkpoint."""
+    """Everything that a job needs to continue from a checkpoint."""
 
     job_id: str
     job_name: str
     checkpoint_id: int
     timestamp_ms: int
     topology: str
-    """A fingerprint of the job graph: only the same job goes on exactly as it was."""
+    """A fingerprint of the job graph: only the same job continues exactly as it was."""
     vertices: tuple[VertexEntry, ...]
     positions: dict[str, bytes] = field(default_factory=dict)
     """Pickled source positions, by operator id."""

@@ -296,7 +296,7 @@ class Part:
 
     @contextmanager
     def _open(self, columns: Any) -> Iterator[tuple[Any, Description]]:
-        """The file; what goes wrong while it is read is told as damage to this state."""
+        """The file; what goes wrong while it is read is reported as damage to this state."""
         try:
             with (
                 self.folder.open(self.handle.name) as content,

@@ -1,4 +1,4 @@
-"""Removes what no checkpoint needs any more, in the background: the next epoch does not wait for it."""
+"""Removes what no checkpoint needs, in the background: the next epoch does not wait for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_WAITING = 1_000
 class Removals:
     """What is to be removed, and is not yet.
 
-    A failure is told with the path of what stays, and is no concern of the job's.
+    A failure is logged with the path of what stays, and does not affect the job.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Removals:
             self._waiting += 1
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="removal")
-            # In the context of the job, so that what is told is in its log.
+            # In the context of the job, so that messages are in its log.
             self._pool.submit(copy_context().run, self._remove, path, remove)
 
     def _remove(self, path: str, remove: Callable[[], None]) -> None:
@@ -43,7 +43,7 @@ class Removals:
         except LeadershipLostError as lost:
             _log.info("%s stays: %s", path, lost)
         except Exception as error:  # Stores have errors of their own.
-            _log.warning("%s is not needed any more but cannot be removed: %s", path, error)
+            _log.warning("%s is no longer needed but cannot be removed: %s", path, error)
         finally:
             with self._changed:
                 self._waiting -= 1

@@ -34,7 +34,7 @@ class RestoredJob:
     job_graph: JobGraph
     found: FoundCheckpoint
     is_exact: bool
-    """True if it is the same job, which goes on as if nothing had happened."""
+    """True if it is the same job, which continues as if nothing had happened."""
     orders: dict[tuple[int, int], SubtaskOrder] = field(default_factory=dict)
     positions: dict[str, Any] = field(default_factory=dict)
     committables: dict[str, list[Any]] = field(default_factory=dict)

@@ -42,7 +42,7 @@ class CompletedCheckpointStore:
         self._lock = threading.Lock()
         self._removals = Removals()
         self.files_in_use: Callable[[], set[str]] = set
-        """State files that subtasks go on from although no checkpoint refers to them yet."""
+        """State files that subtasks continue from although no checkpoint refers to them yet."""
         try:
             folder.within(SHARED).make()
             folder.within(TASK_OWNED).make()
@@ -56,7 +56,7 @@ class CompletedCheckpointStore:
         return self.folder.path_of(f"{CHECKPOINT_PREFIX}{checkpoint_id}")
 
     def add(self, metadata: CheckpointMetadata) -> list[CheckpointMetadata]:
-        """Make a checkpoint complete; returns those that are not wanted any more, which are to be discarded."""
+        """Make a checkpoint complete; returns those that are no longer wanted, which are to be discarded."""
         folder = self._folder_of(metadata.checkpoint_id)
         self.leadership.reserve(metadata.checkpoint_id)
         self._doubtful.add(metadata.checkpoint_id)
@@ -65,7 +65,7 @@ class CompletedCheckpointStore:
             folder.write(METADATA, metadata.encode())
             self.leadership.confirm(metadata.checkpoint_id, self.path_of(metadata.checkpoint_id))
         except LeadershipLostError:
-            raise  # Another leader may go on from it: it stays.
+            raise  # Another leader may continue from it: it stays.
         except BaseException:
             with _telling_what_stays(folder.uri):
                 self.remove_doubtful()
@@ -77,7 +77,7 @@ class CompletedCheckpointStore:
         return dropped
 
     def discard(self, checkpoints: Iterable[CheckpointMetadata]) -> None:
-        """Remove what was added and is not wanted any more, soon.
+        """Remove what was added and is no longer wanted, soon.
 
         Waits only if the store removes less than comes, so nobody may call it who keeps `files_in_use` from answering.
         """
@@ -90,7 +90,7 @@ class CompletedCheckpointStore:
         self._removals.drain()
 
     def close(self) -> None:
-        """Nothing is added any more: return when all that is to be removed is."""
+        """Nothing more will be added: return when all that is to be removed is gone."""
         self._removals.close()
 
     def recover(self, metadata: CheckpointMetadata) -> None:
@@ -110,7 +110,7 @@ class CompletedCheckpointStore:
     def remove_doubtful(self) -> None:
         """Have no checkpoint on disk that counts as failed. Raises OSError if that cannot be made sure.
 
-        A store may do what it was told and then fail to say so. If the job then goes back to the checkpoint before and
+        A store may do what it was asked and fail to confirm it. If the job then goes back to the checkpoint before and
         dies, nobody must find one that it has taken back.
         """
         if self._doubtful:
@@ -142,7 +142,7 @@ class CompletedCheckpointStore:
             self.remove_files({handle.name for handle in metadata.handles()})
 
     def remove_files(self, names: set[str]) -> None:
-        """Remove those of these state files that no checkpoint refers to and no subtask goes on from, soon."""
+        """Remove those of these state files that no checkpoint and no subtask needs, soon."""
         for name in names - self._wanted():
             self._removals.start(self.folder.path_of(name), partial(self.folder.delete, name))
 
@@ -165,7 +165,7 @@ class CompletedCheckpointStore:
         self.remove_files({f"{SHARED}/{name}" for name in names if name.startswith(vertices)})
 
     def remove_claimed(self, found: FoundCheckpoint) -> None:
-        """Remove what the job was restored from, which it owns and does not need any more, soon."""
+        """Remove what the job was restored from, which it owns and no longer needs, soon."""
         self._removals.start(found.path, partial(_remove_claimed, found))
 
     def remove_all(self) -> None:
@@ -204,10 +204,10 @@ def remove_savepoint(folder: Folder, metadata: CheckpointMetadata) -> None:
 
 @contextmanager
 def _telling_what_stays(path: str) -> Iterator[None]:
-    """A file that cannot be removed is only in the way: the job goes on."""
+    """A file that cannot be removed only takes up room: the job continues."""
     try:
         yield
     except LeadershipLostError:
         raise
     except Exception as error:  # Stores have errors of their own.
-        _log.warning("%s is not needed any more but cannot be removed: %s", path, error)
+        _log.warning("%s is no longer needed but cannot be removed: %s", path, error)

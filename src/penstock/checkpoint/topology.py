@@ -1,4 +1,4 @@
-"""Whether two jobs are the same, so that one can go on exactly where the other stood."""
+"""Whether two jobs are the same, so that one can continue exactly where the other stood."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _name(value: Any) -> str:
 
 
 def _parts(value: Any) -> list[Any]:
-    """What else tells a value from others of its kind."""
+    """What else distinguishes a value from others of its kind."""
     if isinstance(value, type):
         return []
     if isinstance(value, functools.partial):

@@ -50,7 +50,7 @@ class Gauge(Metric):
 
 
 class Meter(Metric):
-    """Counts events and tells how many there were per second over a span of time.
+    """Counts events and reports how many there were per second over a span of time.
 
     :param time_span_in_seconds: How far back the rate looks.
     :param clock: Seconds from any fixed point.

@@ -95,7 +95,7 @@ def _in_utc(moment: Any, *rest: int) -> Any:
 
 
 def _moment(attoseconds: int) -> Any:
-    """A datetime if it can tell the moment, otherwise as much of it as it can, and the rest."""
+    """A datetime if it can hold the moment, otherwise as much of it as it can, and the rest."""
     microseconds, rest = divmod(attoseconds, _ATTOSECONDS["us"])
     try:
         moment = _EPOCH + datetime.timedelta(microseconds=microseconds)

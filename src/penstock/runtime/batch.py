@@ -23,8 +23,8 @@ class Batch(NamedTuple):
 def call_each(function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
     """A user's function on each value.
 
-    A loop, not a comprehension: newer Pythons forget a comprehension's variable when it raises, and a failure is told
-    with the record, found as `value` in this frame.
+    A loop, not a comprehension: newer Pythons forget a comprehension's variable when it raises, and an error shows it
+    as the record: it is `value` in this frame.
     """
     results: list[Any] = []
     append = results.append

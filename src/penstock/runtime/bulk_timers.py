@@ -1,6 +1,6 @@
 """Timers set and fired for many keys of one window, or another namespace, at a time.
 
-They are the same timers, in the same table, as those that are set one by one: either can go on from the state of the
+They are the same timers, in the same table, as those that are set one by one: either can continue from the state of the
 other.
 """
 

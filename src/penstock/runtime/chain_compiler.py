@@ -473,7 +473,7 @@ class FusedOperator(StreamOperator):
         except Exception:
             if fused.has_inlined:
                 self._compile(with_timestamps, inlines=False).run(batch.values, batch.timestamps)
-            raise  # If it did not happen again, it is told from where it was seen.
+            raise  # If it did not happen again, it is reported from where it was seen.
         self.output.collect_batch(values, timestamps)
 
     def takes_columns(self) -> bool:

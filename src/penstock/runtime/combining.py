@@ -46,7 +46,7 @@ class CombiningEdgeTarget(EdgeTarget):
     only_reads = False  # The user's reduce function may change what it is given.
 
     resumes_after_idleness: bool
-    """True if partial results are right as soon as the channel has told its watermark again."""
+    """True if partial results are right as soon as the channel has sent its watermark again."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class CombiningEdgeTarget(EdgeTarget):
         """False for keys such as lists, which the loop could not look up."""
         try:
             hash(self.select(value))
-        except Exception:  # A selector that fails does so again, where it is told.
+        except Exception:  # A selector that fails does so again, where it is reported.
             return False
         return True
 
@@ -183,7 +183,7 @@ class CombiningEdgeTarget(EdgeTarget):
     def push_status(self, idle: bool) -> None:
         self.send_all()
         # While idle, others may move the watermark past what this channel knows: lateness is decided downstream then.
-        # Even when it is awake again, the channel may stay behind for long, and is not told.
+        # Even when it is awake again, the channel may stay behind for long, unnoticed.
         self._is_suspended = self._is_suspended or idle
         super().push_status(idle)
 

@@ -1,4 +1,4 @@
-"""What is told about a failed task: operator, subtask, record, and the user's own frames."""
+"""What is reported about a failed task: operator, subtask, record, and the user's own frames."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def _nodes_of(filename: str, source: str) -> dict[int, list[_Node]]:
     nodes: dict[int, list[_Node]] = {}
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):  # It is not Python any more, or never was.
+    except (SyntaxError, ValueError):  # The file is no longer Python, or never was.
         return nodes
     for node in ast.walk(tree):
         if isinstance(node, ast.Lambda) or (isinstance(node, ast.FunctionDef) and not node.decorator_list):

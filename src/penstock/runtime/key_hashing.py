@@ -71,7 +71,7 @@ def _hash_datetime(key: datetime.datetime) -> int:
         return _hash_pickled(time)
     try:
         return _hash_pickled((time - offset).replace(tzinfo=datetime.timezone.utc))
-    except OverflowError:  # Within a day of the first or the last moment that a datetime can tell
+    except OverflowError:  # Within a day of the first or the last moment that a datetime can hold
         return _hash_duration(time - datetime.datetime.min - offset)
 
 

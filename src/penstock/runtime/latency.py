@@ -39,7 +39,7 @@ class LatencyTracking:
     interval_ms: int
     granularity: Granularity = Granularity.OPERATOR
     history: int = keys.LATENCY_HISTORY.default
-    """Of how many markers an operator tells."""
+    """How many markers an operator reports on."""
 
     @staticmethod
     def of(config: Configuration) -> LatencyTracking | None:
@@ -58,7 +58,7 @@ class LatencyTracking:
 
 
 SourceVariables = tuple[tuple[str, str], ...]
-"""What tells histograms of one operator apart: ids of sources, and their subtasks."""
+"""What distinguishes histograms of one operator: ids of sources, and their subtasks."""
 
 
 class LatencyStats:

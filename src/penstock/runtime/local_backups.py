@@ -105,7 +105,7 @@ class LocalBackups:
         return _LocalFirst(folder, self._folder) if self._restores else folder
 
     def restored(self, vertex: int, subtask: int, handles: tuple[StateHandle, ...]) -> None:
-        """The subtask goes on from these files: other copies of its state are of no use any more."""
+        """The subtask continues from these files: other copies of its state are of no further use."""
         self._handles[(vertex, subtask)] = list(handles)
         wanted = {self._path_of(handle.name).name for handle in handles}
         for path in self._folder.glob(f"v{vertex}-s{subtask}-*"):

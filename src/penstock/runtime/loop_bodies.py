@@ -1,7 +1,7 @@
 """Decides whether the body of a function may stand in a loop over elements instead of being called for each.
 
 Nothing but the time it takes may change by that. So a body consists of plain statements, yields only as statements of
-their own, and returns only where the loop can go on to the next element. A local variable is set on every way that
+their own, and returns only where the loop can continue with the next element. A local variable is set on every way that
 leads to where it is read: those of a loop would still hold what the last element left in them. Nothing in it lives
 longer than the element: no lambdas, no inner functions, no generator that is not used up at once.
 """

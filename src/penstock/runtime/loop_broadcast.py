@@ -66,7 +66,7 @@ class BroadcastLookups:
                 return None
             try:
                 state = self._state_of(descriptor)
-            except StateAccessError:  # It happens again for the first element, and is told.
+            except StateAccessError:  # It happens again for the first element, and is reported there.
                 return None
             number = self._numbers[text] = len(self._numbers)
             self.names |= {

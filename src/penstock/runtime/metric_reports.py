@@ -1,6 +1,6 @@
-"""What a subtask tells the driver about its metrics at the end of an epoch.
+"""What a subtask reports to the driver about its metrics at the end of an epoch.
 
-Counts are told as what came on top since the last report: another process may run the next epoch, and its metrics start
+Counts are what was added since the last report: another process may run the next epoch, and its metrics start
 at zero.
 """
 
@@ -101,7 +101,7 @@ Reports = dict[MetricName, MetricReport]
 class MetricReporter:
     """Reads the metrics of one operator: those of the runtime and those that its function registered.
 
-    A gauge is told when it has changed.
+    A gauge is reported when it has changed.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class MetricReporter:
 def _read_gauge(gauge: Gauge) -> GaugeReport | None:
     try:
         value = gauge.get_value()
-    except Exception:  # As in Flink, a gauge that cannot be read is left out; the job goes on
+    except Exception:  # As in Flink, a gauge that cannot be read is left out; the job continues
         return None
     return GaugeReport(value if isinstance(value, int | float | str | None) else str(value))
 

@@ -232,10 +232,10 @@ class OperatorChain:
         if failures:
             raise failures[0]
 
-    # --- what goes on in another process -----------------------------------------------------------------------------
+    # --- what continues in another process ---------------------------------------------------------------------------
 
     def memory(self) -> Any:
-        """What the operators and channels must know to go on, apart from state."""
+        """What the operators and channels must know to continue, apart from state."""
         return (
             [(operator.current_watermark, operator.task_memory()) for operator in self.operators],
             [edge.memory() for edge in self.edges],

@@ -157,7 +157,7 @@ class EdgeTarget:
             writer.add_end_of_data()
 
     def memory(self) -> Any:
-        """What the edge must know to go on in another process."""
+        """What the edge must know to continue in another process."""
         return self.dealer.memory()
 
     def restore(self, memory: Any) -> None:

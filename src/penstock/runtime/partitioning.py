@@ -38,7 +38,7 @@ class Dealer:
         return None
 
     def memory(self) -> Any:
-        """Where to go on in the next epoch."""
+        """Where to continue in the next epoch."""
         return None
 
     def restore(self, memory: Any) -> None:

@@ -1,4 +1,4 @@
-"""What the driver tells the subtasks of a region in each epoch, and what they answer."""
+"""What the driver sends the subtasks of a region in each epoch, and what they answer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class EpochCommand:
     orders: dict[tuple[int, int], SubtaskOrder] = field(default_factory=dict)
     """By (vertex, subtask). A worker gets those of its own subtasks."""
     previous_epoch: int = 0
-    """The last epoch of this run, whose state tasks go on with; 0 for none."""
+    """The last epoch of this run, whose state tasks continue with; 0 if there is none."""
     restorable_epoch: int = 0
     """The epoch whose state the orders hold; a task that is gone can be rebuilt if it is the previous one."""
     is_checkpoint: bool = False
@@ -51,7 +51,7 @@ class EpochCommand:
     is_notice: bool = False
     """True if there is nothing to do but to hear of the last checkpoint. It goes under the number of the last epoch."""
     sampled_vertices: frozenset[int] = frozenset()
-    """Those of which acknowledgements shall tell what their threads were doing."""
+    """Those whose acknowledgements shall include what their threads were doing."""
 
     def by_worker(self, workers: int) -> list[EpochCommand]:
         """The command as each worker gets it: with no more orders than its subtasks need."""
@@ -59,7 +59,7 @@ class EpochCommand:
         is_first = self.previous_epoch == 0
         if is_first or self.is_checkpoint:
             for at, order in self.orders.items():
-                # A subtask that goes on needs nothing of what it was restored from.
+                # A subtask that continues needs nothing of what it was restored from.
                 orders[at[1] % workers][at] = order if is_first else SubtaskOrder(extent=order.extent)
         if is_first:
             shared = {vertex for (vertex, _), order in self.orders.items() if order.may_hold_lists()}

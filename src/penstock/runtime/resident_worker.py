@@ -35,7 +35,7 @@ from penstock.runtime.thread_dump import threads_here
 from penstock.runtime.worker import Worker
 
 GRACE_S = 5.0
-"""How long a user function that is still running may go on after its run has ended."""
+"""How long a user function may keep running after its run has ended."""
 _SWITCH_S = 0.0005
 """How soon threads that hear others get their turn while a function runs; Python's own 5 ms make senders wait."""
 
@@ -166,7 +166,7 @@ class ResidentWorker:
             self._control.close()
             self._inbox.abandon()
             self._orders.put((Kind.STOP, _message(Kind.STOP), []))
-        with self._has_peer:  # Nor are others waited for any more.
+        with self._has_peer:  # Nor are others waited for.
             self._is_over = True
             self._has_peer.notify_all()
         # A function that does not return has its grace.
@@ -287,7 +287,7 @@ class ResidentWorker:
             self._worker = Worker(
                 deployment, deploying.folder, place.index, place.workers, self._inbox, exchange, self._backups
             )
-        except Exception as error:  # A module that is missing here, a class that does not load: told to the driver.
+        except Exception as error:  # A module that is missing here, a class that does not load: reported to the driver.
             self._answer(0, [self._failure(error, f"the job could not be loaded in worker {self._place.index}")])
             return
         self._answer(0, [_message(Kind.DEPLOYED)])
@@ -302,7 +302,7 @@ class ResidentWorker:
                 print(f"penstock worker {self._place.index}: no local copies of state: {error}", file=sys.stderr)
 
     def _let_go_of_backups(self, is_over: bool = False) -> None:
-        """`is_over`: the region has ended, and nobody restores from them any more."""
+        """`is_over`: the region has ended, and nothing will be restored from them."""
         backups, self._backups = self._backups, None
         if backups is not None:
             if is_over:

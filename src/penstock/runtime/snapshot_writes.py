@@ -45,7 +45,7 @@ class SnapshotWrites:
         return written
 
     def close(self) -> None:
-        """Return when nothing is written any more."""
+        """Return when all writes are done."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown()

@@ -51,7 +51,7 @@ class SortedInput:
     """An external merge sort of the elements of all inputs by key, then timestamp, then arrival.
 
     Keys are ordered by a hash that does not depend on the process, then by Python's own. Keys that are alike in both
-    come at the same place and are told apart there.
+    come at the same place and are distinguished there.
     """
 
     def __init__(self, selectors: Sequence[KeySelectorFunction | None], spill_bytes: int = SPILL_BYTES) -> None:
@@ -113,7 +113,7 @@ def key_selectors_of(operator: OperatorDescription) -> tuple[KeySelectorFunction
 
 
 def minds_other_keys(operator: OperatorDescription) -> bool:
-    """False if nobody can tell whether the operator is done with one key before it begins with the next."""
+    """False if it is unknown whether the operator is done with one key before it begins with the next."""
     return not isinstance(operator, ReduceDescription | WindowDescription)
 
 

@@ -44,14 +44,14 @@ class ReadOrder:
 
     splits: tuple[Any, ...] = ()
     has_all_splits: bool = False
-    """True if the reader will get no splits any more."""
+    """True if the reader will get no more splits."""
     events: tuple[Any, ...] = ()
     max_records: int | None = None
     """About where to stop; None to read to the end."""
     max_ms: int = 0
     idle_poll_ms: int = 100
     reads: bool = True
-    """False if only the end is to be told."""
+    """False if the order only announces the end."""
     max_watermark: int | None = None
     """Splits whose watermark is beyond this are left alone, until sources of the same group have caught up."""
     aligned_every_ms: int = 1000
@@ -204,7 +204,7 @@ class SourceReaderOperator(SourceOperator):
         self._records = 0
         self._idle_poll_ms = ReadOrder.idle_poll_ms
         self._paused: set[str] = set()
-        """Splits that the reader was told to leave alone."""
+        """Splits that the reader was asked to pause."""
         self._aligned_again_ms: int | None = None
         """When to look again if others have caught up; None if there is something to read."""
 
@@ -371,7 +371,7 @@ class SourceReaderOperator(SourceOperator):
                 return self.reader.next_poll_time(now_ms, self._idle_poll_ms)
         return None
 
-    # --- checkpoints, and what the driver is told ------------------------------------------------------------------
+    # --- checkpoints, and reports to the driver --------------------------------------------------------------------
 
     def snapshot_state(self, checkpoint_id: int) -> None:
         super().snapshot_state(checkpoint_id)

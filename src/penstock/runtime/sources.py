@@ -38,7 +38,7 @@ class SourceAssignment:
 
 @dataclass(frozen=True)
 class SourceReport:
-    """What a reader tells the driver at the end of an epoch."""
+    """What a reader reports to the driver at the end of an epoch."""
 
     requests: int = 0
     """How many splits it has asked for."""

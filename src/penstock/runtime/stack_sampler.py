@@ -74,7 +74,7 @@ def _sample() -> None:
 def stack_of(frame: FrameType | None) -> Stack | None:
     """From where the task begins to the innermost call; None if the thread is not in a task now, but in what drives it.
 
-    Of very deep stacks the innermost calls are told.
+    Of very deep stacks the innermost calls are reported.
     """
     stack: list[str] = []
     while frame is not None:

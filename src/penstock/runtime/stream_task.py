@@ -171,7 +171,7 @@ class StreamTask:
     ) -> None:
         """Take over state, before `open`.
 
-        `is_exact`: it is the state of this very subtask, which goes on as if nothing had happened. `of_others` is then
+        `is_exact`: it is the state of this subtask, which continues as if nothing had happened. `of_others` is then
         what the other subtasks of its vertex left, whose union lists go to everyone. Otherwise the job has changed:
         this subtask takes its share of its operators' state, and time begins anew, as in Flink.
         """
@@ -243,7 +243,7 @@ class StreamTask:
             self.chain.close()
 
     def dispose(self) -> None:
-        """The task is not needed any more: let go of what its state keeps outside of memory."""
+        """The task is no longer needed: release what its state keeps outside of memory."""
         for context in self.chain.contexts.values():
             context.keyed_state.dispose()
 
@@ -400,7 +400,7 @@ class StreamTask:
             yield from rows
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Tell the operators, once for each checkpoint; it is told at the beginning of the next epoch."""
+        """Notify the operators, once for each checkpoint, at the beginning of the next epoch."""
         if checkpoint_id > self._notified:
             self._notified = checkpoint_id
             for operator in self.chain.operators:

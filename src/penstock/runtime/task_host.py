@@ -135,12 +135,12 @@ class TaskHost:
         return place
 
     def close(self) -> None:
-        """Close and drop all subtasks: the run is over. Nothing is written any more afterwards."""
+        """Close and drop all subtasks: the run is over. Nothing is written afterwards."""
         self._writes.close()
         self._late.clear()
         while self._tasks:
             _, kept = self._tasks.popitem()
-            # What a function fails to close cannot change the run's result any more.
+            # What a function fails to close can no longer change the run's result.
             with contextlib.suppress(Exception):
                 kept.drop()
 
@@ -176,7 +176,7 @@ class TaskHost:
             if not task.is_closed:
                 task.open()
         except Exception:
-            with contextlib.suppress(Exception):  # Close what was opened; the first failure is the one that is told.
+            with contextlib.suppress(Exception):  # Close what was opened; the first failure is reported.
                 built.drop()
             raise
         built.finished_epoch = command.restorable_epoch if task.is_finished else None
@@ -283,7 +283,7 @@ class TaskHost:
         described = self._deployment.job_graph.vertices[vertex]
         failure = describe_failure(exc, vertex, described.name, subtask, described.parallelism)
         if kept is not None:
-            with contextlib.suppress(Exception):  # The first failure is the one that is told.
+            with contextlib.suppress(Exception):  # The first failure is reported.
                 kept.drop()
         return Row(FAILURE, subtask, 0, 0, 0, pickle.dumps(failure))
 

@@ -55,7 +55,7 @@ _here = threading.local()
 
 
 def enter_task(place: TaskPlace | None) -> None:
-    """From now on this thread works for a task; None: for none any more."""
+    """From now on this thread works for a task; None: for none."""
     _here.place = place
 
 
@@ -72,7 +72,7 @@ def levels_here() -> LogLevels:
 
 
 class TaskOutput:
-    """Gathers what is written in this process; sends it in order, now and then, when it is much, and when told to."""
+    """Gathers what is written in this process; sends it in order, now and then, when it is much, and on request."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
         self._send = send
@@ -126,7 +126,7 @@ class _LineStream(io.TextIOBase):
         return len(text)
 
     def finish(self) -> None:
-        """Lines without an end are told as well."""
+        """Lines without an end are sent as well."""
         for rest in self._begun.values():
             self._output.add(PrintedLine(self._is_error, rest))
         self._begun.clear()

@@ -41,7 +41,7 @@ class _SharedSlot:
         self._users = 0
 
     def take(self, gave_up: Callable[[], bool]) -> bool:
-        """Wait for it; False if nobody wants it any more. Raises if there is none in time."""
+        """Wait for it; False if it is no longer wanted. Raises if there is none in time."""
         with self._lock:
             timeout_ms = self._side.config.get(keys.SLOT_TIMEOUT)
             if not self._users and not self._ledger.take(1, 1, 0, timeout_ms, gave_up, self._side.job_name):

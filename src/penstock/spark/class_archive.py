@@ -1,7 +1,7 @@
 """An archive of Spark's loaded classes (Java's class data sharing), with which Java starts in half the time.
 
 It is made once for each Spark, Java and set of options, in the user's cache folder: `penstock run` has a process of low
-priority make it, after the first job that ran without one. Java itself checks that an archive fits, and goes on without
+priority make it, after the first job that ran without one. Java itself checks that an archive fits, and starts without
 it if not. Where none can be made, jobs only start more slowly.
 """
 

@@ -1,8 +1,8 @@
 """Batches of rows that Spark writes as files, each shown once whatever fails in between.
 
 Spark writes a batch into a hidden folder below the target. When it is complete the folder gets another name, and its
-files are moved out one by one, under the names that they have. Whoever finds that folder goes on moving; whoever finds
-none writes the batch again.
+files are moved out one by one, under the names that they have. A process that finds that folder continues moving; a
+process that finds none writes the batch again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 def write_batch(frame: DataFrame, format: str, options: dict[str, str], partition_by: list[str], key: str) -> None:
     """Add the rows to the files below `options["path"]`; doing it twice with the same key is the same as once.
 
-    Until `forget_batch` is told that it need not be remembered, that is.
+    That is, until `forget_batch` says that it need not be remembered.
     """
     path = options.pop("path").rstrip("/")
     files = _Files(frame.sparkSession, path)

@@ -114,7 +114,7 @@ class JavaProcess:
         atexit.unregister(self._leave)
 
     def _leave(self) -> None:
-        """At the end of this process: Java ends by itself then, unless it still waits to tell where it listens."""
+        """At the end of this process: Java ends by itself, unless it is still waiting to report where it listens."""
         if self._is_asked_for:
             self._clean_up()
         else:

@@ -1,4 +1,4 @@
-"""Keeps lines off the terminal that Java prints whenever Spark starts and that tell a user nothing."""
+"""Keeps lines off the terminal that Java prints whenever Spark starts and that are of no use to a user."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class _Regions:
         return any(each.is_ready for each in list(self._hosting))
 
     def move_in(self, guest: ResidentExecutor) -> ResidentExecutor | None:
-        """The region whose processes are to host this one; None if there is none any more."""
+        """The region whose processes are to host this one; None if it is gone."""
         with self._lock:
             ready = [each for each in self._hosting if each.is_ready]
             home = max(ready, key=lambda each: each.workers, default=None)
@@ -105,7 +105,7 @@ class _Regions:
             return guests, None
 
     def _remove(self, region: ResidentExecutor) -> None:
-        """Nobody can move in any more."""
+        """No further region can move in."""
         self._hosting = [each for each in self._hosting if each is not region]
         self._ended.discard(region)
         self._waiting.discard(region)
@@ -153,7 +153,7 @@ class ResidentExecutor:
             self._start_workers(deployment, on_loss)
         assert self._group is not None
         pickled = self._side.dependencies.around(encode_in_driver(deployment))
-        with self._asking("the workers could not be told what to run"):
+        with self._asking("the workers could not be sent what to run"):
             self._failures = [row for row in self._group.deploy(pickled, folder) if row.vertex == FAILURE]
 
     def show_output(self, take: TakeOutput) -> None:
@@ -201,7 +201,7 @@ class ResidentExecutor:
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[None]:
-        """Around what workers are asked: a loss is told as the job's failure, and a cancellation as such."""
+        """Around requests to workers: a loss is reported as the job's failure, and a cancellation as such."""
         side = self._side
         try:
             yield
@@ -245,7 +245,7 @@ class ResidentExecutor:
                 group.introduce(_MEET_WITHIN_S)
 
     def _have_registered(self, group: WorkerGroup, deadline: float) -> bool:
-        """False if not all workers have called in time; raises if there is no room for them any more."""
+        """False if not all workers have called in time; raises if there is no longer room for them."""
         had_room = now = time.monotonic()
         while not group.wait_until_registered(min(_LOOK_S, max(0.0, deadline - now))):
             now = time.monotonic()
@@ -284,12 +284,12 @@ class ResidentExecutor:
         with self._ending:
             guests, deserted = self._regions.leave(self)
             if self._group is not None:
-                self._group.close(is_over)  # Nobody can move in any more.
+                self._group.close(is_over)  # No further region can move in.
             for guest in guests:  # The process cannot end before they do.
                 guest.lose_home()
             if self._job is not None:
                 self._job.end(is_patient)
-            elif self._group is not None:  # A guest: its host's process goes on, unless a function does not return.
+            elif self._group is not None:  # A guest: its host's process continues, unless a function does not return.
                 self._group.hang_up()
             self._ledger.give_back(self._slots)
             self._job, self._group, self._slots = None, None, 0

@@ -61,7 +61,7 @@ def cancel_group(context: Any, name: str) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """The line of Spark's long message that tells what happened."""
+    """The line of Spark's long message that says what happened."""
     java = getattr(error, "java_exception", None)
     text = str(java.getMessage() if java is not None else error).strip()
     if "java.lang.OutOfMemoryError" in text:

@@ -106,7 +106,7 @@ class JobInEpochs:
         self._previous = 0
 
     def replace_processes(self) -> None:
-        """Empty ones take the place of those that hold the tasks, and nobody is told."""
+        """Empty ones take the place of those that hold the tasks, without notice."""
         self.close()
         deployment = replace(self._deployment, run_id=f"epochs {next(_run_numbers)}")
         self._executor.deploy(deployment, self.folder, on_loss=lambda: None)

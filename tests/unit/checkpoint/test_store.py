@@ -144,7 +144,7 @@ def test_file_that_cannot_be_removed_is_told_and_in_nobodys_way(folder, faulty, 
         assert add(store, checkpoint(folder, 2, "v0-two")) == [1]
         store.remove_leftovers(frozenset({0}))
         store.remove_all()
-    assert "shared/v0-one is not needed any more but cannot be removed" in caplog.text
+    assert "shared/v0-one is no longer needed but cannot be removed" in caplog.text
     assert files_in(folder) == ["v0-one", "v0-two"]
 
 
@@ -282,4 +282,4 @@ def test_claimed_checkpoint_that_cannot_be_removed_is_told(folder, faulty, caplo
     add(store, claimed)
     store.remove_claimed(FoundCheckpoint(claimed, faulty(Fault("delete")), "there"))
     store.drain()
-    assert "there is not needed any more but cannot be removed" in caplog.text
+    assert "there is no longer needed but cannot be removed" in caplog.text

@@ -18,7 +18,7 @@ from penstock.runtime.operators.user_function import UserFunctionOperator
 
 
 class EventLoopThread:
-    """An event loop in a thread of its own. `on_exit` is told of what would end the loop: `sys.exit()`, for example."""
+    """An event loop in a thread of its own. `on_exit` gets what would end the loop: `sys.exit()`, for example."""
 
     def __init__(self, name: str, on_exit: Callable[[BaseException], None]) -> None:
         self._loop = asyncio.new_event_loop()
@@ -219,6 +219,6 @@ def _never(_: Any) -> bool:
 
 
 def _forget(attempts: asyncio.Future[Any]) -> None:
-    """Take the exception of a call that nobody waits for any more, so that the loop does not complain about it."""
+    """Take the exception of a call that is no longer waited for, so that the loop does not complain about it."""
     if not attempts.cancelled():
         attempts.exception()

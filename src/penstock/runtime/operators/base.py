@@ -200,7 +200,7 @@ class StreamOperator:
             participant.notify_checkpoint_aborted(checkpoint_id)
 
     def task_memory(self) -> Any:
-        """What must go on in another process in the next epoch but is not state: watermark generators and the like."""
+        """What must continue in another process in the next epoch but is not state, such as watermark generators."""
         return None
 
     def restore_task_memory(self, memory: Any) -> None:

@@ -159,7 +159,7 @@ def _never(timestamp: int, key: Any, namespace: Hashable) -> None:
 
 
 class IntervalJoinOperator(UserFunctionOperator):
-    """Keeps the elements of both sides, by key and timestamp, until no partner can come any more.
+    """Keeps the elements of both sides, by key and timestamp, until no further partner can come.
 
     An element behind the watermark is late: it goes to its side's late output, or is dropped and counted.
     """

@@ -16,7 +16,7 @@ from penstock.runtime.user_function import UserFunction
 class PrintSinkOperator(StreamOperator):
     """Lines as Flink prints them: `identifier:N> value`, N being the subtask that printed.
 
-    A print of parallelism 1 behind a parallel operator shows that operator's subtask instead: it tells more. Lines may
+    A print of parallelism 1 behind a parallel operator shows that operator's subtask instead: it says more. Lines may
     look as PyFlink's instead, see `penstock.print.look`.
     """
 
@@ -50,7 +50,7 @@ class CollectSinkOperator(StreamOperator):
 
 
 class FunctionSinkContext(SinkFunction.Context):
-    """What a sink function is told about the element it gets."""
+    """What a sink function can ask about the element it gets."""
 
     def __init__(self, operator: StreamOperator) -> None:
         self._operator = operator

@@ -171,7 +171,7 @@ class DiskStateTable(StateTable):
         if waiting:
             yield kind(waiting)
 
-    # Objects must not become live for a snapshot: others would be written and dropped for that, while it goes on.
+    # Objects must not become live for a snapshot: others would be written and dropped for that in the middle of it.
 
     def _key_blocks(self, namespace: Hashable, names: Iterable[Any]) -> Iterator[Contents]:
         keys = self._live.namespaces.get(namespace)

@@ -173,7 +173,7 @@ class KeyedStateBackend:
         table.has_times = table.has_times if has_times is None else has_times
 
     def dispose(self) -> None:
-        """State is not needed any more, nor what it keeps outside of memory."""
+        """State is no longer needed, nor what it keeps outside of memory."""
         for table in self.tables.values():
             table.dispose()
 

@@ -199,7 +199,7 @@ class LiveKeys(MutableMapping[Any, Any]):
         return self._store.scan_packed(self._prefix)
 
     def drop(self) -> None:
-        """Nothing of the namespace is needed any more."""
+        """Nothing of the namespace is needed from now on."""
         self._count = 0
         self._changed.clear()
         self._recent.clear()

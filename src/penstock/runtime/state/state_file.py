@@ -121,7 +121,7 @@ class StateFileReader:
                 yield block, self.value(block)
 
     def content(self, block: Block) -> bytes:
-        """The block as it was written; CorruptStateError if it is not that any more."""
+        """The block as it was written; CorruptStateError if it has changed since."""
         content = self._read(block.offset, block.length)
         if len(content) != block.length or zlib.crc32(content) != block.checksum:
             raise CorruptStateError(f"{self._where(block)} is damaged: its checksum does not match")

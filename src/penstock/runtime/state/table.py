@@ -197,7 +197,7 @@ class StateTable(ABC):
 
     @abstractmethod
     def snapshot_written(self, extent: Extent) -> None:
-        """A snapshot of `extent` is safe: what it holds is no change any more."""
+        """A snapshot of `extent` is safe: what it holds no longer counts as changed."""
 
     @abstractmethod
     def forget_changes(self) -> None: ...
@@ -210,7 +210,7 @@ class StateTable(ABC):
         """
 
     def dispose(self) -> None:
-        """The table is not needed any more, nor what it keeps outside of memory."""
+        """The table is no longer needed, nor what it keeps outside of memory."""
 
 
 def _nothing_to_settle() -> None:

@@ -18,7 +18,7 @@ from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, LoopScope, So
 
 
 class Accumulation(ABC):
-    """One way to add up elements. `copied` makes a copy of what a pane goes on holding."""
+    """One way to add up elements. `copied` makes a copy of what a pane continues to hold."""
 
     def __init__(self, copied: Copy) -> None:
         self.copied = copied
@@ -144,7 +144,7 @@ class Aggregating(_Folding):
         return self.function.merge(mine, theirs)
 
     def elements(self, held: Any) -> list[Any] | None:
-        # The result may be the accumulator, or have parts of it, and that goes on changing while the pane stays open.
+        # The result may be the accumulator, or have parts of it, and that keeps changing while the pane stays open.
         result = self.copied(self.function.get_result(held))
         return None if result is None else [result]
 

@@ -43,7 +43,7 @@ class EvictingWindowOperator(WindowOperator):
         if not elements:
             return self._fold.elements_of_nothing()
         held: Any = None
-        copied = self.context.copied  # The pane goes on holding the elements.
+        copied = self.context.copied  # The pane continues to hold the elements.
         for value, timestamp in elements:
             held = self._fold.added(held, copied(value), timestamp)
         return self._fold.last_elements(held) or []

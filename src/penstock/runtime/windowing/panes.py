@@ -27,7 +27,7 @@ class Panes(ABC):
 
     @abstractmethod
     def is_open(self, window: Window) -> bool:
-        """False if a timer of `window` means nothing any more, because the window was merged into another."""
+        """False if a timer of `window` has lost its meaning because the window was merged into another."""
 
     @abstractmethod
     def get(self, window: Window) -> Any: ...
