@@ -314,10 +314,10 @@ class OperatorOutput:
         self.only_target = main[0] if len(main) == 1 else None
         """The one receiver of all but side outputs; None if there are several."""
         only = self.only_target if makes_columns else None
-        self._column_target = only if isinstance(only, (ChainTarget, EdgeTarget)) else None
-        """The only receiver, if it may get columns."""
         self._column_edge = only if isinstance(only, EdgeTarget) and only.takes_columns() else None
-        """The same, if columns are made for it: it would do so at once."""
+        """The only receiver, if it sends columns: so they are made for it."""
+        self._column_target = only if isinstance(only, ChainTarget) else self._column_edge
+        """The only receiver, if it may be given columns."""
         self._column_maker = ColumnMaker()
         self._main = _with_copies(main, is_reusing)
         self._copied = copied

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.common import Configuration, Time, Types, WatermarkStrategy
 from penstock.common.exceptions import JobExecutionError
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors import NumberSequenceSource
+from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from penstock.graph.descriptions import FilterDescription, FlatMapDescription, MapDescription
 from penstock.runtime import outputs
 from penstock.runtime.column_functions import ColumnChain, NotInColumnsError, column_chain, column_function
@@ -221,6 +222,39 @@ def test_a_job_gives_the_same_on_columns(columns_from_the_beginning, monkeypatch
     assert outcomes[0] == outcomes[1] == outcomes[2]
     assert outcomes[0] == (outcomes[0][0], 20_000)  # So only the first job ran on columns, and all of it.
     assert len(outcomes[0][0]) == 13_267
+
+
+WINDOWS = [
+    TumblingEventTimeWindows.of(Time.milliseconds(500)),
+    SlidingEventTimeWindows.of(Time.milliseconds(900), Time.milliseconds(300)),
+    EventTimeSessionWindows.with_gap(Time.milliseconds(60)),
+]
+
+
+@pytest.mark.parametrize("assigner", WINDOWS, ids=lambda assigner: type(assigner).__name__)
+@pytest.mark.parametrize("is_timed_last", [False, True])
+def test_windows_behind_columns_combine_as_they_do_behind_others(columns_from_the_beginning, assigner, is_timed_last):
+    def results(**config):
+        env = StreamExecutionEnvironment.get_execution_environment(
+            Configuration.from_dict({"execution.target": "inline", **config})
+        )
+        env.set_parallelism(2)
+        numbers = env.from_source(NumberSequenceSource(0, 19_999), WatermarkStrategy.no_watermarks(), "numbers")
+        times = WatermarkStrategy.for_monotonous_timestamps()
+        pair = Types.TUPLE([Types.LONG(), Types.LONG()])
+        if is_timed_last:
+            mapped = numbers.map(lambda number: (number % 7, number), pair)
+            timed = mapped.assign_timestamps_and_watermarks(times.with_timestamp_assigner(TimeOfPair()))
+        else:
+            stamped = numbers.assign_timestamps_and_watermarks(times.with_timestamp_assigner(lambda number, _: number))
+            timed = stamped.map(lambda number: (number % 7, number), pair)
+        windows = timed.key_by(lambda element: element[0], Types.LONG()).window(assigner)
+        reduced = windows.reduce(lambda one, other: (one[0], one[1] + other[1]), output_type=pair)
+        return sorted(reduced.execute_and_collect())
+
+    without = results(**{"penstock.columnar-exchange.enabled": "false", "penstock.combine.enabled": "false"})
+    assert len(without) >= 7
+    assert [results(), results(**{"penstock.combine.enabled": "false"})] == [without] * 2
 
 
 def test_a_job_fails_in_the_same_way_on_columns(columns_from_the_beginning):
