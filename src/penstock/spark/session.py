@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import os
 import sys
 import threading
@@ -39,6 +40,7 @@ def get_context(config: Configuration, jars: Sequence[str] = ()) -> SparkContext
             end_ahead()
             return active
         choose_worker_python(config)
+        quieten_py4j()
         if GATEWAY_PORT in os.environ:
             SparkContext._ensure_initialized()
             settings = settings_of(config, jars, submitted=dict(SparkConf().getAll()))
@@ -50,6 +52,13 @@ def get_context(config: Configuration, jars: Sequence[str] = ()) -> SparkContext
         for key, value in settings.items():
             conf.set(key, value)
         return SparkContext.getOrCreate(conf)
+
+
+def quieten_py4j() -> None:
+    """A program that logs at INFO does not want to hear of each connection to Java, unless it says so."""
+    log = logging.getLogger("py4j")
+    if log.level == logging.NOTSET:
+        log.setLevel(logging.WARNING)
 
 
 def running_context(session: SparkSession | None) -> SparkContext | None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 from penstock.common import Configuration
 from penstock.spark import class_archive
 from penstock.spark.class_archive import archive_option, archive_path, make_in_background
+from penstock.spark.session import quieten_py4j
 from penstock.spark.spark_settings import choose_worker_python, settings_of
 
 DAEMON = "spark.python.daemon.module"
@@ -25,6 +27,13 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path):
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
     return monkeypatch
+
+
+@pytest.mark.parametrize(("given", "then"), [(logging.NOTSET, logging.WARNING), (logging.DEBUG, logging.DEBUG)])
+def test_py4j_is_quiet_unless_the_program_says_otherwise(given, then, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("py4j"), "level", given)
+    quieten_py4j()
+    assert logging.getLogger("py4j").level == then
 
 
 def test_settings_of_the_job_win_over_the_defaults(alone):
