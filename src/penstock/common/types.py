@@ -165,6 +165,17 @@ def make_row(names: list[str], values: list[Any]) -> Row:
     return row
 
 
+def make_rows(names: list[str], columns: Iterable[Iterable[Any]]) -> list[Row]:
+    """Rows with fields of these names, from the values of each field."""
+    rows = []
+    new, insert = Row.__new__, RowKind.INSERT
+    for values in zip(*columns, strict=True):
+        row = new(Row)
+        row._fields, row._values, row._row_kind = names, list(values), insert
+        rows.append(row)
+    return rows
+
+
 def empty_row_like(row: Row) -> Row:
     """A row of the same kind and field names, without values."""
     made = Row()

@@ -75,6 +75,8 @@ def batches_of(type_info: TypeInformation | None) -> Batches | None:
         return None
     scope: dict[str, Any] = {"pack": _SINGLE.pack, "unpack": _SINGLE.unpack}
     text = _converted(type_info, "v", scope)
+    if isinstance(type_info, RowTypeInfo):
+        scope |= {"Row": Row, "names": type_info.get_field_names()}
     parameters = "".join(f", {name}={name}" for name in scope)
     exec(f"def batches(values{parameters}):\n{_quick_check(type_info)}    return [{text} for v in values]", scope)
     made: Batches = scope["batches"]
@@ -82,17 +84,24 @@ def batches_of(type_info: TypeInformation | None) -> Batches | None:
 
 
 def _quick_check(type_info: TypeInformation) -> str:
-    """Statements that return `values` if they are tuples that fit all; none for other types."""
-    if not isinstance(type_info, TupleTypeInfo) or _fits(type_info, "v") is None:
+    """Statements that return `values` if they are tuples or rows that fit all; none for other types."""
+    if not isinstance(type_info, (TupleTypeInfo, RowTypeInfo)):
         return ""
     types = type_info.get_field_types()
     names = [f"item{at}" for at in range(len(types))]
     fields = [_fits(each, name) for name, each in zip(names, types, strict=True) if converter_of(each)]
+    if not types or None in fields:
+        return ""
+    is_row = isinstance(type_info, RowTypeInfo)
+    # Rows get the same list of names, which a pickle of many rows then holds once.
+    is_own = "type(v) is Row and (v._fields is names or v._fields == names)" if is_row else "type(v) is tuple"
+    values = "v._values" if is_row else "v"
     return (
         f"    for v in values:\n"
-        f"        if type(v) is tuple and len(v) == {len(types)}:\n"
-        f"            [{', '.join(names)}] = v\n"
+        f"        if {is_own} and len({values}) == {len(types)}:\n"
+        f"            [{', '.join(names)}] = {values}\n"
         f"            if {' and '.join(str(each) for each in fields) or 'True'}:\n"
+        f"                {'v._fields = names' if is_row else 'pass'}\n"
         f"                continue\n"
         f"        break\n"
         f"    else:\n"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common import Configuration, Row, Types
+from penstock.common import Configuration, Row, RowKind, Types
 from penstock.common.exceptions import InvalidProgramError, JobExecutionError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.declared_types import as_declared, batches_of, collected_as, converter_of
@@ -98,6 +98,17 @@ def test_elements_that_fit_are_the_same_objects() -> None:
     convert_all = batches_of(Types.TUPLE([Types.STRING(), Types.INT()]))
     pairs = [("a", 1), ("b", 2)]
     assert convert_all is not None and all(one is other for one, other in zip(convert_all(pairs), pairs, strict=True))
+
+
+def test_rows_that_fit_are_the_same_objects_and_share_their_names() -> None:
+    convert_all = batches_of(Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()]))
+    assert convert_all is not None
+    fitting = [Row(name="a", age=1), Row.of_kind(RowKind.DELETE, name="b", age=2)]
+    found = convert_all(fitting)
+    assert all(one is other for one, other in zip(found, fitting, strict=True))
+    assert found[0]._fields is found[1]._fields and found[1].get_row_kind() is RowKind.DELETE
+    others = [Row(age=1, name="a"), Row("a", 1), Row(name="a", age=1.0), ("a", 1)]
+    assert [repr(convert_all([each])) for each in others] == ["[Row(name='a', age=1)]"] * 4
 
 
 @pytest.mark.parametrize("type_info", [None, Types.PICKLED_BYTE_ARRAY(), Types.BIG_INT(), Types.SQL_DATE()], ids=str)

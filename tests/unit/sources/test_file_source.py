@@ -300,6 +300,33 @@ def test_csv_files_can_be_gone_on_with_behind_any_row(texts, has_header, line_se
     assert plain(whole) == [(text, at) for at, text in enumerate(texts)]
 
 
+@given(
+    lines=st.lists(
+        st.text(alphabet='ab,"\\#1 \u2028\u00e9', max_size=8)
+        | st.sampled_from(["1,a", "2,b", "", "x,y", "3", "4,c,d", "1_0,e"]),
+        max_size=12,
+    ),
+    line_end=st.sampled_from(["\n", "\r\n", "\r"]),
+    has_comments=st.booleans(),
+    has_quotes=st.booleans(),
+    at_once=st.integers(1, 4),
+)
+def test_csv_rows_are_the_same_many_at_once_and_one_by_one(lines, line_end, has_comments, has_quotes, at_once):
+    builder = CsvSchema.builder().add_number_column("n").add_string_column("s").set_allow_comments(has_comments)
+    schema = (builder if has_quotes else builder.disable_quote_char()).build()
+    content = line_end.join(lines).encode()
+
+    def read():
+        batches = list(csv_files.CsvFile(schema, io.BytesIO(content)).batches(None))
+        return [row for each in batches for row in each.records], [bad for each in batches for bad in each.bad]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_files, "_ROWS_AT_ONCE", at_once)
+        many_at_once = read()
+        patch.setattr(csv_files._Lines, "take_plain", lambda self, most: [])
+        assert many_at_once == read()
+
+
 # --- schemas, and what they cannot read ------------------------------------------------------------------------------
 
 PEOPLE = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from penstock.common.exceptions import ConnectorError
 from penstock.common.typeinfo import RowTypeInfo
-from penstock.common.types import Row, make_row
+from penstock.common.types import Row, make_row, make_rows
 from penstock.datastream.connectors.file_system.formats import FileBatch
 from penstock.datastream.formats.arrow_columns import ColumnReader, ColumnReaders
 
@@ -37,7 +37,7 @@ class ArrowRowReader:
         return [by_lower.get(name.lower()) for name in self._names]
 
     def rows(self, batch: Any, columns: list[str | None]) -> list[Row]:
-        return [make_row(self._names, list(values)) for values in zip(*self.fields(batch, columns), strict=True)]
+        return make_rows(self._names, self.fields(batch, columns))
 
     def dicts(self, batch: Any, columns: list[str | None]) -> list[dict[str, Any]]:
         fields = self.fields(batch, columns)

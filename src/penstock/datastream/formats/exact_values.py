@@ -42,7 +42,16 @@ def _as_int(value: Any) -> int | None:
 def read_whole_number(type_info: TypeInformation) -> Callable[[str], int]:
     """What reads the text of a whole number of a type."""
     in_range = whole_number(type_info)
-    return lambda text: in_range(int(_plain(text)))
+    # What is in every range need not be asked for.
+    small = 0 if _BITS.get(type_info, 64) < 32 else 1 << 30
+
+    def read(text: str) -> int:
+        if "_" in text:  # Python would take it for a separator of thousands.
+            raise ValueError(f"{text!r} is no number")
+        number = int(text)
+        return number if -small < number < small else in_range(number)
+
+    return read
 
 
 def real_number(type_info: TypeInformation) -> Callable[[Any], float]:
