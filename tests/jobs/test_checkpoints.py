@@ -372,5 +372,5 @@ def test_checkpoint_on_demand(run_target, tmp_path):
         assert job.master.checkpoints.counts()["completed"] == 2
     finally:
         job.cancel().result()
-    with pytest.raises(CheckpointError, match=r"is CANCELED and takes no savepoint any more"):
+    with pytest.raises(CheckpointError, match=r"is CANCELED and no longer takes savepoints"):
         job.master.trigger_checkpoint()

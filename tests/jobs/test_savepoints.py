@@ -215,7 +215,7 @@ def test_job_whose_savepoint_fails_does_not_stop(tmp_path):
 def test_job_does_not_stop_when_its_checkpoint_fails(tmp_path):
     tolerant = {"execution.checkpointing.tolerable-failed-checkpoints": "3"}
     with running(tmp_path, Fault("rename", path="*/_metadata"), **tolerant) as master:
-        with pytest.raises(CheckpointError, match=r"was not written: checkpoint \d+ failed; the job goes on"):
+        with pytest.raises(CheckpointError, match=r"was not written: checkpoint \d+ failed; the job continues"):
             master.stop_with_savepoint(str(tmp_path / "savepoints"), False).result(PATIENCE_S)
         master.stop_with_savepoint(str(tmp_path / "savepoints"), False).result(PATIENCE_S)
         wait_until(lambda: master.status.is_terminal_state())
@@ -250,7 +250,7 @@ def test_what_cannot_be_is_refused_at_once(tmp_path):
             master.trigger_savepoint(None)
         with pytest.raises(CheckpointError, match="savepoint format 'xml' is not known"):
             master.trigger_savepoint(str(tmp_path), "xml")
-    with pytest.raises(CheckpointError, match="is CANCELED and takes no savepoint any more"):
+    with pytest.raises(CheckpointError, match="is CANCELED and no longer takes savepoints"):
         master.trigger_savepoint(str(tmp_path))
 
 

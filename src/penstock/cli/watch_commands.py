@@ -154,7 +154,7 @@ def _table(jobs: list[dict[str, Any]], width: int) -> Table:
 
 
 def _cells(job: dict[str, Any], now_ms: int) -> dict[str, str]:
-    """What is told of a job besides its name, by column."""
+    """What is shown of a job besides its name, by column."""
     is_under_way = job["share-done"] is not None and job["end-time"] < 0
     checkpoint = job["checkpoint"]
     return {

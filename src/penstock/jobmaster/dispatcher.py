@@ -115,7 +115,7 @@ class Dispatcher:
 
     def _end(self, job: RunningJob) -> None:
         try:
-            if job.master.status is not JobStatus.SUSPENDED:  # Otherwise it has not ended, but goes on elsewhere.
+            if job.master.status is not JobStatus.SUSPENDED:  # Otherwise it has not ended, but continues elsewhere.
                 self._keep(EndedJob(job.job_id, self._describe(job)))
         except Exception as error:  # The job's own end must not suffer
             _log.warning("job %s cannot be kept in the history: %s: %s", job.job_id, type(error).__name__, error)

@@ -21,7 +21,7 @@ from penstock.runtime.protocol import TaskAck
 FINE_MS, FINE_LENGTH = 1_000, 300
 COARSE_MS, COARSE_LENGTH = 10_000, 360
 RECENT_MS = 5_000
-"""What is told as the present: an average over this time."""
+"""What counts as the present: an average over this time."""
 _NO_PAUSE_MS = 5
 """An epoch that begins so soon after another one did not wait for input."""
 _STEPS_PER_DOUBLING = 8
@@ -180,7 +180,7 @@ class EpochHistory:
     """Runners of regions add to it, each in its own thread; requests read it.
 
     A subtask is busy while it runs its part of an epoch. When it is done before those that it sends to, and the next
-    epoch follows without a pause, it was kept from going on by them: it was backpressured. Otherwise it was idle.
+    epoch follows without a pause, they kept it from continuing: it was backpressured. Otherwise it was idle.
     """
 
     def __init__(self, graph: JobGraph) -> None:

@@ -25,7 +25,7 @@ class FolderArchive:
         self._folder.write(job.job_id, to_text(job).encode())
 
     def load(self) -> list[EndedJob]:
-        """The archived jobs, by the time of their end; a file that cannot be read is left out, and told."""
+        """The archived jobs, by the time of their end; a file that cannot be read is left out, and logged."""
         jobs = [job for name in self._folder.names() if _JOB_ID.fullmatch(name) and (job := self._read(name))]
         return sorted(jobs, key=lambda job: job.documents[_OVERVIEW]["end-time"])
 

@@ -12,12 +12,12 @@ from penstock.graph.job_graph import JobGraph, JobVertex
 
 
 def hears_of_checkpoints(vertices: Iterable[JobVertex]) -> bool:
-    """True if a function wants to be told that a checkpoint is complete, also the last one of the job."""
+    """True if a function wants to be notified that a checkpoint is complete, also of the last one of the job."""
     return any(_listens(node.operator) for vertex in vertices for node in vertex.nodes)
 
 
 def tasks_hear_of_checkpoints(vertices: Iterable[JobVertex]) -> bool:
-    """True if such a function runs in a task. A source function runs in the driver, which tells it by itself."""
+    """True if such a function runs in a task. A source function runs in the driver, which notifies it itself."""
     operators = [node.operator for vertex in vertices for node in vertex.nodes]
     return any(_listens(each) for each in operators if not isinstance(each, FunctionSourceDescription))
 

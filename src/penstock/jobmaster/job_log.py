@@ -117,7 +117,7 @@ class JobLog:
                 self._give_up(file, error)
 
     def _give_up(self, file: _LogFile, error: OSError) -> None:
-        """The disk is full, say. The job goes on without the file, and that is told once."""
+        """The disk is full, say. The job continues without the file, and that is reported once."""
         with self._lock:
             is_first, self._file = self._file is not None, None
         if is_first:
@@ -185,7 +185,7 @@ class JobLog:
             _current.reset(token)
 
     def close(self) -> None:
-        """Nothing comes any more: show what waits."""
+        """Nothing more will come: show what waits."""
         thread = self._thread
         if thread is not None:
             self._waiting.put(None)

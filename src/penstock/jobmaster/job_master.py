@@ -201,7 +201,7 @@ class JobMaster:
 
     @property
     def is_cancelled(self) -> bool:
-        """True if nothing of the job shall go on here: it was cancelled or suspended, or has failed for good."""
+        """True if nothing of the job may continue here: it was cancelled or suspended, or has failed."""
         return self._was_cancelled or self._is_failing or self._is_suspended
 
     def cancel(self) -> None:
@@ -213,7 +213,7 @@ class JobMaster:
         self._stop_running()
 
     def suspend(self, reason: LeadershipLostError) -> None:
-        """Stop as it is, without a commit and without removing anything: the next leader goes on with the job."""
+        """Stop as it is, without a commit and without removing anything: the next leader continues the job."""
         with self._changed:
             if self.is_suspended or self.status.is_globally_terminal_state():
                 return
@@ -239,7 +239,7 @@ class JobMaster:
         return request.answer
 
     def trigger_savepoint(self, directory: str | None, format_type: str = CANONICAL) -> Future[str]:
-        """Write a savepoint while the job goes on; its path."""
+        """Write a savepoint while the job runs; its path."""
         return self._ask_for_savepoint(directory, format_type)
 
     def stop_with_savepoint(self, directory: str | None, drain: bool, format_type: str = CANONICAL) -> Future[str]:
@@ -280,7 +280,7 @@ class JobMaster:
             )
         with self._changed:
             if self.status.is_terminal_state() or self.is_cancelled:
-                raise CheckpointError(f"job {self.job_id} is {self.status.name} and takes no savepoint any more")
+                raise CheckpointError(f"job {self.job_id} is {self.status.name} and no longer takes savepoints")
             if not self._runners:
                 self._early_requests.append(request)
                 return
@@ -346,7 +346,7 @@ class JobMaster:
         self.output.end()
 
     def _end(self, store: CompletedCheckpointStore, status: JobStatus) -> JobStatus:
-        """Let nobody else go on with the job; only then its checkpoints may go."""
+        """Have no other process continue the job; only then may its checkpoints be removed."""
         store.close()
         is_kept = self.options.keeps_after(status.name)
         self._settle(status, None if is_kept else store.folder.uri)
@@ -419,7 +419,7 @@ class JobMaster:
         """The job's files while it runs; gone at its end, also when the program ends before the job.
 
         What a killed process leaves is removed by the next one, unless the folder was chosen by the user: then it may
-        be on a file system that others share, where a lock need not tell who lives.
+        be on a file system that others share, where a lock need not say which process is alive.
         """
         parent = self.config.get_optional(keys.WORKING_DIR)
         if parent is not None:
@@ -440,7 +440,7 @@ class JobMaster:
         finally:
             shutil.rmtree(own, ignore_errors=True)  # A process of the job may be writing to it at this moment.
 
-    # --- what regions tell -----------------------------------------------------------------------------------------
+    # --- what regions report ---------------------------------------------------------------------------------------
 
     def wait_before_restart(self, failure: Exception, region: Region) -> None:
         """Wait as the restart strategy says; raises if the job is to fail."""

@@ -62,7 +62,7 @@ class LocalJobClient(JobClient):
         return CompletableFuture.completed(self.master.status)
 
     def cancel(self) -> CompletableFuture[None]:
-        """Cancel the job; the future is done when nothing of it runs any more."""
+        """Cancel the job; the future is done when nothing of it is running."""
         self.master.cancel()
         done: Future[None] = Future()
         self.when_done(lambda: done.set_result(None))
@@ -97,7 +97,7 @@ class LocalJobClient(JobClient):
         return CompletableFuture(self._result)
 
     def join(self, timeout_s: float) -> bool:
-        """Wait until nothing of the job runs any more; False if that took too long."""
+        """Wait until nothing of the job is running; False if that took too long."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 

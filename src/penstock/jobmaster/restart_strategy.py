@@ -100,7 +100,7 @@ class UnlessItRepeats:
     def on_failure(self, now_ms: int, failure: Exception | None = None) -> int | None:
         if self._repeats(failure) and self._repeated >= self._attempts:
             _log.error(
-                "the same failure at the same record %d times: not restarted any more; restart-strategy.type says "
+                "the same failure at the same record %d times: not restarted again; restart-strategy.type says "
                 "what is to happen instead",
                 self._repeated + 1,
             )

@@ -38,7 +38,7 @@ class Request:
 
     @property
     def is_answered(self) -> bool:
-        """True if nothing need be done for it any more."""
+        """True if nothing is left to do for it."""
         return self.answer.done()
 
 
@@ -118,7 +118,7 @@ def _fail(answer: Future[Any], reason: str) -> None:
 
 
 class SavepointWriter:
-    """Copies complete checkpoints into savepoints while the job goes on."""
+    """Copies complete checkpoints into savepoints while the job runs."""
 
     def __init__(self, folder: Folder, run: RunCopies) -> None:
         self._folder = folder

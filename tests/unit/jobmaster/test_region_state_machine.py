@@ -191,7 +191,7 @@ def test_drained_state_that_cannot_be_proposed_is_not_waited_for():
     planned(machine)
     feed(machine, EpochRan(GOES_ON))
     failed, *rest = machine.on_event(CheckpointProposed("disk full"))
-    assert failed == FailRequests((stop,), "disk full; the job goes on")
+    assert failed == FailRequests((stop,), "disk full; the job continues")
     assert rest == [AbandonCheckpoint("the savepoint was not written"), EndAttempt(), GoBack()]
 
 
@@ -200,7 +200,7 @@ def test_job_is_not_drained_without_a_checkpoint_to_come_back_to():
     machine = running(stop)
     planned(machine)
     answer = feed(machine, EpochRan(GOES_ON), EpochCompleted(False))
-    assert answer == [FailRequests((stop,), "the checkpoint before it failed; the job goes on"), Observe()]
+    assert answer == [FailRequests((stop,), "the checkpoint before it failed; the job continues"), Observe()]
 
 
 def test_cancelled_job_leaves_a_savepoint_on_its_way_alone():

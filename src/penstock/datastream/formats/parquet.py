@@ -46,7 +46,7 @@ class AvroParquetWriterFactory(BulkWriterFactory):
     schema: AvroSchema
 
     def __post_init__(self) -> None:
-        arrow_schema(self._row_type())  # So that a type that cannot be written is told here.
+        arrow_schema(self._row_type())  # So that a type that cannot be written is refused here.
 
     def create(self, stream: BinaryIO) -> ParquetRowWriter:
         return ParquetRowWriter(stream, self._row_type(), True, "snappy")
@@ -119,7 +119,7 @@ class ParquetWriterFactory(RowDataBulkWriterFactory):
         super().__init__(row_type)
         self.hadoop_config = hadoop_config
         self.is_utc_timestamp = is_utc_timestamp
-        arrow_schema(row_type)  # So that a type that cannot be written is told here.
+        arrow_schema(row_type)  # So that a type that cannot be written is refused here.
 
     def create(self, stream: BinaryIO) -> ParquetRowWriter:
         compression = self.hadoop_config.get("parquet.compression", "SNAPPY").lower()

@@ -53,7 +53,7 @@ class StageExecutor(Protocol):
         """
 
     def show_output(self, take: TakeOutput) -> None:
-        """Whom to tell what functions print and log in other processes; for siblings, too."""
+        """Who gets what functions print and log in other processes; for siblings, too."""
 
     def check(self) -> None:
         """Raise if what runs the region is lost."""
@@ -71,10 +71,10 @@ class StageExecutor(Protocol):
         """Close and drop the subtasks of the run; also if it failed in the middle of an epoch."""
 
     def end_region(self) -> None:
-        """After the last run: give back what the region held, while others may go on. Only `close` follows."""
+        """After the last run: give back what the region held, while others may continue. Only `close` follows."""
 
     def run_copies(self, copies: Iterable[Copy]) -> list[tuple[StateHandle, ...]]:
-        """Write the parts of a savepoint, from another thread, while epochs go on."""
+        """Write the parts of a savepoint, from another thread, while epochs run."""
 
     def cancel(self) -> None:
         """Stop a running epoch, from another thread; `run_epoch` then raises."""

@@ -32,7 +32,7 @@ _SAYS_MORE_S = 1.0
 
 
 class WorkerLostError(Exception):
-    """A worker is gone, or does not answer any more."""
+    """A worker is gone, or has stopped answering."""
 
 
 @dataclass
@@ -103,7 +103,7 @@ class WorkerGroup:
         threading.Thread(target=self._watch, daemon=True, name="penstock-heartbeat").start()
 
     def places(self) -> list[WorkerPlace]:
-        """What each worker is to be told."""
+        """What each worker is to be sent."""
         settings = self._settings
         return [
             WorkerPlace(
@@ -203,10 +203,10 @@ class WorkerGroup:
                 try:
                     member.connection.tell_unless_busy(Kind.HEARTBEAT)
                 except OSError:
-                    return  # `_hear` tells about it.
+                    return  # `_hear` reports it.
 
     def lose(self, reason: str) -> None:
-        """The group is broken: nothing works any more but `close`."""
+        """The group is broken: only `close` still works."""
         with self._changed:
             if self._loss is not None or self._has_ended.is_set():
                 return
@@ -306,7 +306,7 @@ class WorkerGroup:
             try:
                 member.connection.tell(Kind.THREADS, number=question)
             except OSError:
-                continue  # It is gone: `_hear` tells about it.
+                continue  # It is gone: `_hear` reports it.
         with self._changed:
             self._changed.wait_for(
                 lambda: self._loss is not None or all(member.threads[0] >= question for member in members), timeout_s

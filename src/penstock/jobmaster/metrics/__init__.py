@@ -1,1 +1,1 @@
-"""The metrics of jobs: what is known, what it is called, and who is told."""
+"""The metrics of jobs: what is known, what it is called, and where it is reported."""

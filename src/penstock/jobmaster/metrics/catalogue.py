@@ -21,7 +21,7 @@ class Scope(Enum):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """What tells metrics of one name apart."""
+        """What distinguishes metrics of one name."""
         return _VARIABLES[self]
 
 
@@ -109,7 +109,7 @@ CATALOGUE: tuple[MetricDefinition, ...] = (
         (
             "latency",
             Kind.HISTOGRAM,
-            "how long markers took from a source to an operator (ms); metrics.latency.granularity says what is told "
+            "how long markers took from a source to an operator (ms); metrics.latency.granularity says what is kept "
             "apart",
             "if metrics.latency.interval is set",
         ),
@@ -134,9 +134,9 @@ CATALOGUE: tuple[MetricDefinition, ...] = (
     ),
     *_of(
         Scope.OPERATOR,
-        ("numRecordsIn", Kind.COUNTER, "records that came in; of a generated loop its first operator tells"),
+        ("numRecordsIn", Kind.COUNTER, "records that came in; of a generated loop, the first operator has them"),
         ("numRecordsInPerSecond", Kind.METER, "the same over the last seconds"),
-        ("numRecordsOut", Kind.COUNTER, "records that it emitted; of a generated loop its last operator tells"),
+        ("numRecordsOut", Kind.COUNTER, "records that it emitted; of a generated loop, the last operator has them"),
         ("numRecordsOutPerSecond", Kind.METER, "the same over the last seconds"),
         ("currentInputWatermark", Kind.GAUGE, "event time of the input (ms)"),
         ("currentInput1Watermark", Kind.GAUGE, "event time of the first input (ms)", _IF_TWO_INPUTS),
@@ -179,7 +179,7 @@ def as_markdown() -> str:
             "",
             f"In Prometheus `flink_{scope.value}_<name>`, with the labels {', '.join(scope.variables)}.",
             "",
-            "| metric | kind | what it tells | reported |",
+            "| metric | kind | meaning | reported |",
             "|---|---|---|---|",
         ]
         lines += [

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class PeriodicReporter(ABC):
-    """Reports every `interval`, and once more at the end. What fails is told once, and tried again."""
+    """Reports every `interval`, and once more at the end. What fails is logged once, and tried again."""
 
     def __init__(self, name: str, settings: dict[str, str], read: Callable[[], Iterable[Sample]]) -> None:
         self.name = name

@@ -87,7 +87,7 @@ def _number(value: float) -> str:
 
 
 class PrometheusReporter:
-    """Answers on the first free port of `port`, which may be a range, on this machine alone unless told otherwise."""
+    """Answers on the first free port of `port`, which may be a range, on this machine alone by default."""
 
     def __init__(self, name: str, settings: dict[str, str], read: Callable[[], Iterable[Sample]]) -> None:
         self._server = _bound(name, settings.get("port", DEFAULT_PORTS), settings.get("bind-address", "127.0.0.1"))

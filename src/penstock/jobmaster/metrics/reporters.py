@@ -1,4 +1,4 @@
-"""Who is told of metrics: the reporters that `metrics.reporter.*` names, as in Flink."""
+"""Where metrics are reported: the reporters that `metrics.reporter.*` names, as in Flink."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Reporters:
         self.started: dict[str, Any] = {}
 
     def start(self, config: Configuration) -> None:
-        """Start those that the configuration names. One that cannot be is told; jobs run all the same, as in Flink."""
+        """Start those that the configuration names. A failure is logged; jobs run all the same, as in Flink."""
         try:
             chosen = settings_of(config)
         except ConfigurationError as error:

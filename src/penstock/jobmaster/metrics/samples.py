@@ -1,6 +1,6 @@
 """The values of all metrics at this moment, with Flink's names, scopes and variables.
 
-The REST API and the reporters tell them, each in its own form. Their names are listed in the catalogue.
+The REST API and the reporters give them, each in its own form. Their names are listed in the catalogue.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def of_job(master: JobMaster) -> Iterator[Sample]:
 
 
 def of_job_alone(master: JobMaster) -> Iterator[Sample]:
-    """What is told of a job as a whole, latencies included."""
+    """The samples of a job as a whole, latencies included."""
     now_ms = wall_clock_ms()
     values = {**_times(master, now_ms), **_checkpoints(master), **_epochs(master, now_ms)}
     yield from _defined(Scope.JOB, values, _job_variables(master))

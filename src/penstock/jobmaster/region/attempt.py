@@ -1,4 +1,4 @@
-"""One attempt of a region: the tasks that belong to it, and what they are told."""
+"""One attempt of a region: the tasks that belong to it, and the orders they get."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class RegionAttempt:
             previous_epoch=self.last_epoch,
             restorable_epoch=completed,
             is_checkpoint=is_checkpoint,
-            # Tasks are not told of what they were restored from, as in Flink.
+            # Tasks are not notified of the checkpoint that they were restored from, as in Flink.
             completed_checkpoint=completed if completed > self._origin else 0,
             aborted_checkpoints=tuple(aborted),
             is_last=is_last,

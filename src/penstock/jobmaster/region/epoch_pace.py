@@ -39,7 +39,7 @@ class EpochPace:
             self._set(min(max(fitting, self.records), self.records * MOST_GROWTH))
 
     def _work_ms(self, duration_ms: int, records: int) -> int:
-        """The part of an epoch's time that depends on how much it read, as far as the last two tell."""
+        """The part of an epoch's time that depends on how much it read, judging from the last two."""
         last_records, last_ms = self._last or (records, duration_ms)
         if abs(records - last_records) < max(records, last_records) // MOST_GROWTH or records == last_records:
             return duration_ms

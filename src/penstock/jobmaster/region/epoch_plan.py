@@ -16,7 +16,7 @@ class Reading(Enum):
     """Restored state is saved as it is."""
     WHAT_IS_THERE = auto()
     WHAT_WAS_TAKEN = auto()
-    """The job is to stop: only what the outside world has handed over and will not give again."""
+    """The job is to stop: only what has been received from outside and will not come again."""
     TO_THE_END = auto()
     """The job is to be drained: the same, and then the end of the input."""
 
@@ -33,13 +33,13 @@ class EpochPlan:
     stop: SavepointRequest | None = None
     """The request that ends the job behind this epoch, once its savepoint is written."""
     drains_next: SavepointRequest | None = None
-    """The request for which the epoch behind this one drains the job. If that fails, the job goes on from this one."""
+    """The request for which the next epoch drains the job. If that fails, the job continues from this one."""
 
     def ending(self, has_ended_input: bool, ends_safely: bool, hears: bool) -> EpochEnding:
         """The same epoch when its sources have said what they bring.
 
-        `has_ended_input`: nothing will come any more. `ends_safely`: somebody commits what belongs to the last
-        checkpoint. `hears`: somebody wants to be told of it before the functions are closed.
+        `has_ended_input`: nothing more will come. `ends_safely`: somebody commits what belongs to the last
+        checkpoint. `hears`: somebody wants to be notified of it before the functions are closed.
         """
         is_last = has_ended_input and self.reading is not Reading.NOTHING
         is_checkpoint = self.is_checkpoint or (is_last and ends_safely)

@@ -25,7 +25,7 @@ class GoBackRequested:
 
 @dataclass(frozen=True)
 class CancelRequested:
-    """Nothing of the job shall go on here."""
+    """Nothing of the job may continue here."""
 
 
 # --- events that answer an action ------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ class ReportEnd:
 
 @dataclass(frozen=True)
 class ResumeSources:
-    """The job goes on although it was to stop."""
+    """The job continues although it was to stop."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from penstock.runtime.protocol import TaskAck
 
 
 class Job(Protocol):
-    """What a region needs to know of the job it belongs to, and whom it tells what happened."""
+    """What a region needs to know of the job it belongs to, and where it reports what happened."""
 
     job_graph: JobGraph
     execution_graph: ExecutionGraph
@@ -45,7 +45,7 @@ class Job(Protocol):
     def is_cancelled(self) -> bool: ...
 
     def suspend(self, reason: LeadershipLostError) -> None:
-        """Another process leads: nothing of the job may go on here."""
+        """Another process leads: nothing of the job may continue here."""
 
     def wait_before_restart(self, failure: Exception, region: Region) -> None:
         """Decide about a failure: wait until the region may start again; raises if the job is to fail."""
@@ -60,7 +60,7 @@ class Job(Protocol):
         """The region has done its part of a savepoint, and makes it its checkpoint when that is written."""
 
     def epoch_completed(self, report: EpochReport) -> None:
-        """The region has done an epoch, whose acknowledgements were told before."""
+        """The region has done an epoch, whose acknowledgements were reported before."""
 
     def sampled_vertices(self) -> frozenset[int]:
         """Those whose stacks somebody wants to see."""

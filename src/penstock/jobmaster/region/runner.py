@@ -374,7 +374,7 @@ class RegionRunner:
         return Woken()
 
     def _must_save_first(self) -> bool:
-        """True if the restored state of all regions must be saved before any goes on.
+        """True if the restored state of all regions must be saved before any continues.
 
         A checkpoint of the job has a part of every region, and what was restored is no part of it.
         """
@@ -509,7 +509,7 @@ class RegionRunner:
     def _go_on_without(self, epoch: int, ending: EpochEnding) -> None:
         """The checkpoint failed, which is tolerated unless it was the last one."""
         for request in ending.requests:
-            request.fail(f"checkpoint {epoch} failed; the job goes on")
+            request.fail(f"checkpoint {epoch} failed; the job continues")
         if ending.is_last:
             raise CheckpointFailedError(
                 f"checkpoint {epoch} failed, and it was the last one: the job cannot end with it"

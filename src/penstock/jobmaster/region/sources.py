@@ -1,4 +1,4 @@
-"""The sources of a region: asked and told together."""
+"""The sources of a region: asked and notified together."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RegionSources:
 
     @property
     def are_exhausted(self) -> bool:
-        """True if nothing will come any more: a job that was restored after its end has only to end."""
+        """True if nothing more will come: a job that was restored after its end has only to end."""
         return all(source.is_exhausted for source in self._by_vertex.values())
 
     def share_read(self) -> float | None:
@@ -104,7 +104,7 @@ class RegionSources:
             source.rewind(positions[self._operator_ids[vertex]])
 
     def resume(self) -> None:
-        """The job goes on although it was to stop."""
+        """The job continues although it was to stop."""
         for source in self._by_vertex.values():
             source.resume()
 

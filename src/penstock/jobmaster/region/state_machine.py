@@ -71,7 +71,7 @@ class RegionState(Enum):
     RUNNING = auto()
     """Epoch after epoch."""
     STOPPING = auto()
-    """The epoch before a stop has run: the job ends with its savepoint, or goes on without one."""
+    """The epoch before a stop has run: the job ends with its savepoint, or continues without one."""
     RESTARTING = auto()
     """An attempt is over, and another one is to follow."""
     CLOSING = auto()
@@ -187,7 +187,7 @@ class RegionStateMachine:
             return self._go_back()
         if wait_ms == 0:
             return [PrepareEpoch()]
-        # The next epoch would tell the tasks, too, but nobody knows when it comes.
+        # The next epoch would notify the tasks, too, but it is not known when it comes.
         return [GiveNotice(is_last=False)] if has_news else [Rest(wait_ms)]
 
     def _next_plan(self, is_saving_first: bool, is_due: bool) -> EpochPlan:
@@ -201,7 +201,7 @@ class RegionStateMachine:
         assert self._plan is not None
         self._ending = ending
         if self._plan.reading is Reading.TO_THE_END and self._plan.stop is not None:
-            # Only with its savepoint the epoch counts: the job could not go on from a checkpoint of drained tasks, and
+            # The epoch counts only with its savepoint: the job cannot continue from a checkpoint of drained tasks, and
             # what is committed with it cannot be taken back.
             self.state, self._may_drain = RegionState.STOPPING, None
             return [ProposeCheckpoint(self._plan.stop)]
@@ -222,7 +222,7 @@ class RegionStateMachine:
         if has_checkpoint:
             self._may_drain = plan.drains_next
             return self._run_on()
-        reason = "the checkpoint before it failed; the job goes on"
+        reason = "the checkpoint before it failed; the job continues"
         return [FailRequests((plan.drains_next,), reason), *self._run_on()]
 
     # --- stopping --------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ class RegionStateMachine:
         stop = self._plan.stop
         if failure is None:
             return [AwaitSavepoint(stop)]
-        return [FailRequests((stop,), f"{failure}; the job goes on"), *self._go_on_undrained()]
+        return [FailRequests((stop,), f"{failure}; the job continues"), *self._go_on_undrained()]
 
     def _on_settled(self, is_written: bool) -> list[Action]:
         assert self._plan is not None

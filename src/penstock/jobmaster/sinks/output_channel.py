@@ -29,7 +29,7 @@ class OutputChannel:
     A client that reads slowly slows its job down, as a terminal does. One that has hung up does not: the rest goes to
     the log. Others who read get what comes from then on; they neither take anything from the client nor slow the job.
 
-    :param submitter: What the client that submitted the job shows, so that it is told from others; None: nobody is it.
+    :param submitter: What the client that submitted the job shows, which sets it apart from others; None: no client is.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class OutputChannel:
         self._has_ended = False
         self.was_read = False
         self.is_suspended = False
-        """True if the job goes on elsewhere: what follows comes from there."""
+        """True if the job continues elsewhere: what follows comes from there."""
         self._last_read_s = time.monotonic()
 
     # --- the job's side --------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class OutputChannel:
             self._changed.notify_all()
 
     def suspend(self) -> None:
-        """Another job manager goes on with the job."""
+        """Another job manager continues the job."""
         self.is_suspended = True
         self.end()
 
@@ -96,7 +96,7 @@ class OutputChannel:
     # --- the client's side -----------------------------------------------------------------------------------------
 
     def read(self, timeout_s: float) -> list[Event] | None:
-        """What there is, after waiting for it; empty if nothing came in time, None if nothing will come any more."""
+        """What there is, after waiting for it; empty if nothing came in time, None if nothing more will come."""
         with self._changed:
             self._changed.wait_for(lambda: self._events or self._has_ended, timeout_s)
             self._last_read_s = time.monotonic()
@@ -143,7 +143,7 @@ class OutputChannel:
 
 
 class Observer:
-    """One who looks on. What is not read in time is left out, and told."""
+    """One who looks on. What is not read in time is left out, and a line says so."""
 
     def __init__(self, changed: threading.Condition, has_ended: Callable[[], bool]) -> None:
         self._changed = changed

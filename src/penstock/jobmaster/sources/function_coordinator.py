@@ -15,7 +15,7 @@ class FunctionCut:
     has_ended: bool = False
     """True if the end was planned."""
     is_over: bool = False
-    """True if there is nothing to read but the end: the source had ended in the job that this one goes on with."""
+    """True if there is nothing to read but the end: the source had ended in the job that this one continues."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ _CANCEL_POLL_S = 0.1
 
 
 class _StoppedError(BaseException):
-    """Ends a function that goes on emitting after it was cancelled. No `except Exception` of the user's catches it."""
+    """Ends a function that keeps emitting after it was cancelled. No `except Exception` of the user's catches it."""
 
 
 class CheckpointLock:
@@ -121,7 +121,7 @@ class _DriverRuntimeContext(StreamingRuntimeContext):
 
 
 def keeps_state(function: Any) -> bool:
-    """True if the function can go on where a checkpoint stood."""
+    """True if the function can continue where a checkpoint stood."""
     return isinstance(function, (CheckpointedFunction, ListCheckpointed))
 
 
@@ -219,7 +219,7 @@ class FunctionReceiver:
     # --- the end ---------------------------------------------------------------------------------------------------
 
     def cancel(self) -> None:
-        """Tell the function to end; it goes on until it notices."""
+        """Ask the function to end; it runs until it notices."""
         self._is_stopped = True
         self._emitter.close()
         self.let_go()
@@ -244,5 +244,5 @@ class FunctionReceiver:
     def _quietly(self, call: Callable[[], None], what: str) -> None:
         try:
             call()
-        except Exception:  # The function is not needed any more: its failure changes nothing.
+        except Exception:  # The function is no longer needed: its failure changes nothing.
             _log.warning("source '%s': %s failed", self._setup.name, what, exc_info=True)

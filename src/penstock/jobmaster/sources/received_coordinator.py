@@ -29,7 +29,7 @@ class Receiver(Protocol):
     is_open: bool
     """False as long as it has taken nothing and its state is what it is to start with."""
     has_ended: bool
-    """True once nothing will come any more."""
+    """True once nothing more will come."""
 
     @property
     def failure(self) -> Exception | None: ...
@@ -154,7 +154,7 @@ class _Subtask:
     def rewind(self, cut: FunctionCut, checkpoint_id: int) -> None:
         self.resume()
         if self.failure is not None and self._receiver is not None:
-            # It runs again. If it goes on from the checkpoint, it emits again what came after that.
+            # It runs again. If it continues from the checkpoint, it emits again what came after that.
             self._receiver.join(_PATIENCE_MS)
             self._attempt += 1
             if self._keeps_state:

@@ -83,7 +83,7 @@ class SocketReceiver:
         return {}  # A connection cannot be taken up again.
 
     def checkpoint_complete(self, checkpoint_id: int) -> None:
-        """Nobody at the other end is told."""
+        """The other end is not notified."""
 
     def cancel(self) -> None:
         self._stopped.set()

@@ -68,7 +68,7 @@ class SourceCoordinator(Protocol):
         """
 
     def resume(self) -> None:
-        """The job goes on after `suspend`: its savepoint could not be written."""
+        """The job continues after `suspend`: its savepoint could not be written."""
 
     def checkpoint_complete(self, position: Any) -> None:
         """Nothing before `position` will be asked for again."""
@@ -152,7 +152,7 @@ class CollectionSourceCoordinator(KnownSourceCoordinator):
     def restore(self, position: Any, is_exact: bool) -> None:
         number, has_ended = position
         if has_ended and not is_exact:
-            number = len(self._values)  # What had ended stays ended; the subtask is told again.
+            number = len(self._values)  # What had ended stays ended; the subtask is notified again.
         self.position = (number, has_ended and is_exact)
 
     @property
@@ -165,7 +165,7 @@ class CollectionSourceCoordinator(KnownSourceCoordinator):
 
 @dataclass(frozen=True)
 class SequencePosition:
-    """What each subtask of a sequence has left to read, and who was told that there is no more."""
+    """What each subtask of a sequence has left to read, and which of them know that there is no more."""
 
     left: tuple[tuple[range, ...], ...]
     ended: frozenset[int] = frozenset()

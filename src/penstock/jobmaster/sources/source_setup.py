@@ -1,4 +1,4 @@
-"""What a source's coordinator is told about the job it belongs to."""
+"""What a source's coordinator knows about the job it belongs to."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SourceSetup:
         )
 
     def error_of(self, failure: BaseException, subtask: int = 0) -> JobExecutionError:
-        """A failure of the user's code in the driver, told as one in a subtask is."""
+        """A failure of the user's code in the driver, reported as one in a subtask is."""
         if isinstance(failure, JobExecutionError):
             return failure
         described = describe_failure(failure, self.vertex, self.name, subtask, self.parallelism)

@@ -33,11 +33,11 @@ class SplitPosition:
     enumerator: bytes
     """What the enumerator's `snapshot_state` gave."""
     waiting: bytes
-    """Splits that were assigned but not handed over yet, by subtask."""
+    """Splits that were assigned but not sent yet, by subtask."""
     ended: frozenset[int]
-    """Subtasks that were told to end."""
+    """Subtasks that know that there are no more splits."""
     is_over: bool = False
-    """True if the source has ended: readers of another job that goes on from here are only told to end."""
+    """True if the source has ended: readers of another job that continues from here only learn of the end."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class _EnumeratorContext(SplitEnumeratorContext[Any]):
         self.complete: set[int] = set()
         """Readers that get no more splits."""
         self.has_news = False
-        """True if something new waits to be told to a reader."""
+        """True if something new waits to be sent to a reader."""
 
     def current_parallelism(self) -> int:
         return self._setup.parallelism

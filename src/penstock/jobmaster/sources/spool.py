@@ -88,7 +88,7 @@ class Spool:
             try:
                 path.unlink()
             except OSError as error:  # It is only in the way, until the job ends.
-                _log.warning("%s is not needed any more but cannot be removed: %s", path, error)
+                _log.warning("%s is no longer needed but cannot be removed: %s", path, error)
 
     def cut_off(self, number: int) -> None:
         """Drop the records from `number` on, as if they had never come."""
