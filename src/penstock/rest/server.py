@@ -47,6 +47,7 @@ class LazyServer:
     def _serve(self) -> None:
         import uvicorn
 
+        from penstock.rest.calm_server import CalmServer
         from penstock.rest.security.limits import LimitedProtocol
 
         config = uvicorn.Config(
@@ -63,7 +64,7 @@ class LazyServer:
         )
         config.load()
         config.ssl = None if self._access is None else self._access.tls
-        self._server = uvicorn.Server(config)
+        self._server = CalmServer(config)
         self._server.run(sockets=[self._listener])
 
     def _guarded(self, app: Any) -> Any:
@@ -77,7 +78,7 @@ class LazyServer:
     def close(self, timeout_s: float) -> None:
         """Finish the answers that are on their way; a server that never began has none."""
         if self._server is not None:
-            self._server.should_exit = True
+            self._server.end()
             self._thread.join(timeout_s)
         if self._access is not None:
             self._access.close()

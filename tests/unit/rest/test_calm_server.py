@@ -1,0 +1,39 @@
+"""A server that nobody asks does not wake up ten times a second, and ends when it is told to."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import urllib.request
+from typing import Any
+
+from penstock.rest import calm_server
+from penstock.rest.calm_server import CalmServer
+from penstock.rest.security.access import ServerAccess
+from penstock.rest.server import LazyServer
+
+
+async def app(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+def test_server_wakes_up_when_it_is_asked_or_ended_and_not_otherwise(monkeypatch):
+    monkeypatch.setattr(calm_server, "_TICK_S", 3600)
+    ticks = []
+    tick = CalmServer.on_tick
+
+    async def counted(self: Any, counter: int) -> bool:
+        ticks.append(counter)
+        return await tick(self, counter)
+
+    monkeypatch.setattr(CalmServer, "on_tick", counted)
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        server = LazyServer(listener, lambda: app, ServerAccess(None)).start()
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        for _ in range(3):
+            assert urllib.request.urlopen(address).read() == b"ok"
+        assert len(ticks) == 1, "it has not looked whether it shall end"
+        server.close(30)
+        assert not server._thread.is_alive() and len(ticks) == 2
+        server.close(30)  # Again: there is nothing left to end.
