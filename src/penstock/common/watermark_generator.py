@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
+from penstock.common.timestamps import whole_milliseconds
 
 __all__ = [
     "AscendingTimestampsWatermarks",
@@ -37,6 +38,12 @@ class Watermark:
 
     def __str__(self) -> str:
         return f"Watermark @ {self.timestamp}"
+
+
+def time_of(watermark: Any) -> int:
+    """The time of a watermark that a user's code emits: a `Watermark`, or a number."""
+    time = watermark.timestamp if isinstance(watermark, Watermark) else watermark
+    return whole_milliseconds(time, "who emits a watermark")
 
 
 class WatermarkOutput(ABC):

@@ -12,6 +12,7 @@ from penstock.common.watermark_generator import (
     WatermarkGenerator,
     WatermarkOutput,
     WatermarksWithIdleness,
+    time_of,
 )
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.graph.descriptions import WatermarksDescription
@@ -33,7 +34,7 @@ class SplitWatermark(WatermarkOutput):
         self.is_idle = False
 
     def emit_watermark(self, watermark: Any) -> None:
-        timestamp = watermark if isinstance(watermark, int) else watermark.timestamp
+        timestamp = time_of(watermark)
         self.is_idle = False
         self.watermark = max(self.watermark, timestamp)
 

@@ -9,11 +9,15 @@ from itertools import repeat
 from typing import Any, Final
 
 from penstock.common.constants import MIN_LONG_VALUE
+from penstock.common.timestamps import are_whole, whole_milliseconds
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
 
 OnTimer = Callable[[int, Any, Hashable], None]
 """Called with timestamp, key and namespace; the backend's current key is set."""
+
+
+_GIVER = "a function that sets or deletes a timer"
 
 
 class TimerQueue:
@@ -29,6 +33,8 @@ class TimerQueue:
         self._sequence = 0
 
     def add(self, timestamp: int, key: Any, namespace: Hashable) -> None:
+        if type(timestamp) is not int:
+            timestamp = whole_milliseconds(timestamp, _GIVER)
         bucket = (timestamp, namespace)
         waiting = self._table.entries_of(bucket)
         if waiting is None:
@@ -38,6 +44,8 @@ class TimerQueue:
         self._table.put(bucket, key, True)
 
     def remove(self, timestamp: int, key: Any, namespace: Hashable) -> None:
+        if type(timestamp) is not int:
+            timestamp = whole_milliseconds(timestamp, _GIVER)
         # The bucket stays in the heap; an empty one is passed over when its time comes.
         self._table.remove((timestamp, namespace), key)
 
@@ -139,6 +147,8 @@ class KeyTimerQueue(TimerQueue):
         return key, VOID_NAMESPACE
 
     def add(self, timestamp: int, key: Any, namespace: Hashable) -> None:
+        if type(timestamp) is not int:
+            timestamp = whole_milliseconds(timestamp, _GIVER)
         new = self._new
         held = new.get(timestamp, _NOBODY)
         if held is _NOBODY:
@@ -156,6 +166,8 @@ class KeyTimerQueue(TimerQueue):
 
     def add_all(self, timestamps: list[int], keys: list[Any]) -> None:
         """One timer for each of the keys; for a queue whose keys are those of its table."""
+        if not are_whole(timestamps):
+            timestamps = [whole_milliseconds(timestamp, _GIVER) for timestamp in timestamps]
         new, added = self._new, dict(zip(timestamps, keys, strict=True))
         if self._heap or len(added) < len(keys) or not new.keys().isdisjoint(added):
             for timestamp, key in zip(timestamps, keys, strict=True):
@@ -175,6 +187,8 @@ class KeyTimerQueue(TimerQueue):
                 heapq.heappush(self._times, timestamp)
 
     def remove(self, timestamp: int, key: Any, namespace: Hashable) -> None:
+        if type(timestamp) is not int:
+            timestamp = whole_milliseconds(timestamp, _GIVER)
         if not self._took_new(timestamp, key):
             super().remove(timestamp, *self.place_of(key))
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from penstock.common.clocks import wall_clock_ms
 from penstock.common.exceptions import JobExecutionError, StateAccessError
+from penstock.common.timestamps import whole_milliseconds
+from penstock.common.watermark_generator import time_of
 from penstock.datastream.accumulators import Accumulator
 from penstock.datastream.functions import CheckpointedFunction, ListCheckpointed, SourceContext
 from penstock.jobmaster.execution.stage_executor import EpochCancelledError
@@ -85,12 +87,12 @@ class _SpoolingContext(SourceContext):
     def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
         with self.lock:
             self._check()
-            self._spool.add(copied(element), timestamp)
+            self._spool.add(copied(element), whole_milliseconds(timestamp, "a source function"))
 
     def emit_watermark(self, timestamp: int) -> None:
         with self.lock:
             self._check()
-            self._spool.add_watermark(timestamp)
+            self._spool.add_watermark(time_of(timestamp))
 
     def mark_as_temporarily_idle(self) -> None:
         with self.lock:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
+from penstock.common.timestamps import are_whole, whole_milliseconds
 from penstock.common.watermark_generator import (
     AscendingTimestampsWatermarks,
     BoundedOutOfOrdernessWatermarks,
@@ -15,6 +16,7 @@ from penstock.common.watermark_generator import (
     WatermarkGenerator,
     WatermarkOutput,
     WatermarksWithIdleness,
+    time_of,
 )
 from penstock.common.watermark_strategy import RecordTimestampAssigner, TimestampAssigner, plain_function_of
 from penstock.graph.descriptions import WatermarksDescription
@@ -37,7 +39,7 @@ class _Emitter(WatermarkOutput):
         self._operator = operator
 
     def emit_watermark(self, watermark: Any) -> None:
-        timestamp = watermark if isinstance(watermark, int) else watermark.timestamp
+        timestamp = time_of(watermark)
         if timestamp > self._operator.current_watermark:
             self.mark_active()
             self._operator.send_watermark(timestamp)
@@ -170,6 +172,7 @@ class TimestampExtraction:
 
     def __init__(self, assigner: TimestampAssigner) -> None:
         self.keeps_timestamps = isinstance(assigner, RecordTimestampAssigner)
+        self._giver = f"timestamp assigner {type(assigner).__name__}"
         self._extract = plain_function_of(assigner)
         self._extract_all = EachLoop(self._extract, "timestamp extraction", MIN_LONG_VALUE)
 
@@ -189,6 +192,10 @@ class TimestampExtraction:
     def timestamps_of(self, batch: Batch) -> list[int | None]:
         if self.keeps_timestamps:
             return list(batch.timestamps) if batch.timestamps is not None else [None] * len(batch.values)
+        extracted = self._extracted(batch)
+        return extracted if are_whole(extracted) else self._whole(batch.values, extracted)
+
+    def _extracted(self, batch: Batch) -> list[int | None]:
         if batch.timestamps is None:
             return self._extract_all(batch.values)
         extracted: list[int | None] = []
@@ -196,6 +203,13 @@ class TimestampExtraction:
         for value, timestamp in zip(batch.values, batch.timestamps, strict=True):
             append(extract(value, MIN_LONG_VALUE if timestamp is None else timestamp))
         return extracted
+
+    def _whole(self, values: list[Any], timestamps: list[Any]) -> list[int | None]:
+        whole: list[int | None] = []
+        # A failure is told with the record, found as `value` in this frame.
+        for value, timestamp in zip(values, timestamps, strict=True):  # noqa: B007
+            whole.append(None if timestamp is None else whole_milliseconds(timestamp, self._giver))
+        return whole
 
 
 def largest_of(timestamps: list[int | None]) -> int:
