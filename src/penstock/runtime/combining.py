@@ -20,6 +20,7 @@ from penstock.datastream.windowing.windows import TOUCHING, has_ended
 from penstock.graph.descriptions import WindowDescription
 from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
 from penstock.graph.partitioners import KeyGroupStreamPartitioner
+from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.batch import Timestamps, call_each
 from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source, Unbuilt
 from penstock.runtime.hashable_keys import hashable_keys
@@ -40,6 +41,25 @@ _LEAST_REDUCTION = 1.5
 _TOUCHING_PART = TOUCHING.format(start="start", end="end", other_start="part[0]", other_end="part[1]")
 
 
+class ReceivingWindow:
+    """The function of the window operator behind the exchange, called before it. Its failures are told as the window's.
+
+    What it is asked for is what one of the loops could not do.
+    """
+
+    def __init__(self, node: StreamNode) -> None:
+        self.name = node.name
+        description = cast(WindowDescription, node.operator)
+        self.aggregate: AggregateFunction | None = description.aggregate_function
+        self.reduce: Any = None if self.aggregate is not None else reduce_of(description.reduce_function)
+
+    def added(self, held: Any, value: Any) -> Any:
+        """What is held after `value`; `held` is None for the first element."""
+        if self.aggregate is not None:
+            return self.aggregate.add(value, self.aggregate.create_accumulator() if held is None else held)
+        return value if held is None else self.reduce(held, value)
+
+
 class CombiningEdgeTarget(EdgeTarget):
     """An edge into a window operator that sends partial results."""
 
@@ -56,13 +76,13 @@ class CombiningEdgeTarget(EdgeTarget):
         target_parallelism: int,
         target_max_parallelism: int,
         ready: list[Row],
-        description: WindowDescription,
+        receiver: StreamNode,
     ) -> None:
         super().__init__(edge, subtask, parallelism, target_parallelism, target_max_parallelism, ready)
         self.scope = LoopScope(locals={"zip": zip})
-        self.select: Callable[[Any], Any] = description.key_selector
-        self._aggregate: AggregateFunction | None = description.aggregate_function
-        self._reduce = None if self._aggregate is not None else reduce_of(description.reduce_function)
+        self.description = cast(WindowDescription, receiver.operator)
+        self.select: Callable[[Any], Any] = self.description.key_selector
+        self.window = ReceivingWindow(receiver)
         self.watermark = MIN_LONG_VALUE
         self.column_maker: ColumnMaker | None = None
         """None if elements are sent one by one."""
@@ -86,18 +106,12 @@ class CombiningEdgeTarget(EdgeTarget):
     def loop_text(self, scope: LoopScope) -> str:
         """The source of the loop that combines; `scope` takes the names that it refers to."""
 
-    def added(self, held: Any, value: Any) -> Any:
-        """What is held after `value`; `held` is None for the first element."""
-        if self._aggregate is not None:
-            return self._aggregate.add(value, self._aggregate.create_accumulator() if held is None else held)
-        return value if held is None else cast(Any, self._reduce)(held, value)
-
     def tell(self, failure: Exception, held_for: Callable[[Any], Any]) -> None:
         """Have a failure of the loop happen again outside of it, where the record and the user's frames are seen."""
         loop_frame = cast(Any, failure.__traceback__).tb_next.tb_frame
         value = loop_frame.f_locals.get("value")
         key = self.select(value)
-        self.added(held_for(hashable_keys([key])[0]), value)
+        self.window.added(held_for(hashable_keys([key])[0]), value)
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
         if not self.is_worthwhile or self._is_suspended or timestamps is None or timestamps[0] is None:
@@ -217,7 +231,7 @@ class AlignedCombiner(CombiningEdgeTarget):
 
     def __init__(self, *edge: Any) -> None:
         super().__init__(*edge)
-        self._slots = Slots(cast(WindowDescription, edge[-1]).assigner)
+        self._slots = Slots(self.description.assigner)
         self._open: dict[Slot, dict[Any, Any]] = {}
         """Partial results by key."""
         self._held = 0
@@ -229,13 +243,14 @@ class AlignedCombiner(CombiningEdgeTarget):
     def adding(self, scope: LoopScope, record: str | Unbuilt) -> list[str]:
         """The lines of a loop that add a record to `partials`, of which `get` is the method."""
         key = scope.call("select", self.select, record)
-        if self._aggregate is None:
+        aggregate = self.window.aggregate
+        if aggregate is None:
             whole = record.text if isinstance(record, Unbuilt) else record
             begin = [f"    partials[key] = {whole}"]
-            added = scope.call("reduce", cast(Any, self._reduce), "held", record)
+            added = scope.call("reduce", self.window.reduce, "held", record)
         else:
-            scope.locals["create"] = self._aggregate.create_accumulator
-            added = scope.call("reduce", self._aggregate.add, record, "held")
+            scope.locals["create"] = aggregate.create_accumulator
+            added = scope.call("reduce", aggregate.add, record, "held")
             begin = ["    held = create()", f"    partials[key] = {added}"]
         lines = [f"key = {key}", "held = get(key)", "if held is None:", *begin]
         return [*lines, "else:", f"    partials[key] = {added}"]
@@ -259,7 +274,7 @@ class AlignedCombiner(CombiningEdgeTarget):
 
     def add_one(self, partials: dict[Any, Any], value: Any) -> None:
         key = self.select(value)
-        partials[key] = self.added(partials.get(key), value)
+        partials[key] = self.window.added(partials.get(key), value)
 
     def combined(self, records: int) -> None:
         """So many records were combined by another loop."""
@@ -271,10 +286,10 @@ class AlignedCombiner(CombiningEdgeTarget):
     # --- where it does that itself -----------------------------------------------------------------------------------
 
     def push_as_they_are(self, values: list[Any], timestamps: Timestamps | None) -> None:
-        count = 0 if self._aggregate is None or timestamps is None else _count_timed(timestamps)
+        count = 0 if self.window.aggregate is None or timestamps is None else _count_timed(timestamps)
         if count:
             keys = call_each(self.select, values[:count])
-            accumulators = call_each(lambda value: self.added(None, value), values[:count])
+            accumulators = call_each(lambda value: self.window.added(None, value), values[:count])
             self.deliver(keys, accumulators, cast("list[int]", list(cast(Timestamps, timestamps)[:count])))
         if count < len(values):
             # Of accumulators these are without a timestamp, which the window operator refuses.
@@ -355,14 +370,14 @@ class SessionCombiner(CombiningEdgeTarget):
 
     def __init__(self, *edge: Any) -> None:
         super().__init__(*edge)
-        self._gap: int = cast(WindowDescription, edge[-1]).assigner.session_gap
+        self._gap: int = self.description.assigner.session_gap
         self.scope.locals["gap"] = self._gap
         self._parts: dict[Any, list[Any]] = {}
         """By key: start, end, and partial result."""
 
     def loop_text(self, scope: LoopScope) -> str:
         select = scope.call("select", self.select, "value")
-        reduce = scope.call("reduce", cast(Any, self._reduce), "held", "value")
+        reduce = scope.call("reduce", self.window.reduce, "held", "value")
         return f"""\
 def combine(values, times, parts, ended):
     get = parts.get
@@ -445,7 +460,7 @@ def takes_accumulators(job_graph: JobGraph, vertex: JobVertex) -> bool:
 def combining_edge(receiver: JobVertex, *edge: Any) -> CombiningEdgeTarget:
     """An edge to a vertex that `combines_on_the_way`; `edge` is what any `EdgeTarget` is made of."""
     kind = SessionCombiner if isinstance(_assigner_of(receiver), EventTimeSessionWindows) else AlignedCombiner
-    return kind(*edge, receiver.head.operator)
+    return kind(*edge, receiver.head)
 
 
 def _assigner_of(vertex: JobVertex) -> Any:

@@ -15,6 +15,7 @@ import cloudpickle  # type: ignore[import-untyped]
 import penstock
 from penstock.common.exceptions import CheckpointError, PenstockError, StateAccessError
 from penstock.runtime.chain_compiler import FUSED_FILE_PREFIX, FusedOperator
+from penstock.runtime.combining import ReceivingWindow
 from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX
 from penstock.runtime.keyed_loop import RECORD
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
@@ -53,7 +54,7 @@ class TaskFailure:
 
 def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: int, parallelism: int) -> TaskFailure:
     frames = _frames(exc.__traceback__)
-    context, record = _where(frames)
+    name, record = _where(frames)
     if isinstance(exc, CheckpointError):
         record = None  # State is restored before there is any record.
     all_frames = traceback.extract_tb(exc.__traceback__)
@@ -70,7 +71,7 @@ def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: i
         task_name=task_name,
         subtask=subtask,
         parallelism=parallelism,
-        operator=context.operator_name if context is not None else task_name,
+        operator=task_name if name is None else name,
         record=record,
         exception_type=type(exc).__name__,
         message=str(exc) + hint,
@@ -99,8 +100,8 @@ def _frames(trace: TracebackType | None) -> list[tuple[FrameType, int]]:
     return frames
 
 
-def _where(frames: list[tuple[FrameType, int]]) -> tuple[OperatorContext | None, str | None]:
-    """The innermost operator on the stack and the record it was at.
+def _where(frames: list[tuple[FrameType, int]]) -> tuple[str | None, str | None]:
+    """The name of the innermost operator on the stack, and the record it was at.
 
     Loops of the runtime that call user functions name the record `value`, those that do the work of a process function
     have a name of their own for it; loops of a chain are looked up by line.
@@ -115,7 +116,9 @@ def _where(frames: list[tuple[FrameType, int]]) -> tuple[OperatorContext | None,
         if record is None and name in frame.f_locals:
             record = short_repr(frame.f_locals[name])
         if isinstance(operator, StreamOperator):
-            return operator.context, record or _current_key(operator.context)
+            return operator.context.operator_name, record or _current_key(operator.context)
+        if isinstance(operator, ReceivingWindow):
+            return operator.name, record
     return None, record
 
 
@@ -127,15 +130,13 @@ def _current_key(context: OperatorContext) -> str | None:
         return None
 
 
-def _fused_site(
-    frames: list[tuple[FrameType, int]], frame: FrameType, line: int
-) -> tuple[OperatorContext | None, str | None]:
+def _fused_site(frames: list[tuple[FrameType, int]], frame: FrameType, line: int) -> tuple[str | None, str | None]:
     for outer, _ in frames:
         operator = outer.f_locals.get("self")
         if isinstance(operator, FusedOperator) and frame.f_code.co_filename in operator.sources:
             site = operator.sources[frame.f_code.co_filename].call_sites.get(line)
             if site is not None:
-                return operator.contexts[site.operator], short_repr(frame.f_locals.get(site.variable))
+                return operator.contexts[site.operator].operator_name, short_repr(frame.f_locals.get(site.variable))
     return None, None
 
 

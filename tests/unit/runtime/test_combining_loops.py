@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy
-from penstock.datastream import DataStream, StreamExecutionEnvironment
+from penstock.datastream import AggregateFunction, DataStream, StreamExecutionEnvironment
 from penstock.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from penstock.runtime.chain_compiler import FusedOperator
 
@@ -132,6 +132,38 @@ def test_failures_are_told_as_without_the_loop(make: Any, select: Any, reduce: A
         windowed = stream.key_by(select).window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
         with pytest.raises(Exception) as raised:
             list(windowed.reduce(reduce).execute_and_collect())
+        said.append(str(raised.value))
+    assert said[0] == said[1]
+
+
+class Total(AggregateFunction):
+    def create_accumulator(self) -> Any:
+        return 0
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        return accumulator + value[1]
+
+    def get_result(self, accumulator: Any) -> Any:
+        return accumulator
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        return acc_a + acc_b
+
+
+@pytest.mark.parametrize("function", [Total(), failing_reduce])
+def test_failures_of_a_window_are_told_as_without_combining(function: Any) -> None:
+    said = []
+    for combines in ("true", "false"):
+        env = environment(True)
+        env.get_configuration().set_string("penstock.combine.enabled", combines)
+        stream = (
+            timed(env, GIVEN, 0).flat_map(split).map(lambda pair: (pair[0], pair[1] if pair[0] < "c" else None), PAIR)
+        )
+        windowed = stream.key_by(lambda pair: pair[0]).window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        result = windowed.aggregate(function) if isinstance(function, Total) else windowed.reduce(function)
+        assert result.transformation.operator.combines is (combines == "true")  # type: ignore[attr-defined]
+        with pytest.raises(Exception, match="TumblingEventTimeWindows") as raised:
+            list(result.execute_and_collect())
         said.append(str(raised.value))
     assert said[0] == said[1]
 
