@@ -99,7 +99,7 @@ class CompletedCheckpointStore:
         self._checkpoints = [*(each for number in older if (each := self._read(number)) is not None), metadata]
 
     def _read(self, checkpoint_id: int) -> CheckpointMetadata | None:
-        """An older checkpoint, which is only kept or removed; None if it is none."""
+        """An older checkpoint, which is only kept or removed; None if the folder holds no checkpoint."""
         path = self.path_of(checkpoint_id)
         try:
             return decode_metadata(self._folder_of(checkpoint_id).read(METADATA), path)
@@ -121,7 +121,7 @@ class CompletedCheckpointStore:
 
     @contextmanager
     def holding(self, metadata: CheckpointMetadata) -> Iterator[None]:
-        """The checkpoint's files stay although newer ones come: somebody reads them."""
+        """The checkpoint's files stay although newer ones come: they are being read."""
         with self._lock:
             self._held.append(metadata)
         try:

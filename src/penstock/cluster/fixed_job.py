@@ -38,7 +38,7 @@ _running: weakref.WeakValueDictionary[JobID, LocalJobClient] = weakref.WeakValue
 
 
 def fixed_job_id(config: Configuration) -> JobID | None:
-    """The id that the configuration gives the job, if any; raises if it is none, or a job of this process has it."""
+    """The id that the configuration gives the job, if any; raises if it is no id, or a job of this process has it."""
     text = config.get_optional(keys.FIXED_JOB_ID)
     if text is None:
         return None

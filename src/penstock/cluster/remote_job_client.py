@@ -135,7 +135,7 @@ class RemoteJobClient(JobClient):
                     yield json.loads(line)
         except _LOST as error:
             if isinstance(error, RestClientError) and error.status == 404:
-                yield {"end": True}  # It has ended, or somebody else has read it: there is only the result to wait for.
+                yield {"end": True}  # It has ended, or another client has read it: only the result is left to wait for.
             raise self._lost(error) from error
 
     def _fetch_result(self) -> JobExecutionResult:
@@ -214,7 +214,7 @@ class RemoteJobClient(JobClient):
         return CompletableFuture(self._following())
 
     def _following(self) -> Future[JobExecutionResult]:
-        """A detached job is followed from the moment somebody wants to know its end."""
+        """A detached job is followed from the moment its result is asked for."""
         if not self._is_attached and self._thread.ident is None:
             self._thread.start()
         return self._result

@@ -40,7 +40,7 @@ FIXED_JOB_ID = (
     .no_default_value()
     .with_deprecated_keys("$internal.pipeline.job-id")
     .with_description(
-        "32 hexadecimal digits: the job's id, instead of one by chance; a program that is started again with the same "
+        "32 hexadecimal digits: the job's id, instead of a random one; a program that is started again with the same "
         "id and execution.checkpointing.dir continues from the job's newest checkpoint"
     )
 )
@@ -623,7 +623,7 @@ REST_AUTH_ENABLED = (
     _key("rest.auth.enabled")
     .boolean_type()
     .default_value(True)
-    .with_description("false: whoever reaches the REST API over TCP may use it, and clients believe whoever answers")
+    .with_description("false: anybody who reaches the REST API over TCP may use it, and clients trust any server")
 )
 REST_AUTH_TOKEN = (
     _key("rest.auth.token")

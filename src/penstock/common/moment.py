@@ -27,5 +27,5 @@ class Moment:
 
 
 def wait_seconds(wait_ms: int | None) -> float | None:
-    """What a thread is to wait, in the form `threading` takes; whoever waits that long looks again afterwards."""
+    """What a thread is to wait, in the form `threading` takes; after that long, the thread checks again."""
     return None if wait_ms is None else min(wait_ms / 1000, threading.TIMEOUT_MAX)

@@ -40,7 +40,7 @@ def make_private(folder: Path, reason: str, instead: str) -> None:
 def make_folders(folder: str | Path) -> list[Path]:
     """Have a folder and all above it; those that are new are for this user alone. Returns the new ones.
 
-    Folders that were there keep their rights: whoever made them has chosen who may enter.
+    Folders that were there keep their rights: their maker has chosen who may enter.
     """
     new = [each for each in (Path(folder), *Path(folder).parents) if not each.exists()]
     for each in reversed(new):

@@ -17,7 +17,7 @@ LINES = (
 
 
 class TextServer:
-    """Sends the lines over and over to whoever connects, `lines_per_second` a second, until closed."""
+    """Sends the lines over and over to each client, `lines_per_second` a second, until closed."""
 
     def __init__(self, lines_per_second: float = 5.0) -> None:
         self._pause_s = 1 / lines_per_second

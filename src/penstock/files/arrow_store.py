@@ -127,7 +127,7 @@ class ArrowStore(FileStore):
         if not self._has_objects:
             self._files.create_dir(path, recursive=True)
         elif self.name in _OBJECT_STORES and not self._is_reached:
-            # Folders need not be made, but who asks for one wants to know now if nothing can be written.
+            # Folders need not be made, but the caller wants to know now if nothing can be written.
             from pyarrow.fs import FileType
 
             bucket = path.partition("/")[0]

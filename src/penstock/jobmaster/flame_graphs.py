@@ -1,4 +1,4 @@
-"""Flame graphs of a job's vertices: what their threads were seen doing while somebody looked."""
+"""Flame graphs of a job's vertices: what their threads were seen doing while a client asked."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Counter(Metric):
 
 
 class Gauge(Metric):
-    """Shows what a function returns; it is called only when somebody looks."""
+    """Shows what a function returns; it is called only when the value is read."""
 
     def __init__(self, read: Callable[[], Any]) -> None:
         self._read = read

@@ -1,7 +1,7 @@
 """Where the jobs of this user are found: a folder of Unix sockets.
 
 A process that runs jobs listens on one socket there, and for each running job there is a link to it, named like the
-job's id. What a killed process has left is removed by whoever comes across it.
+job's id. What a killed process has left is removed by the next process that finds it.
 """
 
 from __future__ import annotations

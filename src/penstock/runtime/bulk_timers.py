@@ -19,7 +19,7 @@ OnTimers = Callable[[int, Hashable, list[Any]], None]
 
 
 class BulkTimerQueue(TimerQueue):
-    """A timer queue that hands out all keys of one time and namespace at once."""
+    """A timer queue that fires all keys of one time and namespace at once."""
 
     def __init__(self, table: StateTable, on_timers: OnTimers) -> None:
         super().__init__(table)

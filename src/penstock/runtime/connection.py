@@ -238,7 +238,7 @@ class Listener:
 
 
 def _hang_up(endpoint: socket.socket) -> None:
-    """Wakes up who waits for it in another thread."""
+    """Wakes up a thread that waits for it."""
     with contextlib.suppress(OSError):
         endpoint.shutdown(socket.SHUT_RDWR)
 

@@ -126,7 +126,7 @@ class Inbox:
             self._spilled = None
 
     def abandon(self) -> None:
-        """Wake up who waits; from another thread."""
+        """Wake up waiting threads; from another thread."""
         with self._changed:
             self._is_abandoned = True
             self._changed.notify_all()

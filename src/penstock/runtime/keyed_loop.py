@@ -109,7 +109,7 @@ class KeyedLoop:
     _inlined: tuple[tuple[str, Any], ...]
     """Attributes of the function, and the states that they were when the loop was made."""
     may_use_timers: bool
-    """False if the body for sure neither looks at time nor sets or deletes timers."""
+    """False if the body certainly neither looks at time nor sets or deletes timers."""
     _deferred_timers: KeyTimerQueue | None
     """The queue that gets the timers which the loop has gathered; None if it sets them itself."""
     _columns: LoopColumns | None

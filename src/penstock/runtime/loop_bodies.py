@@ -130,7 +130,7 @@ def _check_target(target: ast.expr) -> None:
 
 
 class _DefiniteAssignment:
-    """Follows all ways through a body. What is set for sure after a statement; None if nobody gets there."""
+    """Follows all ways through a body. What is certainly set after a statement; None if it is never reached."""
 
     def __init__(self, local_names: set[str]) -> None:
         self._local_names = local_names

@@ -1,4 +1,4 @@
-"""What the threads of a process are doing, for whoever asks."""
+"""What the threads of a process are doing."""
 
 from __future__ import annotations
 

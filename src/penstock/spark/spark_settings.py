@@ -22,7 +22,7 @@ STAGE_ATTEMPTS = "spark.stage.maxConsecutiveAttempts"
 CORES = "spark.penstock.cores"
 """In sessions that Penstock makes on one machine: how many workers a region has at most. Spark has more slots."""
 GATEWAY_PORT = "PYSPARK_GATEWAY_PORT"
-"""In the environment if somebody else (spark-submit) has started Java."""
+"""In the environment if another process (spark-submit) has started Java."""
 
 # Settings that make small jobs fast and terminals quiet. A `spark.` key of the configuration wins over each.
 _DEFAULTS = {
@@ -123,7 +123,7 @@ def _files_folder() -> str:
 
 @functools.cache
 def _socket_folder() -> str:
-    """Where Java and Python meet. They believe whoever connects, so nobody else may; a socket has a short name."""
+    """Where Java and Python meet. They trust every client, so nobody else may connect; a socket has a short name."""
     return str(new_socket_folder("spark", _LONGEST_FOLDER))
 
 

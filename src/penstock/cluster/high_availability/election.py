@@ -36,7 +36,7 @@ class LeaderElection(Protocol):
 
 
 class CallQueue:
-    """Calls functions one after the other in a thread of its own: who asks for it does not wait."""
+    """Calls functions one after the other in a thread of its own: the caller does not wait."""
 
     def __init__(self, name: str) -> None:
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()

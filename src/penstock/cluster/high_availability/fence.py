@@ -20,7 +20,7 @@ class Fence:
         self.token = token
 
     def put_up(self) -> None:
-        """Begin to lead: who led before cannot confirm anything from now on. Raises if somebody began later."""
+        """Begin to lead: the former leader can confirm nothing from now on. Raises if another one began later."""
         self._folder.make()
         self._folder.write(_name(self.token), b"")
         self.check()
@@ -29,7 +29,7 @@ class Fence:
                 self._folder.delete(_name(token))
 
     def check(self) -> None:
-        """Raise LeadershipLostError if somebody began later."""
+        """Raise LeadershipLostError if another leader began later."""
         tokens = self._tokens()
         newest = max(tokens, default=self.token)
         if newest > self.token:

@@ -1,4 +1,4 @@
-"""What a leader writes down about a job, for whoever leads next."""
+"""What a leader writes down about a job, for the next leader."""
 
 from __future__ import annotations
 

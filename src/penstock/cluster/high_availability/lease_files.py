@@ -16,7 +16,7 @@ _KEPT = 2
 
 
 class LeaseFiles:
-    """A file for each token. Making a file that nobody else has made is what decides who gets the token."""
+    """A file for each token. The contender that creates the file has the token."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

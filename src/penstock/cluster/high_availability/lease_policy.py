@@ -19,7 +19,7 @@ class Lease:
 
 @dataclass(frozen=True)
 class Claim:
-    """Try to be the one who gets this token."""
+    """Try to get this token."""
 
     token: int
 

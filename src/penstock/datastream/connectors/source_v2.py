@@ -244,7 +244,7 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
         """The checkpoint is complete."""
 
     def share_read(self) -> float | None:
-        """For who waits for the end of a bounded source: how much was read, from 0 to 1. None: not known.
+        """Progress of a bounded source: how much was read, from 0 to 1; None if that is not known.
 
         Other than all else this may be called by another thread at the same time.
         """

@@ -34,7 +34,7 @@ def fastavro(user: str) -> Any:
 
 
 def expanded(user: str, schema: Any) -> Any:
-    """The schema with definitions in place of names; ValueError if it is none."""
+    """The schema with definitions in place of names; ValueError if it is not a schema."""
     library = fastavro(user)
     try:
         return library.schema.expand_schema(schema)
@@ -173,7 +173,7 @@ class AvroFileWriter(BulkWriter):
 def write_record(
     library: Any, user: str, schema: Any, convert: Converter, element: Any, write: Callable[[Any], object]
 ) -> None:
-    """Write an element as a record of the schema; ValueError if it is none."""
+    """Write an element as a record of the schema; ValueError if it does not fit."""
     try:
         record = convert(element)
     except (ValueError, TypeError, AttributeError, ArithmeticError) as failure:

@@ -66,7 +66,7 @@ def _record_mismatch(written: Any, wanted: Any, field: str) -> str | None:
 
 
 def _union_mismatch(written: Any, wanted: Any, field: str) -> str | None:
-    """A value is read as any branch that takes it; only where none takes any value it is a mismatch for sure."""
+    """A value is read as any branch that takes it; it is a mismatch only if no branch takes any value."""
     branches = written if isinstance(written, list) else [written]
     targets = wanted if isinstance(wanted, list) else [wanted]
     found = [mismatch(branch, target, field) for branch in branches for target in targets]

@@ -65,7 +65,7 @@ class _Lines:
         raise StopIteration
 
     def take_plain(self, most: int) -> list[bytes]:
-        """The next lines, if each is for sure a row of its own, or empty; none if that is not so, or at the end."""
+        """The next lines, if each is certainly a row of its own, or empty; none otherwise, and at the end."""
         if not self._make_ready() or not self._are_plain or (self.place == 0 and self._ready[0].startswith(BOM_UTF8)):
             return []
         lines = [self._ready.popleft() for _ in range(min(most, len(self._ready)))]

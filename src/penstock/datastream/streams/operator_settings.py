@@ -70,8 +70,8 @@ class OperatorSettings:
     def _operator(self, setting: str) -> PhysicalTransformation:
         if not isinstance(self.transformation, PhysicalTransformation):
             raise InvalidProgramError(
-                f"{setting} applies to an operator, but here it follows a {self.transformation.name}, which is none; "
-                f"call it right after the operator it is meant for"
+                f"{setting} applies to an operator, but here it follows a {self.transformation.name}, and that is not "
+                f"an operator; call it right after the operator it is meant for"
             )
         return self.transformation
 

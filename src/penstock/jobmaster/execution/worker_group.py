@@ -318,7 +318,7 @@ class WorkerGroup:
             ]
 
     def cancel(self) -> None:
-        """From another thread: who waits for an answer waits no longer."""
+        """From another thread: stop waiting for answers."""
         with self._changed:
             self._is_cancelled = True
             self._changed.notify_all()

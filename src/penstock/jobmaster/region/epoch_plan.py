@@ -38,8 +38,8 @@ class EpochPlan:
     def ending(self, has_ended_input: bool, ends_safely: bool, hears: bool) -> EpochEnding:
         """The same epoch when its sources have said what they bring.
 
-        `has_ended_input`: nothing more will come. `ends_safely`: somebody commits what belongs to the last
-        checkpoint. `hears`: somebody wants to be notified of it before the functions are closed.
+        `has_ended_input`: nothing more will come. `ends_safely`: there are commits that belong to the last
+        checkpoint. `hears`: functions want to be notified of it before they are closed.
         """
         is_last = has_ended_input and self.reading is not Reading.NOTHING
         is_checkpoint = self.is_checkpoint or (is_last and ends_safely)

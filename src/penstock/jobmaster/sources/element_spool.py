@@ -191,7 +191,7 @@ class ElementSpool:
                 self._first += 1
 
     def close(self) -> None:
-        """Let go of whoever waits. What is spooled stays until `release`."""
+        """Release threads that wait. What is spooled stays until `release`."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

@@ -42,7 +42,7 @@ class RecordSplitter:
 class SocketReceiver:
     """A thread that connects, reads and spools until the stream ends, retries are used up, or it is stopped.
 
-    It reads no more than the spool has space for, so that whoever sends must wait for the job.
+    It reads no more than the spool has space for, so that the sender must wait for the job.
     """
 
     is_open = True

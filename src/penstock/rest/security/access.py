@@ -31,7 +31,7 @@ class ServerAccess:
     """How a server on a TCP port lets clients in."""
 
     token: AccessToken | None
-    """None: whoever reaches the port may do everything."""
+    """None: anybody who reaches the port may do everything."""
     tls: ssl.SSLContext | None = field(default=None, compare=False)
     own_port: int | None = None
     """The port for which the token was made; None if the settings gave it."""

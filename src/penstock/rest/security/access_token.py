@@ -57,7 +57,7 @@ class AccessToken:
         return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self.secret.encode())
 
     def proof(self, nonce: str, host: str, port: int) -> str:
-        """Shows that whoever made it knows the token and listens at this address: it is of no use at another one."""
+        """Proves that its maker knows the token and listens at this address: it is of no use at another one."""
         told = f"penstock server {nonce} {ipaddress.ip_address(host)} {port}"
         return hmac.new(self.secret.encode(), told.encode(), hashlib.sha256).hexdigest()
 

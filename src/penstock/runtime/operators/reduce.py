@@ -56,7 +56,7 @@ class ReduceOperator(KeyedOperator):
             else:
                 new.append(key)
             reduced[key] = value
-            # It stays here as what the next element is reduced with, so who gets the result gets another one.
+            # It stays here as what the next element is reduced with, so the receiver gets a copy.
             results.append(value if copied is as_it_is or type(value) in IMMUTABLE_TYPES else copied(value))
         self._table.note_all_written(VOID_NAMESPACE, keys, new)
         return results

@@ -60,7 +60,7 @@ def has_one(entries: bytes, name: bytes) -> bool:
 
 
 class EncodedEntries(Mapping[Hashable, Mapping[Any, Any]]):
-    """Contents as they lie in a store: neither who writes them nor who moves them on need know what the values are.
+    """Contents as they lie in a store: neither the writer nor what moves them on needs to know what the values are.
 
     To everybody else they are contents like others, decoded when read. The name of an entry is its key.
     """

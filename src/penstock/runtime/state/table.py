@@ -73,10 +73,10 @@ class StateTable(ABC):
     def __init__(self, name: str, tracks_changes: bool) -> None:
         self.name = name
         self.has_maps = False
-        """True if the values are maps, for sure."""
+        """True if the values are certainly maps."""
         self.tracks_changes = tracks_changes
         self.settle: Callable[[], None] = _nothing_to_settle
-        """Puts entries into the table that somebody keeps apart from it; called before the table is read as a whole."""
+        """Puts entries into the table that are kept apart from it; called before the table is read as a whole."""
         self._round: Iterator[tuple[Hashable, Any, Any]] = iter(())
         self._map_round: Iterator[tuple[Hashable, Any, Any, Any]] = iter(())
 

@@ -78,7 +78,7 @@ class _Inflating:
                 raise EOFError("the file ends within a packed stream: it is not complete")
 
     def close(self) -> None:
-        """The file is closed by whoever opened it."""
+        """The file is closed by the caller that opened it."""
 
 
 class _ForwardOnly(io.RawIOBase):

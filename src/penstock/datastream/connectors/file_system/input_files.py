@@ -10,7 +10,7 @@ from penstock.files.local_store import LocalStore
 from penstock.files.locations import is_local, local_path, store_at
 
 _HIDDEN = (".", "_")
-"""As in Flink, such files are those that somebody still writes, or that are about others."""
+"""As in Flink, such files are still being written, or describe others."""
 
 
 @dataclass(frozen=True)

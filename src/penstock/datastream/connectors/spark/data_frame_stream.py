@@ -176,7 +176,7 @@ class BatchesEnumerator(SplitEnumerator[OffsetSplit, SpoolPosition]):
     def _ended(self) -> JobExecutionError:
         failure = self._query.exception()
         if failure is None:
-            return JobExecutionError("from_data_frame: the query of the streaming DataFrame was stopped by somebody")
+            return JobExecutionError("from_data_frame: the query of the streaming DataFrame was stopped from outside")
         return JobExecutionError(f"from_data_frame: the query of the streaming DataFrame failed: {failure}")
 
     def _found(self, batches: Any, error: BaseException | None) -> None:
