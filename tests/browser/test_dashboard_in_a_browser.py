@@ -234,6 +234,19 @@ def test_log_is_followed_searched_and_saved(start_shop, open_page):
     page.locator("pre.lines", has_text="customer-").wait_for()
 
 
+def test_executor_shows_what_functions_log_and_do(start_shop, open_page):
+    page = open_page(start_shop().address)
+    page.wait_for_selector(".vertex")
+    page.keyboard.press("e")
+    page.locator("main table a").first.click()
+    page.locator("pre.lines", has_text="orders for").wait_for()
+    page.locator("[data-tab=output]").click()
+    page.locator("pre.lines", has_text="customer-").wait_for()
+    page.locator("[data-tab=threads]").click()
+    page.locator("summary", has_text="MainThread").click()
+    page.locator("pre.stack", has_text="sys.stdin.read").first.wait_for()
+
+
 def test_accumulators_of_a_vertex_are_shown_by_subtask(start_shop, open_page):
     page = open_page(start_shop().address)
     page.wait_for_selector(".vertex")

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { type ApiError, get, keepToken, takeTokenFromAddress, type WebConfig } from "./api";
 import { onReach, setRefreshInterval, useKeys, usePoll, useRoute } from "./hooks";
 import { Icon, Logo } from "./icons";
-import { ExecutorsPage } from "./pages/executors";
+import { ExecutorPage, ExecutorsPage } from "./pages/executors";
 import { JobPage } from "./pages/job";
 import { FirstPage, JobsPage } from "./pages/jobs";
 import { ProcessPage } from "./pages/process";
@@ -79,7 +79,8 @@ function App() {
         {page === "" && <FirstPage />}
         {page === "jobs" && !route[1] && <JobsPage />}
         {page === "jobs" && route[1] && <JobPage key={route[1]} jobId={route[1]} tab={route[2] ?? "overview"} rest={route.slice(3)} canCancel={config?.features["web-cancel"] ?? true} />}
-        {page === "executors" && <ExecutorsPage />}
+        {page === "executors" && !route[1] && <ExecutorsPage />}
+        {page === "executors" && route[1] && <ExecutorPage id={route[1]} tab={route[2] ?? "log"} />}
         {page === "process" && <ProcessPage tab={route[1] ?? "configuration"} />}
       </main>
       <Messages />

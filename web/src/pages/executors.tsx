@@ -1,6 +1,7 @@
 import { get } from "../api";
 import { usePoll } from "../hooks";
-import { Card, Empty, Kpi, Loading, Trouble } from "../ui";
+import { Card, Empty, Kpi, Loading, Tabs, Trouble } from "../ui";
+import { TextLog, Threads } from "./process";
 
 interface Executor {
   id: string;
@@ -43,7 +44,9 @@ export function ExecutorsPage() {
               <tbody>
                 {all.map((each) => (
                   <tr key={each.id}>
-                    <td class="mono">{each.id}</td>
+                    <td class="mono">
+                      <a href={`#/executors/${encodeURIComponent(each.id)}/log`}>{each.id}</a>
+                    </td>
                     <td class="mono">{each.path}</td>
                     <td>
                       <span class="slots" aria-label={`${each.slotsNumber - each.freeSlots} of ${each.slotsNumber}`}>
@@ -62,6 +65,26 @@ export function ExecutorsPage() {
           </div>
         )}
       </Card>
+    </>
+  );
+}
+
+const TABS = ["log", "output", "threads"];
+
+/** What functions log, print and do in one executor. */
+export function ExecutorPage({ id, tab }: { id: string; tab: string }) {
+  const path = `/taskmanagers/${encodeURIComponent(id)}`;
+  return (
+    <>
+      <div class="title">
+        <h1>
+          <a href="#/executors">Executors</a> / <span class="mono">{id}</span>
+        </h1>
+      </div>
+      <Tabs label="About the executor" active={tab} tabs={TABS.map((each) => ({ id: each, label: each.charAt(0).toUpperCase() + each.slice(1), href: `#/executors/${encodeURIComponent(id)}/${each}` }))} />
+      {tab === "log" && <TextLog path={`${path}/log`} title="Log" file="taskmanager.log" empty="No function has logged anything in tasks that run here." />}
+      {tab === "output" && <TextLog path={`${path}/stdout`} title="Printed by the jobs that run here" file="taskmanager.out" empty="Nothing was printed." />}
+      {tab === "threads" && <Threads path={`${path}/thread-dump`} />}
     </>
   );
 }

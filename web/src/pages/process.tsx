@@ -17,8 +17,8 @@ export function ProcessPage({ tab }: { tab: string }) {
       </div>
       <Tabs label="About the process" active={tab} tabs={TABS.map((each) => ({ id: each, label: each.charAt(0).toUpperCase() + each.slice(1), href: `#/process/${each}` }))} />
       {tab === "configuration" && <Configuration />}
-      {tab === "log" && <Log />}
-      {tab === "threads" && <Threads />}
+      {tab === "log" && <TextLog path="/jobmanager/log" title="Log" file="penstock.log" empty="Nothing was logged: all goes well." />}
+      {tab === "threads" && <Threads path="/jobmanager/thread-dump" />}
     </>
   );
 }
@@ -50,17 +50,18 @@ function Configuration() {
   );
 }
 
-function Log() {
+/** Lines that are told as one text. */
+export function TextLog(props: { path: string; title: string; file: string; empty: string }) {
   const { data, error } = usePoll(async () => {
-    const lines = (await getText("/jobmanager/log")).split("\n").slice(0, -1);
+    const lines = (await getText(props.path)).split("\n").slice(0, -1);
     return lines.map((text, key): Line => ({ key, text, tone: toneOf(text) }));
-  }, []);
+  }, [props.path]);
   if (!data) return error ? <Trouble text={error.message} /> : <Loading />;
-  return <Lines title="Log" file="penstock.log" lines={data} isLive empty={<p class="none">Nothing was logged: all goes well.</p>} />;
+  return <Lines title={props.title} file={props.file} lines={data} isLive empty={<p class="none">{props.empty}</p>} />;
 }
 
-function Threads() {
-  const { data, error, again } = usePoll(() => get<{ threadInfos: { threadName: string; stringifiedThreadInfo: string }[] }>("/jobmanager/thread-dump"), [], null);
+export function Threads({ path }: { path: string }) {
+  const { data, error, again } = usePoll(() => get<{ threadInfos: { threadName: string; stringifiedThreadInfo: string }[] }>(path), [path], null);
   const [filter, setFilter] = useState("");
   if (!data) return error ? <Trouble text={error.message} /> : <Loading />;
   const shown = data.threadInfos.filter((each) => each.stringifiedThreadInfo.toLowerCase().includes(filter.toLowerCase()));
