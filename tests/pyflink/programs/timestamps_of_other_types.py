@@ -1,4 +1,4 @@
-"""Timestamps that an assigner gives as floats, as text, or by yielding."""
+"""Timestamps that an assigner gives as floats, as text, by yielding, or not at all."""
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner
@@ -42,4 +42,5 @@ def show(name, values, assigner):
 
 show("float", [("a", 1.7), ("a", 12.2), ("a", 25.0)], Second())
 show("text", [("a", "12")], Second())
+show("none", [("a", None)], Second())
 show("generator", [("a", 1)], Yields())

@@ -39,6 +39,7 @@ def test_one_that_is_no_integer_is_found_among_many(times: list[Any], other: Any
     ("given", "message"),
     [
         ("12", "somebody gave '12' of type str, but a time is a whole number of milliseconds since 1970"),
+        (None, "gave None of type NoneType, but a time is a whole number"),
         (math.nan, "gave nan of type float"),
         (math.inf, "gave inf of type float"),
         ((n for n in ()), "of type generator, .*; return it, do not yield it"),

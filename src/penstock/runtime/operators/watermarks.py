@@ -208,7 +208,7 @@ class TimestampExtraction:
         whole: list[int | None] = []
         # A failure is told with the record, found as `value` in this frame.
         for value, timestamp in zip(values, timestamps, strict=True):  # noqa: B007
-            whole.append(None if timestamp is None else whole_milliseconds(timestamp, self._giver))
+            whole.append(whole_milliseconds(timestamp, self._giver))
         return whole
 
 
