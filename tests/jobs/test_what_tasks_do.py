@@ -43,5 +43,7 @@ def test_stacks_and_times_of_workers_reach_the_driver(on_spark):
             busy_ms = max(busy_ms, recent[0, 0][Total.BUSY_MS] if (0, 0) in recent else 0.0)
         facts = client.master.execution_graph.job_vertices[0].subtasks[0].current.facts
         assert facts.process not in (None, os.getpid())
+        threads = {each.process: [thread.name for thread in each.threads] for each in client.master.threads()}
+        assert {"MainThread", "penstock-control"} <= set(threads[facts.process])
     finally:
         client.cancel().result()

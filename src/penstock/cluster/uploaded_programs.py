@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -163,8 +164,7 @@ class UploadedPrograms:
 
 
 def _remove(program: UploadedProgram) -> None:
-    program.path.unlink(missing_ok=True)
-    program.path.parent.rmdir()
+    shutil.rmtree(program.path.parent, ignore_errors=True)  # Python may have put what it compiled beside it.
 
 
 def _pieces(content: BinaryIO) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 import time
@@ -77,8 +78,8 @@ def _files_in(folder: str | None) -> list[LogFile]:
 
 def _end_of(file: Path) -> str:
     try:
-        with file.open("rb") as content:
-            content.seek(max(0, file.stat().st_size - _MOST_BYTES))
+        with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb") as content:
+            content.seek(max(0, content.seek(0, os.SEEK_END) - _MOST_BYTES))
             return content.read(_MOST_BYTES).decode(errors="replace")
     except OSError as error:
         raise RestError(404, f"{file.name} cannot be read: {error.strerror}") from error
