@@ -53,7 +53,7 @@ def test_batch_job_runs_and_counts_before_its_end(eventually, tmp_path):
     client = start(tmp_path / "open", {"execution.runtime-mode": "BATCH"}, gate_at=1)
     eventually(lambda: told(client)["records"] == 100)
     now, document = told(client), details(RunningJob(client, Configuration()))
-    assert now["state"] == "RUNNING" and 0 < now["share-done"] < 1
+    assert now["state"] == "RUNNING" and 0 < now["share-done"] < 1 and now["records-per-second"] > 0
     source, behind = document["vertices"][:2]
     assert (source["status"], source["metrics"]["read-records"]) == ("RUNNING", 100)
     assert (behind["status"], behind["metrics"]["read-records"]) == ("RUNNING", 0)

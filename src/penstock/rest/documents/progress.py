@@ -24,18 +24,24 @@ def progress(job: RunningJob) -> dict[str, Any]:
     end = master.ended_ms
     sources = [vertex for vertex in master.execution_graph.job_vertices if not _inputs(master, vertex)]
     watermark = _watermark(master)
+    records = sum(each.current.facts.records_in for vertex in sources for each in vertex.subtasks)
+    duration_ms = (now_ms() if end is None else end) - master.started_ms
+    rates = _rates(master, sources)
+    if master.job_graph.is_batch and end is None:
+        # All of it is one epoch, which has not ended: the average so far.
+        rates["records-per-second"] = round(1000 * records / max(1, duration_ms), 1)
     return {
         "jid": job.job_id,
         "name": master.name,
         "state": master.status.name,
         "start-time": master.started_ms,
         "end-time": -1 if end is None else end,
-        "duration": (now_ms() if end is None else end) - master.started_ms,
-        "records": sum(each.current.facts.records_in for vertex in sources for each in vertex.subtasks),
+        "duration": duration_ms,
+        "records": records,
         "share-done": None if (share := master.share_done()) is None else round(share, 4),
         "watermark": watermark,
         "watermark-lag": None if watermark is None else now_ms() - watermark,
-        **_rates(master, sources),
+        **rates,
         "checkpoint": _checkpoint(master),
         "failed-checkpoints": master.checkpoints.counts()["failed"],
         "restarts": master.restarts,
