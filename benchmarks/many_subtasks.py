@@ -16,19 +16,21 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.checkpoint.savepoints import one_after_the_other
+from penstock.common.clocks import wall_clock_ms
 from penstock.common.configuration import Configuration
 from penstock.common.job_id import JobID
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import DiscardingSink
 from penstock.graph.job_graph import build_job_graph
+from penstock.jobmaster.execution.stage_executor import TakeOutput, TaskDone
 from penstock.jobmaster.job_master import JobMaster
 from penstock.runtime.chunk import encode
-from penstock.runtime.clocks import wall_clock_ms
 from penstock.runtime.protocol import EpochCommand, TaskAck
 from penstock.runtime.rows import ACKNOWLEDGEMENT, Row
 from penstock.runtime.saved_state import SHARED, StateHandle
 from penstock.runtime.state.table import Extent
 from penstock.runtime.stream_task import EpochOutcome, JobDeployment
+from penstock.runtime.thread_dump import ProcessThreads
 
 SUBTASKS_PER_WORKER = 8
 HEADER_BYTES = 40
@@ -59,6 +61,15 @@ class AnsweringWorkers:
             self.bytes.append(sent)
         self._answered = time.process_time()
         return rows
+
+    def show_output(self, take: TakeOutput) -> None:
+        """They write nothing."""
+
+    def tasks_done(self) -> list[TaskDone]:
+        return []
+
+    def threads(self) -> list[ProcessThreads]:
+        return []
 
     def executors(self) -> tuple[str, int]:
         return "nobody", 1
