@@ -26,7 +26,6 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from operator import length_hint
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -36,13 +35,8 @@ from penstock.runtime.element_copies import IMMUTABLE_TYPES
 from penstock.runtime.inlining import ONE_AT_A_TIME, source_of
 from penstock.runtime.loop_bodies import UnsuitableBodyError, check_body, is_generator
 from penstock.runtime.loop_broadcast import BroadcastLookups, asks_for_broadcast_state
-from penstock.runtime.loop_placement import (
-    LateColumns,
-    Marks,
-    is_wanted_whole,
-    names_for_every_element,
-    only_sets_timers,
-)
+from penstock.runtime.loop_columns import InColumns, LoopColumns, Position, columns_for
+from penstock.runtime.loop_placement import LateColumns, Marks, is_wanted_whole, only_sets_timers
 from penstock.runtime.loop_syntax import OWN, assigned, expression, has_one_argument, indented, made, names_in
 from penstock.runtime.state.direct_views import DirectListState, DirectMapState, DirectValueState
 from penstock.runtime.state.keyed import KeyedStateBackend
@@ -136,7 +130,7 @@ class KeyedLoop:
         """The same for a loop that goes over columns; how many times it had to look into one for a single item."""
         assert self._columns is not None
         lists, late = self._columns.taken_from(columns)
-        position = _Position(lists[0])
+        position = Position(lists[0])
         try:
             self._run(append, append_time, position, position.first, *lists[1:], *late)
         except Exception:
@@ -159,51 +153,6 @@ class KeyedLoop:
                 self._deferred_timers.add_all(times, keys)
             for table in self._tables:
                 table.close_namespace(VOID_NAMESPACE)
-
-
-class _Position:
-    """Where a loop is in its columns."""
-
-    def __init__(self, first: list[Any]) -> None:
-        self.first = iter(first)
-        self._length = len(first)
-        self.times_asked = 0
-
-    def now(self) -> int:
-        return self._length - 1 - length_hint(self.first)
-
-    def __call__(self) -> int:
-        self.times_asked += 1
-        return self.now()
-
-
-@dataclass(frozen=True)
-class LoopColumns:
-    """What a loop over columns needs of them: `key`, `timestamp`, and the items by their number, as in `item0`."""
-
-    in_lists: tuple[str, ...]
-    late: tuple[str, ...]
-    """Those that are looked into for single items."""
-
-    def taken_from(self, columns: Columns) -> tuple[list[list[Any]], list[Any]]:
-        arrays: dict[str, Any] = {f"item{at}": array for at, array in enumerate(columns.arrays)}
-        arrays["key"] = columns.arrays[columns.key] if isinstance(columns.key, int) else columns.key
-        arrays["timestamp"] = columns.timestamps
-        made: dict[int, list[Any]] = {}  # A column that is also the key is turned into a list once.
-        for name in self.in_lists:
-            if id(arrays[name]) not in made:
-                made[id(arrays[name])] = arrays[name].tolist()
-        return [made[id(arrays[name])] for name in self.in_lists], [arrays[name] for name in self.late]
-
-
-@dataclass(frozen=True)
-class InColumns:
-    """That a loop is wanted for elements in columns."""
-
-    items: int
-    """How many items the tuples have."""
-    are_late: bool
-    """True if columns that are not needed for every element are looked into where they are."""
 
 
 def keyed_loop(
@@ -401,19 +350,11 @@ class _LoopMaker:
         statements = marks.put_into(statements)
         if rewriting.value_is_set:
             statements[:0] = ast.parse(f"{_USERS}{rewriting.value_name} = {RECORD}").body
-        columns = None if self._in_columns is None else self._columns_for(statements, self._in_columns)
+        columns = None if self._in_columns is None else columns_for(statements, self._in_columns)
         if columns is not None:
             statements = LateColumns(columns.late).put_into(statements)
         may_use_timers = uses.is_opaque or rewriting.may_use_timers
         return self._assembled(statements, states, broadcast, columns, may_use_timers, rewriting.has_deferred_timers)
-
-    def _columns_for(self, body: list[ast.stmt], wanted: InColumns) -> LoopColumns:
-        def found_in(names: set[str]) -> list[str]:
-            there = ["key", *(f"item{at}" for at in range(wanted.items)), "timestamp"]
-            return [name for name in there if f"{OWN}{name}" in names]
-
-        in_lists = found_in(names_for_every_element(body) if wanted.are_late else names_in(body)) or ["key"]
-        return LoopColumns(tuple(in_lists), tuple(name for name in found_in(names_in(body)) if name not in in_lists))
 
     def _assembled(
         self,

@@ -12,7 +12,8 @@ from penstock.datastream.time_domain import TimeDomain
 from penstock.graph.descriptions import CoProcessDescription, KeyedProcessDescription, ProcessDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.element_copies import IMMUTABLE_TYPES, as_it_is
-from penstock.runtime.keyed_loop import InColumns, KeyedLoop, Surroundings, keyed_loop
+from penstock.runtime.keyed_loop import KeyedLoop, Surroundings, keyed_loop
+from penstock.runtime.loop_columns import InColumns
 from penstock.runtime.operators.contexts import (
     ElementContext,
     EmittingContext,
