@@ -13,7 +13,6 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from operator import itemgetter
 from typing import Any, cast
 
 import numpy as np
@@ -159,7 +158,7 @@ def columns_of(values: list[Any]) -> Columns | None:
     return None if kinds is None else Columns(kinds, arrays)
 
 
-def _take_apart(values: list[Any], arrays: list[Array]) -> str | None:
+def _take_apart(values: Sequence[Any], arrays: list[Array]) -> str | None:
     """Add the columns of `values` to `arrays`; their kinds."""
     types = set(map(type, values))
     if types != {tuple}:
@@ -169,19 +168,20 @@ def _take_apart(values: list[Any], arrays: list[Array]) -> str | None:
             return None
         arrays.append(made)
         return letter
-    width = len(values[0])
-    if not width or len(set(map(len, values))) > 1:
+    try:
+        columns = list(zip(*values, strict=True))
+    except ValueError:  # Some are longer than others.
         return None
     kinds = "("
-    for at in range(width):
-        of_items = _take_apart(list(map(itemgetter(at), values)), arrays)
+    for column in columns:
+        of_items = _take_apart(column, arrays)
         if of_items is None or len(arrays) > _MOST_COLUMNS:
             return None
         kinds += of_items
-    return kinds + ")"
+    return f"{kinds})" if columns else None
 
 
-def _array(items: list[Any], letter: str) -> Array | None:
+def _array(items: Sequence[Any], letter: str) -> Array | None:
     """A column; None if it cannot hold some of the items."""
     if letter == TEXTS:
         texts = np.empty(len(items), dtype=object)
