@@ -143,7 +143,8 @@ def watch_workers() -> None:
     recorder.around(ResidentWorker, "_run_epoch", _WORKER)
     recorder.around(Inbox, "wait_for", _WAITING)
     recorder.around_generator(TaskHost, "run_task", _OPERATORS)
-    recorder.around(TaskHost, "_write", _STATE)
+    recorder.around(TaskHost, "_snapshot", _STATE)
+    recorder.around(TaskHost, "_completed", _STATE)
 
 
 def read_spans(folder: Path) -> list[Span]:
