@@ -42,7 +42,7 @@ _TOUCHING_PART = TOUCHING.format(start="start", end="end", other_start="part[0]"
 
 
 class ReceivingWindow:
-    """The function of the window operator behind the exchange, called before it. Its failures are told as the window's.
+    """The function of the window operator behind the exchange, called before it. Its failures count as the window's.
 
     What it is asked for is what one of the loops could not do.
     """

@@ -137,7 +137,7 @@ class CsvFile:
             texts = self._reader([line.decode("utf-8", "replace") for line in lines])
             rows = self._all_rows([fields for fields in texts if fields])
         except (ValueError, ArithmeticError, csv.Error):
-            self._lines.put_back(lines)  # One by one it is told which row it was.
+            self._lines.put_back(lines)  # One by one, the error can name the row.
             return None
         return FileBatch(rows, self._lines.place) if rows else None
 

@@ -5,7 +5,7 @@
               ▼                                    │
  begin ─▶ DEPLOYING ─ Deployed ─▶ RUNNING ─────▶ RESTARTING ─ RestartRefused ─▶ (leaves)
               │                   │  ▲  │            ▲
-              │      ran for stop │  │  │            │ Failed, in any state; told to go back;
+              │      ran for stop │  │  │            │ Failed, in any state; GoBackRequested;
               │                   ▼  │  │            │ a drained job without its savepoint
               │                 STOPPING┼────────────┘
               │ the savepoint is  │     │ the input has ended

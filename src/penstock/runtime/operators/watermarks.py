@@ -206,7 +206,7 @@ class TimestampExtraction:
 
     def _whole(self, values: list[Any], timestamps: list[Any]) -> list[int | None]:
         whole: list[int | None] = []
-        # A failure is told with the record, found as `value` in this frame.
+        # An error shows the record, found as `value` in this frame.
         for value, timestamp in zip(values, timestamps, strict=True):  # noqa: B007
             whole.append(whole_milliseconds(timestamp, self._giver))
         return whole

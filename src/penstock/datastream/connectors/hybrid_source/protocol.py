@@ -42,7 +42,7 @@ class NoMoreSplits:
 
 @dataclass(frozen=True)
 class ReaderFinished:
-    """From a reader: it is through with this source."""
+    """From a reader: it has finished this source."""
 
     source_index: int
 

@@ -92,7 +92,7 @@ class BatchSpool:
             self._changed.notify_all()
 
     def check(self) -> None:
-        """JobExecutionError if the query is through with the next batch, but its rows were read and removed since."""
+        """JobExecutionError if the query has written the next batch, but its rows were read and removed since."""
         next_batch = self._first_batch
         if self._files.size_of(self._list_of(next_batch)) is None and self._last_done() >= next_batch:
             raise JobExecutionError(

@@ -142,7 +142,7 @@ class SplitsReader(SourceReader[Any, OffsetSplit]):
             return
         self._open.popleft()
         output.release_output_for_split(current.split.name)
-        # Whoever is through with one in an epoch may be so with two in the next: small splits come by the dozen.
+        # A reader that finishes one in an epoch may finish two in the next: small splits come by the dozen.
         self._ask(2)
 
     def _turn(self) -> None:
