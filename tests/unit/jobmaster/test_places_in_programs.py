@@ -97,6 +97,6 @@ def test_a_builder_in_the_place_of_a_source_or_sink_says_to_build_it(env, tmp_pa
 
 
 def test_a_window_that_is_assigned_to_says_what_to_do_instead():
-    for name in ("start", "label"):
+    for name in ("start", "end"):
         with pytest.raises(AttributeError, match=rf"TimeWindow\.{name} cannot be set: .*make a new one"):
             setattr(TimeWindow(0, 5), name, 1)
