@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,7 @@ pytestmark = [
 WITHIN_S = 240
 NUMBERS = 12_000
 JOB = """
+import logging
 import platform
 from penstock.common.serialization import Encoder
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
@@ -44,6 +46,7 @@ class NotesItsHost(MapFunction):
     def map(self, value):
         return value
 
+logging.basicConfig(level=logging.INFO, format="%(message)s")
 env = StreamExecutionEnvironment.get_execution_environment()
 counts = env.from_sequence(1, {numbers}).rebalance().map(NotesItsHost()).map(lambda n: (n % 10, 1))
 builder = FileSink.for_row_format("{shared}/out", Encoder.simple_string_encoder())
@@ -92,56 +95,102 @@ def cluster(network: Network, shared: Path) -> Iterator[SparkCluster]:
     started.stop()
 
 
-def eventually(question: Callable[[], object], process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + WITHIN_S
-    while not question():
-        assert process.poll() is None and time.monotonic() < deadline, log.read_text()[-3000:]
-        threading.Event().wait(0.1)
+class RunningJob:
+    """The job, with its driver on the first host."""
+
+    def __init__(self, network: Network, cluster: SparkCluster, shared: Path, numbers: int, **settings: str) -> None:
+        self._shared = shared
+        self._numbers = numbers
+        self._log = shared / "driver.log"
+        (shared / "job.py").write_text(JOB.format(shared=shared, numbers=numbers))
+        given = {**SETTINGS, "execution.checkpointing.dir": f"{shared}/checkpoints", **settings}
+        words = [word for key, value in given.items() for word in ("-D", f"{key}={value}")]
+        words += ["--master", cluster.url, "-p", "2", f"{shared}/job.py"]
+        driver = network.hosts[0]
+        command = driver.command(sys.executable, "-m", "penstock.cli", "run", *words)
+        with self._log.open("wb") as out:
+            self.process = subprocess.Popen(
+                command, env=environment(driver), stdout=out, stderr=out, start_new_session=True
+            )
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def eventually(self, question: Callable[[], object]) -> None:
+        deadline = time.monotonic() + WITHIN_S
+        while not question():
+            assert self.process.poll() is None and time.monotonic() < deadline, self.log[-3000:]
+            threading.Event().wait(0.1)
+
+    def newest_checkpoint(self) -> int:
+        found = self._shared.glob("checkpoints/*/chk-*/_metadata")
+        return max((int(path.parent.name[4:]) for path in found), default=0)
+
+    def goes_on(self) -> None:
+        reached = self.newest_checkpoint()
+        self.eventually(lambda: self.newest_checkpoint() > reached + 3)
+
+    def restarts(self) -> int:
+        return self.log.count("restarting in")
+
+    def end_well(self) -> None:
+        assert self.process.wait(WITHIN_S) == 0, self.log[-3000:]
+        parts = (self._shared / "out").glob("part-*")
+        lines = Counter(line for part in parts for line in part.read_text().splitlines())
+        assert set(lines.values()) == {1}
+        assert set(lines) == {f"({key},{count})" for key in range(10) for count in range(1, self._numbers // 10 + 1)}
 
 
-def newest_checkpoint(shared: Path) -> int:
-    return max((int(path.parent.name[4:]) for path in shared.glob("checkpoints/*/chk-*/_metadata")), default=0)
+@pytest.fixture
+def start_job(network: Network, cluster: SparkCluster, shared: Path) -> Iterator[Callable[..., RunningJob]]:
+    started: list[RunningJob] = []
+
+    def start(numbers: int, **settings: str) -> RunningJob:
+        started.append(RunningJob(network, cluster, shared, numbers, **settings))
+        return started[-1]
+
+    yield start
+    for job in started:
+        end_session(job.process.pid)
+        job.process.wait()
 
 
-def test_job_survives_a_killed_executor_a_host_that_is_cut_off_and_one_that_is_gone(network, cluster, shared):
+def test_job_survives_a_killed_executor_a_host_that_is_cut_off_and_one_that_is_gone(
+    network, cluster, shared, start_job
+):
     driver, first, second = network.hosts
-    log = shared / "driver.log"
-    (shared / "job.py").write_text(JOB.format(shared=shared, numbers=NUMBERS))
-    settings = {**SETTINGS, "execution.checkpointing.dir": f"{shared}/checkpoints"}
-    words = [word for key, value in settings.items() for word in ("-D", f"{key}={value}")]
-    words += ["--master", cluster.url, "-p", "2", f"{shared}/job.py"]
-    command = [sys.executable, "-m", "penstock.cli", "run", *words]
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            driver.command(*command), env=environment(driver), stdout=out, stderr=out, start_new_session=True
-        )
-
-    def goes_on() -> None:
-        reached = newest_checkpoint(shared)
-        eventually(lambda: newest_checkpoint(shared) > reached + 3, process, log)
-
-    def restarts() -> int:
-        return log.read_text().count("restarting in")
-
-    try:
-        goes_on()
-        assert set((shared / "hosts").read_text().split()) == {first.name, second.name}
-        [executor] = roles_in(cluster.workers[0].process.pid)["executor"]
-        assert kill(executor)
-        eventually(lambda: restarts() == 1, process, log)
-        goes_on()
-        before = restarts()
-        second.cut_off()
-        eventually(lambda: restarts() > before, process, log)
-        goes_on()
-        second.plug_in()
-        goes_on()
-        cluster.workers[0].kill()
-        assert process.wait(WITHIN_S) == 0, log.read_text()[-3000:]
-    finally:
-        end_session(process.pid)
-        process.wait()
-    lines = Counter(line for part in (shared / "out").glob("part-*") for line in part.read_text().splitlines())
-    assert set(lines.values()) == {1}
-    assert set(lines) == {f"({key},{count})" for key in range(10) for count in range(1, NUMBERS // 10 + 1)}
+    job = start_job(NUMBERS)
+    job.goes_on()
+    assert set((shared / "hosts").read_text().split()) == {first.name, second.name}
+    [executor] = roles_in(cluster.workers[0].process.pid)["executor"]
+    assert kill(executor)
+    job.eventually(lambda: job.restarts() == 1)
+    job.goes_on()
+    before = job.restarts()
+    second.cut_off()
+    job.eventually(lambda: job.restarts() > before)
+    job.goes_on()
+    second.plug_in()
+    job.goes_on()
+    cluster.workers[0].kill()
+    job.end_well()
     assert not any(os.scandir(driver.tmp / f"penstock-files-{os.getuid()}"))
+
+
+def test_who_survives_restores_from_the_copies_on_its_own_host(network, cluster, shared, start_job):
+    """It has its subtasks again; and those of the lost one as well, if there is no other executor yet."""
+    _, first, second = network.hosts
+    job = start_job(NUMBERS // 4, **{"execution.state-recovery.from-local": "true"})
+    job.goes_on()
+    assert set((shared / "hosts").read_text().split()) == {first.name, second.name}
+    said_before = len(job.log)
+    [executor] = roles_in(cluster.workers[0].process.pid)["executor"]
+    assert kill(executor)
+    job.eventually(lambda: job.restarts() == 1)
+    job.goes_on()
+    said = job.log[said_before:]
+    copied = set(re.findall(rf"shared/v\d+-s(\d)\S+ is read from its copy on this host, {second.name}\b", said))
+    fetched = set(re.findall(rf"shared/v\d+-s(\d)\S+ has no copy on this host, {second.name}\b", said))
+    assert copied and not copied & fetched, said[-3000:]
+    job.end_well()

@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import logging
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -182,8 +183,10 @@ class _LocalFirst:
         path = self._copy_of(name)
         if path.exists():
             if _is_whole(path):
+                _log.info("%s is read from its copy on this host, %s", name, platform.node())
                 return open(path, "rb")
             path.unlink(missing_ok=True)
+        _log.info("%s has no copy on this host, %s, and is read from the checkpoint", name, platform.node())
         return self.folder.open(name)
 
     def size(self, name: str) -> int:

@@ -18,7 +18,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.common import config_keys as keys
 from penstock.common.exceptions import EnvironmentSetupError
@@ -70,6 +70,16 @@ class WorkerHello:
     address: Address
     host: str
     process: int
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """What a worker is told when all have called."""
+
+    index: int
+    """Its own, which need not be the one it called with: who was on the same host before gets the same again."""
+    addresses: tuple[Address, ...]
+    """Of all workers, by index."""
 
 
 @dataclass(frozen=True)
@@ -259,11 +269,12 @@ class ResidentWorker:
                 return False
         return True
 
-    def _meet(self, addresses: list[Address]) -> None:
+    def _meet(self, introduction: Introduction) -> None:
         """Call the workers before this one in the list; the others call."""
+        self._place = replace(self._place, index=introduction.index)
         for index in range(self._place.index):
             try:
-                peer = connect(addresses[index], self._place.secret)
+                peer = connect(introduction.addresses[index], self._place.secret)
                 peer.tell(Kind.HELLO, number=self._place.index)
             except (OSError, HandshakeError) as error:
                 self._lost(index, error)

@@ -125,6 +125,8 @@ class ResidentExecutor:
         self._group: WorkerGroup | None = None
         self._job: ResidentJob | None = None
         self._slots = 0
+        self._hosts: tuple[str, ...] = ()
+        """Where the workers of the last attempt were, by index."""
         self._failures: list[Row] = []
         self._is_cancelled = False
         self._ending = threading.Lock()
@@ -242,7 +244,8 @@ class ResidentExecutor:
                     side.job_name,
                 )
             if not self._is_cancelled:
-                group.introduce(_MEET_WITHIN_S)
+                group.introduce(_MEET_WITHIN_S, self._hosts)
+                self._hosts = group.hosts()
 
     def _have_registered(self, group: WorkerGroup, deadline: float) -> bool:
         """False if not all workers have called in time; raises if there is no longer room for them."""

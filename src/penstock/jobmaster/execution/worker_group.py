@@ -10,8 +10,8 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from penstock.checkpoint.folders import Folder
 from penstock.common import config_keys as keys
@@ -20,7 +20,14 @@ from penstock.jobmaster.execution.stage_executor import TakeOutput
 from penstock.runtime.connection import Address, Connection, Kind, Listener
 from penstock.runtime.local_backups import BackupSettings
 from penstock.runtime.protocol import EpochCommand
-from penstock.runtime.resident_worker import GRACE_S, OVER, Deploying, WorkerHello, WorkerPlace
+from penstock.runtime.resident_worker import (
+    GRACE_S,
+    OVER,
+    Deploying,
+    Introduction,
+    WorkerHello,
+    WorkerPlace,
+)
 from penstock.runtime.rows import FAILURE, Row
 from penstock.runtime.thread_dump import ProcessThreads, ThreadInfo
 
@@ -56,6 +63,26 @@ class GroupSettings:
     driver_ports: str = keys.DRIVER_PORTS.default
     worker_ports: str = keys.WORKER_PORTS.default
     backups: BackupSettings | None = None
+
+
+def places_near(hosts: Sequence[str], former: Sequence[str]) -> list[int]:
+    """Who of those that are on `hosts` now takes which place, so that as many places as can be stay on their host.
+
+    >>> places_near(["new", "b", "a"], ["a", "b", "c"])
+    [2, 1, 0]
+    """
+    if len(hosts) != len(former):  # With another number of workers each has other subtasks.
+        return list(range(len(hosts)))
+    waiting: dict[str, list[int]] = {}
+    for at, host in enumerate(hosts):
+        if host != former[at]:
+            waiting.setdefault(host, []).append(at)
+    places: list[int | None] = [at if host == former[at] else None for at, host in enumerate(hosts)]
+    for place, host in enumerate(former):
+        if places[place] is None and waiting.get(host):
+            places[place] = waiting[host].pop(0)
+    left = iter(sorted(at for several in waiting.values() for at in several))
+    return [next(left) if at is None else at for at in places]
 
 
 class WorkerGroup:
@@ -239,15 +266,31 @@ class WorkerGroup:
         with self._changed:
             return self._wait(lambda: len(self._members) == self.workers, timeout_s)
 
-    def introduce(self, timeout_s: float) -> None:
-        """Let the workers find each other; after that nobody can join."""
+    def introduce(self, timeout_s: float, former_hosts: tuple[str, ...] = ()) -> None:
+        """Let the workers find each other; after that nobody can join.
+
+        `former_hosts`: where the workers of the attempt before were, by index. As many as can be are there again, with
+        copies of the state that they need.
+        """
         self._listener.close()
-        addresses = pickle.dumps([self._members[index].hello.address for index in range(self.workers)])
-        self._tell_all(Kind.PEERS, addresses)
+        with self._changed:
+            called = [self._members[index] for index in range(self.workers)]
+            order = places_near([member.hello.host for member in called], former_hosts)
+            self._members = {index: called[place] for index, place in enumerate(order)}
+            for index, member in self._members.items():
+                member.hello = replace(member.hello, index=index)
+        addresses = tuple(self._members[index].hello.address for index in range(self.workers))
+        for index in range(self.workers):
+            told = pickle.dumps(Introduction(index, addresses))
+            self._send(index, 0, [Row(Kind.PEERS, 0, 0, 0, 0, told)])
         with self._changed:
             if not self._wait(lambda: self._have_all(Kind.READY, 1), timeout_s):
                 raise WorkerLostError(f"the workers did not find each other within {timeout_s:.0f} s")
         self._is_introduced = True
+
+    def hosts(self) -> tuple[str, ...]:
+        """Where the workers are, by index."""
+        return tuple(self._members[index].hello.host for index in range(self.workers))
 
     def host(self, places: list[WorkerPlace]) -> None:
         """Have the processes of these workers host those of another group as well, one each."""
