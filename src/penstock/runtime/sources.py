@@ -10,7 +10,7 @@ from typing import Any, cast
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.graph import descriptions as d
 from penstock.runtime.batch import Batch
-from penstock.runtime.chunk import Status, Watermark, encode_in_driver, read_chunk
+from penstock.runtime.chunk import Status, Watermark, encode, encode_in_driver, read_chunk
 from penstock.runtime.element_copies import all_copied
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.outputs import ColumnMaker
@@ -27,9 +27,11 @@ class SourceAssignment:
 
     payload: Any
     is_last: bool
+    is_encoded: bool = False
+    """True if the payload holds texts and bytes only, and nothing that was defined in the user's script."""
 
     def encode(self) -> bytes:
-        return encode_in_driver((self.payload, self.is_last))
+        return (encode if self.is_encoded else encode_in_driver)((self.payload, self.is_last))
 
     @staticmethod
     def decode(chunk: bytes) -> SourceAssignment:

@@ -277,6 +277,7 @@ def test_receiver_that_is_held_takes_nothing(server, receive):
         received.wait_until(lambda: len(received.lines()) == 1)
         received.receiver.hold()
         connection.sendall(b"two\n")
+        received.receiver.catch_up()
         assert received.lines() == ["one"]
         received.receiver.let_go()
         received.wait_until(lambda: len(received.lines()) == 2)
@@ -291,3 +292,21 @@ def test_receiver_that_is_held_can_be_stopped(server, receive):
         connection.sendall(b"two\n")
         received.stop()
     assert received.lines() == ["one"]
+
+
+def test_lines_come_once_and_in_order_whoever_of_the_two_reads_them(server, receive):
+    received = receive(server.port)
+    expected = [str(number) for number in range(3000)]
+
+    def send() -> None:
+        with server.accept() as connection:
+            for number in expected:
+                connection.sendall(f"{number}\n".encode())
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    while not received.receiver.has_ended:
+        received.receiver.catch_up()
+        received.lines()
+    sender.join(PATIENCE_S)
+    assert received.lines() == expected

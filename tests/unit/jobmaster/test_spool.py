@@ -4,12 +4,16 @@ import itertools
 import resource
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.jobmaster.sources import element_spool
+from penstock.jobmaster.sources.element_spool import ElementSpool
 from penstock.jobmaster.sources.spool import Spool
+from penstock.runtime.chunk import read_chunk
 
 records = st.lists(st.binary(max_size=6), max_size=7)
 step = st.one_of(
@@ -143,3 +147,32 @@ def test_append_that_the_disk_cannot_hold_leaves_no_half_record_behind(folder):
     spool.append([b"second"])
     assert spool.read(0, 10) == [b"first", b"second"]
     assert Spool(folder).read(0, 10) == [b"first", b"second"]
+
+
+@given(
+    steps=st.lists(st.one_of(st.integers(1, 40), st.sampled_from(["take", "some", "back"])), max_size=30),
+    kept_bytes=st.sampled_from([0, 150, 1 << 20]),
+)
+def test_elements_are_taken_in_order_and_again_after_going_back_however_many_are_kept_in_memory(steps, kept_bytes):
+    with TemporaryDirectory() as folder, mock.patch.object(element_spool, "_KEPT_BYTES", kept_bytes):
+        spool = ElementSpool(Path(folder), 1000, 10**6, lambda: None)
+        spool.limit(20)
+        added: list[int] = []
+        taken: list[int] = []
+        for step in steps:
+            if isinstance(step, int):
+                values = list(range(len(added), len(added) + step))
+                spool.add_all(values)
+                added += values
+            elif step == "back":
+                spool.go_back(0)
+                taken = []
+            else:
+                chunks = spool.take(None if step == "take" else 7)
+                records = [value for chunk in chunks for event in read_chunk(chunk) for value in event.values]
+                assert len(records) == spool.records_taken
+                taken += records
+            assert taken == added[: len(taken)]
+            assert spool.has_waiting == (len(taken) < len(added))
+            assert spool.has_space == (len(added) - len(taken) < 20)
+        spool.release()

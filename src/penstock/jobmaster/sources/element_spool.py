@@ -14,6 +14,8 @@ from penstock.runtime.chunk import ChunkWriter, encode_in_driver
 
 _MOST_IN_A_CHUNK = 1024
 _CHUNK_BYTES = 256 * 1024
+_KEPT_BYTES = 1 << 20
+"""So much of what waits is kept in memory, too, and not read from disk."""
 _PARTS = 4
 """Chunks are at most so much smaller than what may wait."""
 
@@ -30,13 +32,21 @@ class ElementSpool:
     part of what may wait, so that about as much can be taken at a time as is wanted.
     """
 
-    def __init__(self, folder: Path, max_records: int, max_bytes: int, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        max_records: int,
+        max_bytes: int,
+        on_change: Callable[[], None],
+        encode_elements: Callable[[Any], bytes] = encode_in_driver,
+    ) -> None:
         self._spool = Spool(folder)
+        self._encode = encode_elements
         self._most_records = max_records
         self._max_bytes = max_bytes
         self._on_change = on_change
         self._changed = threading.Condition()
-        self._writer = ChunkWriter(encode_in_driver)
+        self._writer = ChunkWriter(encode_elements)
         self._watermark = MIN_LONG_VALUE
         self._is_idle = False
         self._sizes: deque[_Size] = deque()
@@ -45,6 +55,9 @@ class ElementSpool:
         self._chunk_records = 1
         self._chunk_bytes = min(_CHUNK_BYTES, max_bytes // 4)
         self._waiting = _Size(0, 0)
+        self._kept: dict[int, bytes] = {}
+        """Chunks that wait, by number; not all of them."""
+        self._kept_bytes = 0
         self._is_closed = False
         self.has_waiting = False
         """True if there is something to take. One value, so that it can be read without waiting for anybody."""
@@ -128,10 +141,14 @@ class ElementSpool:
 
     def _append(self, chunks: list[tuple[bytes, int]]) -> None:
         """Chunks with their numbers of records."""
+        first = self._spool.end
         self._spool.append([chunk for chunk, _ in chunks])
-        for chunk, records in chunks:
+        for number, (chunk, records) in enumerate(chunks, first):
             self._sizes.append(_Size(records, len(chunk)))
             self._waiting = _Size(self._waiting.records + records, self._waiting.bytes + len(chunk))
+            if self._kept_bytes + len(chunk) <= _KEPT_BYTES:
+                self._kept[number] = chunk
+                self._kept_bytes += len(chunk)
 
     def wait_for_space(self) -> None:
         """Return when what waits is within the limits, or the spool was closed."""
@@ -139,6 +156,17 @@ class ElementSpool:
             while self._is_full() and not self._is_closed:
                 self._has_to_wait = True
                 self._changed.wait()
+
+    @property
+    def has_space(self) -> bool:
+        with self._changed:
+            return not self._is_full()
+
+    def wait_until_taken(self, longest_s: float) -> None:
+        """Return when nothing waits any more, and then at the latest."""
+        with self._changed:
+            if self.has_waiting and not self._is_closed:
+                self._changed.wait(longest_s)
 
     def _is_full(self) -> bool:
         records = self._waiting.records + self._writer.size
@@ -150,37 +178,48 @@ class ElementSpool:
         """The chunks that wait, at least one if there is any; after a failure there may be more than `max_records`."""
         with self._changed:
             self._seal()
-            end, records = self.number, 0
+            end, records, size = self.number, 0, 0
             while end < self._spool.end and (max_records is None or records < max_records):
-                records += self._sizes[end - self._first].records
+                taken = self._sizes[end - self._first]
+                records, size = records + taken.records, size + taken.bytes
                 end += 1
-            chunks = self._spool.read(self.number, end - self.number)
+            chunks = self._read(end)
             self.records_taken = records
             self.was_full, self._has_to_wait = self._has_to_wait, False
-            self._move_to(end)
+            self._move_to(end, _Size(self._waiting.records - records, self._waiting.bytes - size))
             return chunks
+
+    def _read(self, end: int) -> list[bytes]:
+        """The chunks from here to `end`."""
+        kept = [self._kept.pop(number, None) for number in range(self.number, end)]
+        self._kept_bytes -= sum(len(chunk) for chunk in kept if chunk is not None)
+        chunks = [chunk for chunk in kept if chunk is not None]
+        return chunks if len(chunks) == len(kept) else self._spool.read(self.number, end - self.number)
 
     def go_back(self, number: int) -> None:
         """Take everything from `number` on again."""
         with self._changed:
             self._seal()
-            self._move_to(number)
+            self._return_to(number)
 
     def cut_off(self, number: int) -> None:
         """Forget what was added from `number` on: it will be added again."""
         with self._changed:
-            self._writer = ChunkWriter(encode_in_driver)
+            self._writer = ChunkWriter(self._encode)
             self._watermark, self._is_idle = MIN_LONG_VALUE, False
             self._spool.cut_off(number)
             while self._first + len(self._sizes) > number:
                 self._sizes.pop()
-            self._move_to(number)
+            self._return_to(number)
 
-    def _move_to(self, number: int) -> None:
-        self.number = number
-        self.has_waiting = number < self._spool.end
+    def _return_to(self, number: int) -> None:
+        self._kept, self._kept_bytes = {}, 0
         waiting = list(self._sizes)[number - self._first :]
-        self._waiting = _Size(sum(each.records for each in waiting), sum(each.bytes for each in waiting))
+        self._move_to(number, _Size(sum(each.records for each in waiting), sum(each.bytes for each in waiting)))
+
+    def _move_to(self, number: int, waiting: _Size) -> None:
+        self.number, self._waiting = number, waiting
+        self.has_waiting = number < self._spool.end
         self._changed.notify_all()
 
     def forget_before(self, number: int) -> None:

@@ -188,6 +188,9 @@ class FunctionReceiver:
         """While held, the function emits nothing, and its state fits what it has emitted."""
         return self._emitter.lock.held_by_job(self._setup.is_cancelled)
 
+    def catch_up(self) -> None:
+        """A function emits when it likes."""
+
     def hold(self) -> None:
         """Let the function emit nothing more, until `let_go` is called by the same thread."""
         if not self._is_held:

@@ -15,7 +15,7 @@ from penstock.jobmaster.sources.function_receiver import FunctionReceiver, keeps
 from penstock.jobmaster.sources.socket_receiver import SocketReceiver
 from penstock.jobmaster.sources.source_setup import SourceSetup
 from penstock.runtime.batch import Batch
-from penstock.runtime.chunk import read_chunk
+from penstock.runtime.chunk import encode, encode_in_driver, read_chunk
 from penstock.runtime.sources import SourceAssignment, SourceReport
 from penstock.runtime.state.codec import decode_state, encode_state
 from penstock.runtime.state.operator import Saved, share_of
@@ -39,6 +39,9 @@ class Receiver(Protocol):
     def locked(self) -> AbstractContextManager[Any]:
         """While held, nothing is taken from outside, and the state fits what was taken."""
 
+    def catch_up(self) -> None:
+        """Take what has come from outside by now, if that can be had without waiting. Called by the job's thread."""
+
     def hold(self) -> None:
         """Take nothing more from outside, until `let_go`."""
 
@@ -56,6 +59,7 @@ class Receiver(Protocol):
     def join(self, timeout_ms: int) -> None: ...
 
 
+Encode = Callable[[Any], bytes]
 MakeReceiver = Callable[[int, ElementSpool, Saved | None, int | None, int], Receiver]
 """From subtask, spool, restored state and the checkpoint it belongs to, and number of the attempt."""
 
@@ -67,14 +71,16 @@ class _Subtask:
     into that epoch, so its state fits the checkpoint and nothing of the spool need be part of it.
     """
 
-    def __init__(self, make_receiver: MakeReceiver, keeps_state: bool, setup: SourceSetup, subtask: int) -> None:
+    def __init__(
+        self, make_receiver: MakeReceiver, keeps_state: bool, setup: SourceSetup, subtask: int, encode: Encode
+    ) -> None:
         self._make_receiver = make_receiver
         self._keeps_state = keeps_state
         self._setup = setup
         self._subtask = subtask
         most = setup.config.get(keys.SPOOL_MAX_RECORDS)
         max_bytes = setup.config.get(keys.SPOOL_MAX_BYTES)
-        self.spool = ElementSpool(setup.folder / str(subtask), most, max_bytes, setup.on_change)
+        self.spool = ElementSpool(setup.folder / str(subtask), most, max_bytes, setup.on_change, encode)
         self._receiver: Receiver | None = None
         self._attempt = 0
         self.cut = FunctionCut(0)
@@ -114,6 +120,7 @@ class _Subtask:
         if self._keeps_state and (is_checkpoint or is_over):
             chunks = self._take_with_state(receiver, epoch)
         else:
+            receiver.catch_up()
             chunks = self.spool.take(max_records)
             if not self._keeps_state:
                 self.cut = FunctionCut(self.spool.number)
@@ -192,10 +199,12 @@ class ReceivedSourceCoordinator:
         setup: SourceSetup,
         keeps_state: bool,
         payload_of: Callable[[list[bytes]], Any] = lambda chunks: chunks,
+        encode_elements: Encode = encode_in_driver,
     ) -> None:
         self._payload_of = payload_of
         self._checkpoint_id = 0
-        self._subtasks = [_Subtask(make_receiver, keeps_state, setup, number) for number in range(setup.parallelism)]
+        numbers = range(setup.parallelism)
+        self._subtasks = [_Subtask(make_receiver, keeps_state, setup, number, encode_elements) for number in numbers]
         self._restored = FunctionPosition(0, tuple(FunctionCut(0) for _ in self._subtasks))
         self._pace = _pace_of(setup)
         self._limit()
@@ -252,7 +261,7 @@ class ReceivedSourceCoordinator:
         self._checkpoint_id = epoch
         planned = {number: plan(subtask) for number, subtask in enumerate(self._subtasks)}
         return {
-            number: SourceAssignment(self._payload_of(assignment.payload), assignment.is_last)
+            number: SourceAssignment(self._payload_of(assignment.payload), assignment.is_last, is_encoded=True)
             for number, assignment in planned.items()
             if assignment is not None
         }
@@ -307,7 +316,7 @@ def socket_coordinator(description: SocketSourceDescription, setup: SourceSetup)
     ) -> Receiver:
         return SocketReceiver(description, spool, setup.on_change)
 
-    return ReceivedSourceCoordinator(receiver, setup, keeps_state=False, payload_of=_lines_of)
+    return ReceivedSourceCoordinator(receiver, setup, keeps_state=False, payload_of=_lines_of, encode_elements=encode)
 
 
 def _lines_of(chunks: list[bytes]) -> list[str]:

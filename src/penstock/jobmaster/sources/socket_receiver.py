@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import selectors
 import socket
 import threading
@@ -16,7 +17,8 @@ from penstock.runtime.state.operator import Saved
 
 _CONNECT_TIMEOUT_S = 10
 _READ_BYTES = 64 * 1024
-_POLL_S = 0.2
+_GATHERS_S = 0.002
+"""How long bytes wait in the connection while what came before has not been taken yet."""
 
 
 class RecordSplitter:
@@ -57,16 +59,25 @@ class SocketReceiver:
         self._reading = threading.RLock()
         """Held while bytes are taken from the connection and spooled."""
         self._is_held = False
+        self._connected: tuple[socket.socket, RecordSplitter] | None = None
+        self._alarm: tuple[socket.socket, socket.socket] | None = None
+        """A byte into the first ends the waiting for the connection."""
         self._thread = threading.Thread(target=self._run, name="socket-receiver", daemon=True)
         self.has_ended = False
         self.failure: JobExecutionError | None = None
 
     def start(self) -> None:
         """Connect and read in the background: a job that waits for its server can be cancelled."""
+        self._alarm = socket.socketpair()
         self._thread.start()
 
     def locked(self) -> AbstractContextManager[bool]:
         return self._reading
+
+    def catch_up(self) -> None:
+        with self._reading:
+            if self._connected is not None and not self._is_held and self._spool.has_space:
+                self._take(*self._connected)  # Its end is seen by the thread.
 
     def hold(self) -> None:
         """Read nothing more, until `let_go` is called by the same thread."""
@@ -87,6 +98,9 @@ class SocketReceiver:
 
     def cancel(self) -> None:
         self._stopped.set()
+        if self._alarm is not None:
+            with contextlib.suppress(OSError):  # The thread has ended.
+                self._alarm[0].send(b"!")
         self.let_go()
 
     def join(self, timeout_ms: int) -> None:
@@ -94,12 +108,14 @@ class SocketReceiver:
             self._thread.join(timeout_ms / 1000)
 
     def _run(self) -> None:
+        alarm = self._alarm
+        assert alarm is not None
         attempts = 0
         failure: JobExecutionError | None = None
         try:
             connection = self._connect(attempts_left=self._description.max_retries)
             while connection is not None:
-                self._read_to_end(connection)
+                self._read_to_end(connection, alarm[1])
                 # The end of the stream counts as a lost connection, as in Flink.
                 attempts += 1
                 limit = self._description.max_retries
@@ -110,33 +126,55 @@ class SocketReceiver:
             failure = error
         except Exception as error:  # A receiver that dies silently would stall the job
             failure = JobExecutionError(f"{self._name()}: {type(error).__name__}: {error}")
+        finally:
+            for each in alarm:
+                each.close()
         # The failure last: once it is seen, another thread may take this one's place.
         self.has_ended = failure is None
         self.failure = failure
         self._on_change()
 
-    def _read_to_end(self, connection: socket.socket) -> None:
+    def _read_to_end(self, connection: socket.socket, alarm: socket.socket) -> None:
         splitter = RecordSplitter(self._description.delimiter)
+        connection.setblocking(False)
         with connection, selectors.DefaultSelector() as selector:
             selector.register(connection, selectors.EVENT_READ)
-            while not self._stopped.is_set():
-                self._spool.wait_for_space()
-                if selector.select(_POLL_S) and not self._read(connection, splitter):
-                    return
+            selector.register(alarm, selectors.EVENT_READ)
+            self._connected = connection, splitter
+            try:
+                while not self._stopped.is_set() and self._read(selector, connection, splitter):
+                    pass
+            finally:
+                with self._reading:
+                    self._connected = None
 
-    def _read(self, connection: socket.socket, splitter: RecordSplitter) -> bool:
-        """Take what there is; False at the end of the stream."""
+    def _read(self, selector: selectors.BaseSelector, connection: socket.socket, splitter: RecordSplitter) -> bool:
+        """Wait until something comes, and take it; False at the end of the stream."""
+        self._spool.wait_for_space()
+        selector.select()
         with self._reading:  # What was taken is in the spool before the job can stop.
             if self._stopped.is_set():
                 return False
-            try:
-                data = connection.recv(_READ_BYTES)
-            except TimeoutError:
-                return True
-            except ConnectionError:
-                data = b""
-            self._keep(splitter.feed(data) if data else splitter.end())
-            return bool(data)
+            had_waiting = self._spool.has_waiting
+            taken = self._take(connection, splitter)
+            if taken == 0:
+                self._keep(splitter.end())
+                return False
+        if had_waiting and taken is not None and taken < _READ_BYTES:
+            # Record by record this would be much work; whoever takes what waits catches up with the rest.
+            self._spool.wait_until_taken(_GATHERS_S)
+        return True
+
+    def _take(self, connection: socket.socket, splitter: RecordSplitter) -> int | None:
+        """Spool what there is: how many bytes that was, 0 at the end of the stream; None if there was nothing."""
+        try:
+            data = connection.recv(_READ_BYTES)
+        except BlockingIOError:
+            return None
+        except ConnectionError:
+            return 0
+        self._keep(splitter.feed(data))
+        return len(data)
 
     def _keep(self, records: list[bytes]) -> None:
         if records:

@@ -32,6 +32,8 @@ class Spool:
         self._segment_bytes = SEGMENT_BYTES if segment_bytes is None else segment_bytes
         self._segments = sorted(int(path.name.partition("-")[2]) for path in folder.glob("segment-*"))
         self._file: io.FileIO | None = None
+        self._file_size = 0
+        """Of the file that is open."""
         self._cursor = (0, 0, 0)
         """Where the last read ended: record number, its segment, the place in that file."""
         self.end = self._recover()
@@ -47,19 +49,20 @@ class Spool:
 
     def _is_full(self) -> bool:
         has_enough_records = self.end - self._segments[-1] >= self._segment_records
-        return has_enough_records or os.fstat(self._open().fileno()).st_size >= self._segment_bytes
+        self._open()
+        return has_enough_records or self._file_size >= self._segment_bytes
 
     def _write(self, content: bytes) -> None:
         """All of it or nothing: behind half a record, left by a full disk, no later one could be read."""
         file = self._open()
-        start = os.fstat(file.fileno()).st_size
         try:
             written = 0
             while written < len(content):
                 written += file.write(content[written:])
         except OSError:
-            os.ftruncate(file.fileno(), start)
+            os.ftruncate(file.fileno(), self._file_size)
             raise
+        self._file_size += len(content)
 
     def read(self, start: int, limit: int) -> list[bytes]:
         """At most `limit` records from number `start` on."""
@@ -123,6 +126,7 @@ class Spool:
     def _open(self) -> io.FileIO:
         if self._file is None:
             self._file = self._path(self._segments[-1]).open("ab", buffering=0)
+            self._file_size = os.fstat(self._file.fileno()).st_size
         return self._file
 
     def _path(self, segment: int) -> Path:
