@@ -152,7 +152,8 @@ BUFFER_TIMEOUT = (
     .default_value(100)
     .with_deprecated_keys("execution.buffer-timeout")
     .with_description(
-        "the longest time that a record waits before its epoch begins, if nothing else is happening; unless set, 5 ms"
+        "the longest time that a record waits before its epoch begins, if nothing else is happening; "
+        "at most 5 ms unless set"
     )
 )
 EPOCH_INTERVAL = (

@@ -113,8 +113,9 @@ class EnvironmentSettings:
         """The least time between the starts of two epochs, in milliseconds; so the longest that a record waits for its
         own.
 
-        0 starts an epoch as soon as the last one is done; -1 waits for 100 ms; 5 ms unless set. A longer timeout costs
-        less CPU time where few records come.
+        0 starts an epoch as soon as the last one is done; -1 waits for 100 ms. Unless set, a job pauses for about as
+        long as the last epoch took, but epochs start no later than 5 ms after each other. A longer timeout costs less
+        CPU time where few records come.
         """
         if timeout_millis < -1:
             raise ValueError(f"the buffer timeout must be -1 or more, got {timeout_millis}")

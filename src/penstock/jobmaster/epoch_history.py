@@ -9,7 +9,7 @@ import math
 import threading
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -54,18 +54,6 @@ Numbers = Sequence[float]
 
 
 @dataclass(frozen=True)
-class _Held:
-    """For how long subtasks waited for those behind them, in an epoch from `started_ms` to `ended_ms`."""
-
-    started_ms: int
-    ended_ms: int
-    by_subtask: dict[tuple[int, int], Numbers]
-
-    def is_followed_at_once(self, started_ms: int) -> bool:
-        return started_ms - self.ended_ms <= max(_NO_PAUSE_MS, (self.ended_ms - self.started_ms) // 10)
-
-
-@dataclass(frozen=True)
 class EpochTimes:
     """The phases of an epoch, in milliseconds."""
 
@@ -98,6 +86,9 @@ class EpochReport:
     def ended_ms(self) -> int:
         return self.started_ms + self.duration_ms
 
+    def is_followed_at_once(self, started_ms: int) -> bool:
+        return started_ms - self.ended_ms <= max(_NO_PAUSE_MS, self.duration_ms // 10)
+
 
 @dataclass
 class Bucket:
@@ -115,6 +106,24 @@ class Bucket:
     watermarks: dict[int, int] = field(default_factory=dict)
     subtasks: dict[tuple[int, int], Totals] = field(default_factory=dict)
     """Kept for the last seconds only."""
+
+    def add(self, other: Bucket, share: float) -> None:
+        """Add a share of what happened."""
+        self.epochs += share * other.epochs
+        self.checkpoints += share * other.checkpoints
+        self.planning_ms += share * other.planning_ms
+        self.running_ms += share * other.running_ms
+        self.completing_ms += share * other.completing_ms
+        for vertex, totals in other.vertices.items():
+            _add(self.vertices, vertex, totals, share)
+
+    def add_whole(self, other: Bucket) -> None:
+        """Add what belongs to the end of epochs."""
+        self.durations.update(other.durations)
+        if other.state_size is not None:
+            self.state_size = other.state_size
+        for vertex, watermark in other.watermarks.items():
+            self.watermarks[vertex] = min(self.watermarks.get(vertex, watermark), watermark)
 
     def duration_ms(self, share: float) -> float | None:
         """The duration that this share of the epochs did not exceed; None without epochs."""
@@ -176,6 +185,18 @@ class Timeline:
         return min(self._buckets, default=None)
 
 
+@dataclass
+class _Open:
+    """Epochs that are counted together: one, or several within one second."""
+
+    start_ms: int
+    end_ms: int
+    counts: Bucket = field(default_factory=Bucket)
+
+    def is_within(self, second: int) -> bool:
+        return self.start_ms // FINE_MS == second == self.end_ms // FINE_MS
+
+
 class EpochHistory:
     """Runners of regions add to it, each in its own thread; requests read it.
 
@@ -188,8 +209,10 @@ class EpochHistory:
         self._lock = threading.Lock()
         self._fine = Timeline(FINE_MS, FINE_LENGTH)
         self._coarse = Timeline(COARSE_MS, COARSE_LENGTH)
-        self._held: dict[Region, _Held] = {}
-        """Of the last epoch of each region: whether it was backpressure is clear when the next one begins."""
+        self._open: _Open | None = None
+        """What is not in the timelines yet."""
+        self._before: dict[Region, EpochReport] = {}
+        """The last epoch of each region: whether there was backpressure is clear when the next one begins."""
         self._state_sizes: dict[Region, int] = {}
         self._forget_at_ms = 0
         self.first_ms: int | None = None
@@ -197,51 +220,53 @@ class EpochHistory:
         self.last: EpochTimes | None = None
         """How long the last epoch took; None before the first."""
 
-    def add(self, report: EpochReport, state_size: int) -> None:
-        """A complete epoch; `state_size`: of all subtasks of its region."""
+    def add(self, report: EpochReport, state_size: int | None) -> None:
+        """A complete epoch; `state_size`: of all subtasks of its region, None if it is what it was."""
         with self._lock:
             if self.first_ms is None:
                 self.first_ms = report.started_ms
             self.epochs += 1
             self.last = EpochTimes(report.planning_ms, report.running_ms, report.completing_ms)
-            self._state_sizes[report.region] = state_size
-            before = self._held.get(report.region)
+            if state_size is not None:
+                self._state_sizes[report.region] = state_size
+            before = self._before.get(report.region)
             if before is not None and before.is_followed_at_once(report.started_ms):
                 self._add_backpressure(before)
-            self._held[report.region] = self._held_in(report)
-            longest_ms = report.duration_ms
-            by_subtask = {(ack.vertex, ack.subtask): _numbers_of(ack, longest_ms) for ack in report.acks}
-            by_vertex = _by_vertex(by_subtask)
-            for timeline in (self._fine, self._coarse):
-                self._add_to(timeline, report, by_vertex)
-            self._add_subtasks(report.started_ms, report.ended_ms, by_subtask)
-            if report.ended_ms >= self._forget_at_ms:
-                self._fine.forget_subtasks_before(report.ended_ms - 2 * RECENT_MS)
-                self._forget_at_ms = report.ended_ms + RECENT_MS
+            self._before[report.region] = report
+            self._add_epoch(self._counts_of(report.started_ms, report.ended_ms), report)
 
-    def _add_to(self, timeline: Timeline, report: EpochReport, by_vertex: dict[int, Totals]) -> None:
-        bucket = None
-        for bucket, share in timeline.shares(report.started_ms, report.ended_ms):
-            bucket.epochs += share
-            bucket.checkpoints += share * report.is_checkpoint
-            bucket.planning_ms += share * report.planning_ms
-            bucket.running_ms += share * report.running_ms
-            bucket.completing_ms += share * report.completing_ms
-            for vertex, totals in by_vertex.items():
-                _add(bucket.vertices, vertex, totals, share)
-        assert bucket is not None, "a time touches at least one bucket"
-        bucket.durations[_step_of(report.duration_ms)] += 1
-        bucket.state_size = sum(self._state_sizes.values())
+    def _counts_of(self, start_ms: int, end_ms: int) -> Bucket:
+        """Where to count what happens in this time. Epochs within one second, most often many, are counted together."""
+        open_ = self._open
+        first, last = start_ms // FINE_MS, end_ms // FINE_MS
+        if open_ is None or first != last or not open_.is_within(first):
+            self._settle()
+            open_ = self._open = _Open(start_ms, end_ms)
+        return open_.counts
+
+    def _add_epoch(self, counts: Bucket, report: EpochReport) -> None:
+        counts.epochs += 1
+        counts.checkpoints += report.is_checkpoint
+        counts.planning_ms += report.planning_ms
+        counts.running_ms += report.running_ms
+        counts.completing_ms += report.completing_ms
+        longest_ms = report.duration_ms
+        counts.durations[_step_of(longest_ms)] += 1
+        counts.state_size = sum(self._state_sizes.values())
         for ack in report.acks:
-            lowest = min(bucket.watermarks.get(ack.vertex, ack.outcome.watermark), ack.outcome.watermark)
-            bucket.watermarks[ack.vertex] = lowest
+            _add(counts.subtasks, (ack.vertex, ack.subtask), _numbers_of(ack, longest_ms), 1.0)
+            watermark = ack.outcome.watermark
+            counts.watermarks[ack.vertex] = min(counts.watermarks.get(ack.vertex, watermark), watermark)
 
-    def _add_subtasks(self, start_ms: int, end_ms: int, by_subtask: dict[tuple[int, int], Numbers]) -> None:
-        for bucket, share in self._fine.shares(start_ms, end_ms):
-            for key, numbers in by_subtask.items():
-                _add(bucket.subtasks, key, numbers, share)
+    def _add_backpressure(self, report: EpochReport) -> None:
+        held = self._held_in(report)
+        if held:
+            counts = self._counts_of(report.started_ms, report.ended_ms)
+            for subtask, held_ms in held.items():
+                _add(counts.subtasks, subtask, (0, 0, 0, 0, 0, held_ms), 1.0)
 
-    def _held_in(self, report: EpochReport) -> _Held:
+    def _held_in(self, report: EpochReport) -> dict[tuple[int, int], int]:
+        """For how long subtasks waited for those behind them."""
         ends: dict[int, int] = {}
         for ack in report.acks:
             ends[ack.vertex] = max(ack.ended_ms, ends.get(ack.vertex, 0))
@@ -249,26 +274,37 @@ class EpochHistory:
             vertex: min(report.ended_ms, max((ends.get(each, 0) for each in self._downstream[vertex]), default=0))
             for vertex in ends
         }
-        held: dict[tuple[int, int], Numbers] = {
-            (ack.vertex, ack.subtask): (0, 0, 0, 0, 0, until[ack.vertex] - ack.ended_ms)
+        return {
+            (ack.vertex, ack.subtask): until[ack.vertex] - ack.ended_ms
             for ack in report.acks
             if until[ack.vertex] > ack.ended_ms >= report.started_ms
         }
-        return _Held(report.started_ms, report.ended_ms, held)
 
-    def _add_backpressure(self, held: _Held) -> None:
-        by_vertex = _by_vertex(held.by_subtask)
+    def _settle(self) -> None:
+        """Put what was counted into the timelines."""
+        open_, self._open = self._open, None
+        if open_ is None:
+            return
+        counts = open_.counts
+        counts.vertices = _by_vertex(counts.subtasks)
         for timeline in (self._fine, self._coarse):
-            for bucket, share in timeline.shares(held.started_ms, held.ended_ms):
-                for vertex, totals in by_vertex.items():
-                    _add(bucket.vertices, vertex, totals, share)
-        self._add_subtasks(held.started_ms, held.ended_ms, held.by_subtask)
+            for bucket, share in timeline.shares(open_.start_ms, open_.end_ms):
+                bucket.add(counts, share)
+        for bucket, share in self._fine.shares(open_.start_ms, open_.end_ms):
+            for subtask, totals in counts.subtasks.items():
+                _add(bucket.subtasks, subtask, totals, share)
+        for timeline in (self._fine, self._coarse):
+            timeline.at(open_.end_ms // timeline.width_ms).add_whole(counts)
+        if open_.end_ms >= self._forget_at_ms:
+            self._fine.forget_subtasks_before(open_.end_ms - 2 * RECENT_MS)
+            self._forget_at_ms = open_.end_ms + RECENT_MS
 
     # --- for requests ----------------------------------------------------------------------------------------------
 
     def recent(self, now_ms: int) -> dict[tuple[int, int], Totals]:
         """By (vertex, subtask): what it did per second, over the last seconds."""
         with self._lock:
+            self._settle()
             if self.first_ms is None:
                 return {}
             end = now_ms // FINE_MS
@@ -285,6 +321,7 @@ class EpochHistory:
         """The width of buckets, the beginning of the first one, and all that begin after `since_ms` and are over."""
         timeline = self._fine if is_fine else self._coarse
         with self._lock:
+            self._settle()
             oldest = timeline.oldest()
             end = now_ms // timeline.width_ms
             length = FINE_LENGTH if is_fine else COARSE_LENGTH
@@ -309,7 +346,7 @@ def _numbers_of(ack: TaskAck, longest_ms: int) -> Numbers:
     return outcome.records_in, outcome.records_out, outcome.bytes_in, outcome.bytes_out, busy_ms, 0
 
 
-def _by_vertex(by_subtask: dict[tuple[int, int], Numbers]) -> dict[int, Totals]:
+def _by_vertex(by_subtask: Mapping[tuple[int, int], Numbers]) -> dict[int, Totals]:
     sums: dict[int, Totals] = {}
     for (vertex, _), numbers in by_subtask.items():
         _add(sums, vertex, numbers, 1.0)

@@ -6,7 +6,7 @@ import logging
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -468,26 +468,32 @@ class JobMaster:
             if not self.is_cancelled:
                 self._times.enter(JobStatus.RUNNING)
 
-    def acknowledged(self, ack: TaskAck) -> None:
-        execution = self.execution_graph.job_vertices[ack.vertex].subtasks[ack.subtask].current
+    def acknowledged(self, acks: Sequence[TaskAck]) -> None:
+        vertices = self.execution_graph.job_vertices
+        executions = [vertices[ack.vertex].subtasks[ack.subtask].current for ack in acks]
         with self._changed:
-            if execution.facts.is_provisional:
-                execution.facts = ExecutionFacts()
-            add_report(execution.facts, ack)
-            if ack.handle is not None:
-                written = self._checkpoints.written(ack.vertex, ack.subtask)
-                execution.facts.state_size = sum(handle.size for handle in written)
-        if execution.state is ExecutionState.INITIALIZING:
-            execution.transition_to(ExecutionState.RUNNING, ack.started_ms)
-        if ack.outcome.is_finished and execution.state is ExecutionState.RUNNING:
-            execution.transition_to(ExecutionState.FINISHED, ack.ended_ms)
-        for operator_id, reports in ack.outcome.metrics.items():
-            self.metrics.add(operator_id, ack.subtask, reports)
-        self.flame_graphs.add(ack)
+            for ack, execution in zip(acks, executions, strict=True):
+                if execution.facts.is_provisional:
+                    execution.facts = ExecutionFacts()
+                add_report(execution.facts, ack)
+                if ack.handle is not None:
+                    written = self._checkpoints.written(ack.vertex, ack.subtask)
+                    execution.facts.state_size = sum(handle.size for handle in written)
+        for ack, execution in zip(acks, executions, strict=True):
+            if execution.state is ExecutionState.INITIALIZING:
+                execution.transition_to(ExecutionState.RUNNING, ack.started_ms)
+            if ack.outcome.is_finished and execution.state is ExecutionState.RUNNING:
+                execution.transition_to(ExecutionState.FINISHED, ack.ended_ms)
+            for operator_id, reports in ack.outcome.metrics.items():
+                self.metrics.add(operator_id, ack.subtask, reports)
+            self.flame_graphs.add(ack)
 
     def epoch_completed(self, report: EpochReport) -> None:
-        subtasks = [each for vertex in report.region for each in self.execution_graph.job_vertices[vertex].subtasks]
-        self.epochs.add(report, sum(each.current.facts.state_size for each in subtasks))
+        self.epochs.add(report, self._state_size(report.region) if report.is_checkpoint else None)
+
+    def _state_size(self, region: Region) -> int:
+        subtasks = [each for vertex in region for each in self.execution_graph.job_vertices[vertex].subtasks]
+        return sum(each.current.facts.state_size for each in subtasks)
 
     def sampled_vertices(self) -> frozenset[int]:
         return self.flame_graphs.wanted(wall_clock_ms())

@@ -20,7 +20,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import BinaryIO, cast
@@ -36,8 +36,8 @@ _GREETING_TIMEOUT_S = 10
 _MOST_STRANGERS = 64
 """How many more than are expected may be at their greeting at the same time."""
 _HEADER = struct.Struct("<qiiiiqQ")
-_JOINED_BYTES = 64 * 1024
-"""Smaller chunks are copied behind their header, so that both go out at once."""
+JOINED_BYTES = 64 * 1024
+"""Smaller chunks are copied behind their headers, so that many go out at once."""
 
 
 class Kind(IntEnum):
@@ -93,33 +93,41 @@ class Connection:
 
     def send(self, epoch: int, row: Row) -> None:
         """Raises OSError if the other side is gone."""
-        with self._lock:
-            self._send(epoch, row)
+        self.send_all(epoch, (row,))
 
     def tell(self, kind: Kind, content: bytes = b"", epoch: int = 0, number: int = 0) -> None:
         self.send(epoch, Row(kind, 0, 0, 0, number, content))
 
-    def send_all(self, epoch: int, rows: list[Row]) -> None:
+    def send_all(self, epoch: int, rows: Iterable[Row]) -> None:
+        """Small ones go out together: every message wakes the other side up."""
         with self._lock:
-            for row in rows:
-                self._send(epoch, row)
+            self._send_all(epoch, rows)
 
     def tell_unless_busy(self, kind: Kind, number: int = 0) -> None:
         """Leave it out if something else is being sent: that is a sign of life as well."""
         if self._lock.acquire(blocking=False):
             try:
-                self._send(0, Row(kind, 0, 0, 0, number, b""))
+                self._send_all(0, [Row(kind, 0, 0, 0, number, b"")])
             finally:
                 self._lock.release()
 
-    def _send(self, epoch: int, row: Row) -> None:
-        vertex, subtask, edge, channel, seq, chunk = row
-        header = _HEADER.pack(epoch, vertex, subtask, edge, channel, seq, len(chunk))
-        if len(chunk) <= _JOINED_BYTES:
-            self._socket.sendall(header + chunk)
-        else:
-            self._socket.sendall(header)
-            self._socket.sendall(chunk)
+    def _send_all(self, epoch: int, rows: Iterable[Row]) -> None:
+        joined: list[bytes] = []
+        size = 0
+        for vertex, subtask, edge, channel, seq, chunk in rows:
+            joined.append(_HEADER.pack(epoch, vertex, subtask, edge, channel, seq, len(chunk)))
+            if len(chunk) > JOINED_BYTES:
+                self._socket.sendall(b"".join(joined))
+                self._socket.sendall(chunk)
+                joined, size = [], 0
+                continue
+            joined.append(chunk)
+            size += len(chunk)
+            if size > JOINED_BYTES:
+                self._socket.sendall(b"".join(joined))
+                joined, size = [], 0
+        if joined:
+            self._socket.sendall(b"".join(joined))
 
     def receive(self) -> tuple[int, Row]:
         """The next frame: its epoch and its row. Raises EOFError or OSError if there will be none."""

@@ -30,7 +30,7 @@ class Exchange(Protocol):
     """Takes rows to the other workers."""
 
     def send(self, epoch: int, worker: int, row: Row) -> None:
-        """Waits as long as the worker does not take it."""
+        """It goes out with the end of its stage at the latest; waits as long as the worker does not take it."""
 
     def end_stage(self, epoch: int, stage: int, workers: Iterable[int]) -> None:
         """Tell these workers that no row of the stage follows."""
@@ -58,6 +58,8 @@ class Inbox:
         self._rows: defaultdict[tuple[int, int, int], list[AnyRow]] = defaultdict(list)
         """By epoch, vertex and subtask."""
         self._marks: defaultdict[int, set[Mark]] = defaultdict(set)
+        self._awaited: tuple[int, frozenset[Mark]] | None = None
+        """The epoch and the marks that somebody waits for."""
         self._bytes = 0
         self._spilled: IO[bytes] | None = None
         self._done_epoch = 0
@@ -88,14 +90,21 @@ class Inbox:
         with self._changed:
             if epoch > self._done_epoch:
                 self._marks[epoch].add(mark)
-                self._changed.notify_all()
+                if self._awaited is not None and self._has(*self._awaited):
+                    self._changed.notify_all()
 
     def wait_for(self, epoch: int, marks: frozenset[Mark]) -> None:
         """Return when these have come; raises if the epoch is given up."""
-        with self._changed:
-            there = self._marks[epoch]
-            self._changed.wait_for(lambda: self._is_abandoned or marks <= there)
+        if marks:
+            with self._changed:
+                self._awaited = epoch, marks
+                while not (self._is_abandoned or self._has(epoch, marks)):
+                    self._changed.wait()
+                self._awaited = None
         self.check()
+
+    def _has(self, epoch: int, marks: frozenset[Mark]) -> bool:
+        return marks <= self._marks[epoch]
 
     def check(self) -> None:
         if self._is_abandoned:

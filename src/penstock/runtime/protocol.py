@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import pickle
+import struct
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 
+from penstock.runtime.chunk import encode
 from penstock.runtime.saved_state import FileChain, SavedState, StateHandle
 from penstock.runtime.stack_sampler import Stack
 from penstock.runtime.state.table import Extent
@@ -25,6 +29,10 @@ class SubtaskOrder:
             not isinstance(each, FileChain) or any(state[1] == "operator" for state in each.states())
             for each in self.saved
         )
+
+
+_PLAIN = struct.Struct("<cqqqqq")
+_PLAIN_MARK = b"e"  # No pickle begins like that.
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,43 @@ class EpochCommand:
     """True if there is nothing to do but to hear of the last checkpoint. It goes under the number of the last epoch."""
     sampled_vertices: frozenset[int] = frozenset()
     """Those whose acknowledgements shall include what their threads were doing."""
+
+    is_report: bool = False
+    """True if all subtasks are to tell how they are doing, also those that have nothing to do."""
+
+    @property
+    def is_plain(self) -> bool:
+        """True if it is about the epoch's rows and nothing else: who gets none, and has no timer due, may sleep."""
+        return not (
+            self.is_report
+            or self.orders
+            or self.is_checkpoint
+            or self.is_last
+            or self.is_notice
+            or self.aborted_checkpoints
+            or self.sampled_vertices
+        )
+
+    def encode(self) -> bytes:
+        """Most commands are plain ones, of which only the numbers are sent."""
+        if self.is_plain:
+            return _PLAIN.pack(
+                _PLAIN_MARK,
+                self.epoch,
+                self.now_ms,
+                self.previous_epoch,
+                self.restorable_epoch,
+                self.completed_checkpoint,
+            )
+        return pickle.dumps(self, pickle.HIGHEST_PROTOCOL)
+
+    @staticmethod
+    def decode(content: bytes) -> EpochCommand:
+        if content.startswith(_PLAIN_MARK):
+            _, epoch, now_ms, previous, restorable, completed = _PLAIN.unpack(content)
+            return EpochCommand(epoch, now_ms, {}, previous, restorable, completed_checkpoint=completed)
+        command: EpochCommand = pickle.loads(content)
+        return command
 
     def by_worker(self, workers: int) -> list[EpochCommand]:
         """The command as each worker gets it: with no more orders than its subtasks need."""
@@ -89,3 +134,17 @@ class TaskAck:
     process: int = 0
     stacks: dict[Stack, int] = field(default_factory=dict)
     """What its thread was seen doing, and how often; empty unless that was asked for."""
+
+    def encode(self) -> bytes:
+        """Without the names of classes and fields: there is one for each subtask that had something to do."""
+        return encode((*_ACK_FIELDS(self), _OUTCOME_FIELDS(self.outcome)))
+
+    @staticmethod
+    def decode(content: bytes) -> TaskAck:
+        *own, outcome = pickle.loads(content)
+        vertex, subtask, epoch, handle, *others = own
+        return TaskAck(vertex, subtask, epoch, handle, EpochOutcome(*outcome), *others)
+
+
+_ACK_FIELDS = attrgetter(*(each.name for each in fields(TaskAck) if each.name != "outcome"))
+_OUTCOME_FIELDS = attrgetter(*(each.name for each in fields(EpochOutcome)))

@@ -17,12 +17,13 @@ import sys
 import threading
 import time
 import traceback
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from penstock.common import config_keys as keys
 from penstock.common.exceptions import EnvironmentSetupError
-from penstock.runtime.connection import Address, Connection, HandshakeError, Kind, Listener, connect
+from penstock.runtime.connection import JOINED_BYTES, Address, Connection, HandshakeError, Kind, Listener, connect
 from penstock.runtime.exchange import EpochAbandonedError, Inbox
 from penstock.runtime.failure import describe_failure
 from penstock.runtime.local_backups import BackupSettings, LocalBackups
@@ -41,9 +42,6 @@ _SWITCH_S = 0.0005
 
 OVER = 1
 """The number of a STOP after which the region does not start again."""
-
-_LARGE = 64 * 1024
-"""Smaller rows for the driver go along with the next ones."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +127,7 @@ class ResidentWorker:
         sys.setswitchinterval(_SWITCH_S)
         bind_host = None if place.is_one_machine else self._control.local_host() or place.driver.host
         path = os.path.join(place.folder, f"w{place.index}") if os.path.isdir(place.folder) else None
+        expects_others = True
         listener = Listener(
             place.secret, path, bind_host, ports=place.ports, key=keys.WORKER_PORTS.key, expected=place.workers
         )
@@ -140,8 +139,9 @@ class ResidentWorker:
             threading.Thread(target=self._hear_driver, daemon=True, name="penstock-control").start()
             threading.Thread(target=self._show_life, daemon=True, name="penstock-heartbeat").start()
             while self._carry_out(*self._orders.get()):
-                if len(self._peers) == place.workers - 1:
+                if expects_others and len(self._peers) == place.workers - 1:
                     listener.close()  # All are here: nobody else is expected.
+                    expects_others = False
         finally:
             self._has_ended.set()
             listener.close()
@@ -257,7 +257,7 @@ class ResidentWorker:
             case Kind.DEPLOY:
                 self._deploy(row.chunk)
             case Kind.EPOCH:
-                self._run_epoch(pickle.loads(row.chunk), source_rows)
+                self._run_epoch(EpochCommand.decode(row.chunk), source_rows)
             case Kind.RELEASE:
                 self._release()
                 self.flush_output()
@@ -326,7 +326,7 @@ class ResidentWorker:
         try:
             for row in self._worker.run_epoch(command, source_rows):
                 waiting.append(row)
-                if len(row.chunk) > _LARGE:
+                if len(row.chunk) > JOINED_BYTES:  # Smaller ones go along with the next.
                     self._answer(command.epoch, waiting)
                     waiting = []
         except EpochAbandonedError:
@@ -370,15 +370,28 @@ class PeerLostError(Exception):
 
 
 class _PeerExchange:
+    """Small rows wait for the end of their stage, before which nobody reads them, and go out with it."""
+
     def __init__(self, peers: dict[int, Connection]) -> None:
         self._peers = peers
+        self._waiting: defaultdict[int, list[Row]] = defaultdict(list)
+        """By worker."""
+        self._waiting_bytes: defaultdict[int, int] = defaultdict(int)
 
     def send(self, epoch: int, worker: int, row: Row) -> None:
-        try:
-            self._peers[worker].send(epoch, row)
-        except OSError as error:
-            raise PeerLostError(worker, str(error)) from error
+        self._waiting[worker].append(row)
+        self._waiting_bytes[worker] += len(row.chunk)
+        if self._waiting_bytes[worker] > JOINED_BYTES:
+            self._send_waiting(epoch, worker)
 
     def end_stage(self, epoch: int, stage: int, workers: Iterable[int]) -> None:
         for worker in workers:
-            self.send(epoch, worker, _message(Kind.MARK, stage))
+            self._waiting[worker].append(_message(Kind.MARK, stage))
+            self._send_waiting(epoch, worker)
+
+    def _send_waiting(self, epoch: int, worker: int) -> None:
+        rows, self._waiting[worker], self._waiting_bytes[worker] = self._waiting[worker], [], 0
+        try:
+            self._peers[worker].send_all(epoch, rows)
+        except OSError as error:
+            raise PeerLostError(worker, str(error)) from error

@@ -453,8 +453,8 @@ class StreamTask:
         for context in self.chain.contexts.values():
             context.keyed_state.snapshot_written(extent)
 
-    def outcome(self) -> EpochOutcome:
-        """The report on the epoch; what it lists is forgotten here."""
+    def outcome(self, has_metrics: bool = True) -> EpochOutcome:
+        """The report on the epoch; what it lists is forgotten here. Without metrics, these are gathered further."""
         report = self.chain.report
         lines, report.lines = report.lines, []
         collected, report.collected = report.collected, {}
@@ -472,7 +472,7 @@ class StreamTask:
             watermark=self._watermarks.watermark,
             lines=lines,
             collected=collected,
-            metrics=self._taken_metrics(),
+            metrics=self._taken_metrics() if has_metrics else {},
             accumulators=self._taken_accumulators(),
             bytes_in=bytes_in,
             bytes_out=bytes_out,

@@ -15,7 +15,6 @@ from typing import BinaryIO
 
 from penstock.common.clocks import monotonic_ms, wall_clock_ms
 from penstock.common.exceptions import PenstockError
-from penstock.runtime.chunk import encode
 from penstock.runtime.clocks import EpochClock
 from penstock.runtime.failure import describe_failure
 from penstock.runtime.local_backups import LocalBackups
@@ -41,6 +40,10 @@ class _KeptTask:
     epoch: int
     """The last epoch it took part in."""
     finished_epoch: int | None = None
+    restorable_epoch: int = 0
+    """The last checkpoint that it has heard of."""
+    wake_up_ms: int | None = None
+    """When it wants to be woken although nothing came for it."""
 
     def drop(self) -> None:
         try:
@@ -80,6 +83,19 @@ class TaskHost:
         self._writes = SnapshotWrites()
         self._late: list[_LateAck] = []
 
+    def sleeps_through(self, command: EpochCommand, vertex: int, subtask: int) -> bool:
+        """True if a subtask has nothing to do in a plain epoch that brings it no rows: then it need not be run."""
+        kept = self._tasks.get((vertex, subtask))
+        if (
+            kept is None
+            or kept.epoch != command.previous_epoch
+            or kept.restorable_epoch != command.restorable_epoch
+            or (kept.wake_up_ms is not None and kept.wake_up_ms <= command.now_ms)
+        ):
+            return False
+        kept.epoch = command.epoch
+        return True
+
     def run_task(self, command: EpochCommand, vertex: int, subtask: int, rows: Iterable[AnyRow]) -> Iterator[Row]:
         """One subtask's epoch: its output rows, then its acknowledgement, or a failure instead.
 
@@ -100,7 +116,7 @@ class TaskHost:
             if command.is_last:
                 kept.drop()
             else:
-                kept.epoch = command.epoch
+                kept.epoch, kept.restorable_epoch = command.epoch, command.restorable_epoch
                 self._tasks[(vertex, subtask)] = kept
             if ack is not None:
                 yield _row_of(ack)
@@ -221,7 +237,8 @@ class TaskHost:
             subtask,
             command.epoch,
             None,
-            task.outcome(),  # After `close`, where functions may still add to accumulators.
+            # After `close`, where functions may still add to accumulators.
+            task.outcome(has_metrics=not command.is_plain),
             started_ms,
             wall_clock_ms(),
             committables or {},
@@ -231,6 +248,7 @@ class TaskHost:
             os.getpid(),
             stacks,
         )
+        kept.wake_up_ms = ack.outcome.next_processing_time
         if snapshot is None:
             return ack
         late = _LateAck(ack, task, snapshot)
@@ -289,7 +307,7 @@ class TaskHost:
 
 
 def _row_of(ack: TaskAck) -> Row:
-    return Row(ACKNOWLEDGEMENT, ack.subtask, 0, 0, 0, encode(ack))
+    return Row(ACKNOWLEDGEMENT, ack.subtask, 0, 0, 0, ack.encode())
 
 
 def _saved_by_others(command: EpochCommand, vertex: int, subtask: int) -> list[SavedState]:

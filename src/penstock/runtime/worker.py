@@ -107,10 +107,11 @@ class Worker:
             self._backups.completed(command.restorable_epoch)
         for row in source_rows:
             self._inbox.put(command.epoch, row)
+        is_plain = command.is_plain
         for stage in self._stages:
             if not command.is_notice:  # In which nothing is sent.
                 self._inbox.wait_for(command.epoch, stage.awaits)
-            for row in self._run_stage(command, stage):
+            for row in self._run_stage(command, stage, is_plain):
                 yield row
                 if row.vertex == FAILURE:
                     return
@@ -119,10 +120,12 @@ class Worker:
         yield from self._host.late_acknowledgements()
         self._inbox.end_epoch(command.epoch)
 
-    def _run_stage(self, command: EpochCommand, stage: WorkerStage) -> Iterator[Row]:
+    def _run_stage(self, command: EpochCommand, stage: WorkerStage, is_plain: bool) -> Iterator[Row]:
         for vertex, subtask in stage.tasks:
             self._inbox.check()
             rows = self._inbox.take(command.epoch, vertex, subtask)
+            if is_plain and not rows and self._host.sleeps_through(command, vertex, subtask):
+                continue
             for row in self._host.run_task(command, vertex, subtask, rows):
                 if row.vertex < 0 or row.vertex in self._in_driver:
                     yield row

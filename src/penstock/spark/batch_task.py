@@ -48,7 +48,7 @@ class StageTask:
         own = {task for stage in self.stages for task in parts[stage].tasks}
         for row in rows:
             if row.vertex == ACKNOWLEDGEMENT:
-                self._tell(pickle.loads(row.chunk), own)
+                self._tell(TaskAck.decode(row.chunk), own)
             yield row
 
     def _tell(self, ack: TaskAck, own: set[tuple[int, int]]) -> None:

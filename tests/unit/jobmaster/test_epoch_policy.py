@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penstock.common.moment import Moment, wait_seconds
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
-from penstock.jobmaster.region.epoch_policy import EpochPolicy, epoch_interval_ms
+from penstock.jobmaster.region.epoch_policy import PROMPT_MS, EpochPolicy, epoch_policy
 
 times = st.integers(0, 10_000)
 
@@ -38,7 +38,7 @@ def test_epochs_keep_their_distance():
 def test_earliest_timer_wakes_the_job():
     policy = EpochPolicy(50)
     policy.epoch_started(at(1000))
-    policy.epoch_completed([5000, 3000, 4000])
+    policy.epoch_completed([5000, 3000, 4000], at(1005))
     assert policy.wait_ms(at(1010), has_work=False) == 1990
     assert policy.wait_ms(at(3000), has_work=False) == 0
     assert policy.wait_ms(at(1100), has_work=True) == 0
@@ -47,14 +47,14 @@ def test_earliest_timer_wakes_the_job():
 def test_timer_that_is_due_waits_for_the_distance_too():
     policy = EpochPolicy(50)
     policy.epoch_started(at(1000))
-    policy.epoch_completed([900])
+    policy.epoch_completed([900], at(1005))
     assert policy.wait_ms(at(1020), has_work=False) == 30
 
 
 def test_timers_of_the_last_epoch_replace_those_before():
     policy = EpochPolicy(50)
-    policy.epoch_completed([3000])
-    policy.epoch_completed([])
+    policy.epoch_completed([3000], at(1000))
+    policy.epoch_completed([], at(1000))
     assert policy.wait_ms(at(1000), has_work=False) is None
 
 
@@ -69,6 +69,16 @@ def test_waiting_as_told_leads_to_an_epoch(interval, started, wake_up, has_work,
         assert now + wait >= started + interval
 
 
+@given(st.integers(0, 20), st.integers(0, 20))
+def test_eager_job_rests_about_as_long_as_an_epoch_took_and_never_longer_than_a_record_may_wait(duration, passed):
+    policy = EpochPolicy(PROMPT_MS, is_eager=True)
+    policy.epoch_started(at(1000))
+    policy.epoch_completed([], at(1000 + duration))
+    now = 1000 + duration + passed
+    began = now + policy.wait_ms(at(now), has_work=True)
+    assert began == max(now, 1000 + min(PROMPT_MS, 2 * max(1, duration)))
+
+
 @given(st.integers(0, 500), times, times, st.booleans(), st.integers(-(10**9), 10**9))
 def test_wall_clock_that_is_set_changes_no_interval(interval, started, now, has_work, step):
     policy = EpochPolicy(interval, started)
@@ -78,7 +88,7 @@ def test_wall_clock_that_is_set_changes_no_interval(interval, started, now, has_
 
 def test_timer_at_the_end_of_time_is_waited_for_in_pieces():
     policy = EpochPolicy(50)
-    policy.epoch_completed([2**63 - 1])
+    policy.epoch_completed([2**63 - 1], at(1000))
     wait = policy.wait_ms(at(1000), has_work=False)
     assert wait == 2**63 - 1001
     assert wait_seconds(wait) == threading.TIMEOUT_MAX
@@ -111,4 +121,6 @@ def test_buffer_timeout_is_the_distance_of_epochs(settings, of_environment, of_o
         stream = stream.map(lambda number: number).set_buffer_timeout(timeout)
     stream.print()
     graph = build_job_graph(env.get_stream_graph())
-    assert epoch_interval_ms(env.get_configuration(), graph.vertices) == interval_ms
+    policy = epoch_policy(env.get_configuration(), graph.vertices)
+    assert policy.interval_ms == interval_ms
+    assert policy.is_eager == (not settings and of_environment is None)

@@ -25,7 +25,7 @@ from penstock.runtime import resident_worker
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.connection import Address, HandshakeError, Kind, Listener, connect
 from penstock.runtime.local_backups import BackupSettings, LocalBackups
-from penstock.runtime.protocol import EpochCommand, SubtaskOrder
+from penstock.runtime.protocol import EpochCommand, SubtaskOrder, TaskAck
 from penstock.runtime.resident_worker import ResidentWorker, WorkerPlace
 from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, FROM_DRIVER, Row
 from penstock.runtime.saved_state import FileChain
@@ -95,9 +95,9 @@ class Group:
         self._previous = 0
         return self.group.deploy(encode_in_driver(deployment_of(graph)), MemoryFolder())
 
-    def run(self, records: list[str]) -> list[Row]:
+    def run(self, records: list[str], is_report: bool = False) -> list[Row]:
         self._epoch += 1
-        command = EpochCommand(self._epoch, 0, previous_epoch=self._previous)
+        command = EpochCommand(self._epoch, 0, previous_epoch=self._previous, is_report=is_report)
         rows = self.group.run_epoch(command, [source_row(records)])
         self._previous = self._epoch
         return rows
@@ -120,12 +120,12 @@ def source_row(records: list[str]) -> Row:
 
 def collected(rows: list[Row]) -> dict[int, list]:
     """What each subtask of the sink has got, in order."""
-    acks = [pickle.loads(row.chunk) for row in rows if row.vertex == ACKNOWLEDGEMENT]
+    acks = [TaskAck.decode(row.chunk) for row in rows if row.vertex == ACKNOWLEDGEMENT]
     return {ack.subtask: values for ack in acks for values in ack.outcome.collected.values()}
 
 
 def acknowledged(rows: list[Row]) -> set[tuple[int, int]]:
-    acks = [pickle.loads(row.chunk) for row in rows if row.vertex == ACKNOWLEDGEMENT]
+    acks = [TaskAck.decode(row.chunk) for row in rows if row.vertex == ACKNOWLEDGEMENT]
     assert len({(ack.vertex, ack.subtask) for ack in acks}) == len(acks)
     return {(ack.vertex, ack.subtask) for ack in acks}
 
@@ -161,12 +161,24 @@ def test_several_workers_give_what_one_gives(group, workers, parallelism, group_
     epochs = [["to", "be", "or"], [], ["not", "to", "be"] * 3000, ["be"]]
     several = group(workers, group_settings)
     assert several.deploy(graph) == []
-    results = [several.run(records) for records in epochs]
+    results = [several.run(records, is_report=True) for records in epochs]
     assert [collected(rows) for rows in results] == alone(graph, epochs)
     everybody = {
         (vertex.id, subtask) for vertex in graph.vertices if vertex.stage >= 0 for subtask in range(vertex.parallelism)
     }
     assert all(acknowledged(rows) == everybody for rows in results)
+
+
+def test_only_subtasks_that_have_something_to_do_acknowledge_a_plain_epoch(group):
+    several = group(2)
+    several.deploy(graph_of(counted, 4))
+    everybody = acknowledged(several.run(["a", "b"]))
+    assert len(everybody) == 1 + 4 + 4
+    rows = several.run(["a"])
+    sink = [subtask for subtask, values in collected(rows).items() if values]
+    assert acknowledged(rows) - {(1, 0), (1, 1), (1, 2), (1, 3)} == {(0, 0), (2, sink[0])}
+    assert len(acknowledged(rows)) == 3
+    assert acknowledged(several.run([], is_report=True)) == everybody
 
 
 @settings(max_examples=15)
@@ -515,7 +527,7 @@ def test_workers_that_are_started_anew_restore_from_copies_of_their_host(tmp_pat
     first.group.deploy(encode_in_driver(deployment_of(graph)), storage)
     rows = first.group.run_epoch(EpochCommand(1, 0, is_checkpoint=True), [source_row(["a", "b", "b"])])
     first.close()
-    acks = [pickle.loads(row.chunk) for row in rows if row.vertex == ACKNOWLEDGEMENT]
+    acks = [TaskAck.decode(row.chunk) for row in rows if row.vertex == ACKNOWLEDGEMENT]
     written = {(ack.vertex, ack.subtask): ack.handle for ack in acks if ack.handle is not None}
     for handle in written.values():
         storage.delete(handle.name)  # What is not restored from the copies is not restored.
@@ -580,7 +592,7 @@ def test_who_survives_restores_from_its_own_hosts_copies_although_it_calls_first
         former = first.group.hosts()
         first.group.deploy(encode_in_driver(deployment_of(graph)), storage)
         rows = first.group.run_epoch(EpochCommand(1, 0, is_checkpoint=True), [source_row(list("abcde"))])
-    acks = [pickle.loads(row.chunk) for row in rows if row.vertex == ACKNOWLEDGEMENT]
+    acks = [TaskAck.decode(row.chunk) for row in rows if row.vertex == ACKNOWLEDGEMENT]
     written = {(ack.vertex, ack.subtask): ack.handle for ack in acks if ack.handle is not None}
     assert {subtask for _, subtask in written} == {0, 1}
     for (_, subtask), handle in written.items():

@@ -87,19 +87,24 @@ class StageExecutor(Protocol):
 class EpochResult:
     acks: list[TaskAck] = field(default_factory=list)
     failures: list[TaskFailure] = field(default_factory=list)
+    is_whole: bool = True
+    """True if all subtasks acknowledge; in a plain epoch only those do that had something to do."""
 
 
 def run_whole_epoch(
     executor: StageExecutor, host: TaskHost, deployment: JobDeployment, command: EpochCommand, source_rows: list[Row]
 ) -> EpochResult:
     """The executor's stages, then the driver's own vertices on what came out."""
-    result = EpochResult()
+    is_plain = command.is_plain
+    result = EpochResult(is_whole=not is_plain)
     waiting = sort_out(executor.run_epoch(command, source_rows), result)
     if result.failures:
         return result
     for vertex in deployment.driver_vertices():
         for subtask in range(vertex.parallelism):
             rows = waiting.get((vertex.id, subtask), [])
+            if is_plain and not rows and host.sleeps_through(command, vertex.id, subtask):
+                continue
             sort_out(host.run_task(command, vertex.id, subtask, rows), result)
     sort_out(host.late_acknowledgements(), result)
     return result
@@ -110,7 +115,7 @@ def sort_out(rows: Iterable[Row], result: EpochResult) -> dict[tuple[int, int], 
     others: dict[tuple[int, int], list[Row]] = {}
     for row in rows:
         if row.vertex == ACKNOWLEDGEMENT:
-            result.acks.append(pickle.loads(row.chunk))
+            result.acks.append(TaskAck.decode(row.chunk))
         elif row.vertex == FAILURE:
             result.failures.append(pickle.loads(row.chunk))
         else:
@@ -153,7 +158,7 @@ class InlineExecutor:
                 raise EpochCancelledError
             rows.append(row)
             if self._is_batch and row.vertex == ACKNOWLEDGEMENT:
-                self._done.append(TaskDone.of(pickle.loads(row.chunk)))
+                self._done.append(TaskDone.of(TaskAck.decode(row.chunk)))
         return rows
 
     def tasks_done(self) -> list[TaskDone]:

@@ -200,9 +200,11 @@ class WorkerGroup:
             return
         with self._changed:
             if row.vertex in (Kind.READY, Kind.DEPLOYED, Kind.DONE):
+                kind = Kind(row.vertex)
                 if epoch in (0, self._epoch):
-                    member.answered[Kind(row.vertex)] = member.answered.get(Kind(row.vertex), 0) + 1
-                    self._changed.notify_all()
+                    member.answered[kind] = member.answered.get(kind, 0) + 1
+                    if self._have_all(kind, 1):  # Nobody waits for less.
+                        self._changed.notify_all()
             elif row.vertex == Kind.RELEASED:
                 member.answered[Kind.RELEASED] = row.seq
                 self._changed.notify_all()
@@ -320,9 +322,10 @@ class WorkerGroup:
             self._rows, self._has_failed, self._epoch = [], False, command.epoch
             for member in self._members.values():
                 member.answered.pop(Kind.DONE, None)
-        for index, part in enumerate(command.by_worker(self.workers)):
-            order = Row(Kind.EPOCH, 0, 0, 0, 0, pickle.dumps(part, pickle.HIGHEST_PROTOCOL))
-            self._send(index, command.epoch, [*rows_of[index], order])
+        parts = command.by_worker(self.workers) if command.orders else []
+        contents = [part.encode() for part in parts] or [command.encode()] * self.workers
+        for index, content in enumerate(contents):
+            self._send(index, command.epoch, [*rows_of[index], Row(Kind.EPOCH, 0, 0, 0, 0, content)])
         with self._changed:
             self._wait(lambda: self._has_failed or self._have_all(Kind.DONE, 1))
             rows, self._rows = self._rows, []

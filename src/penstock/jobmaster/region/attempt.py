@@ -13,6 +13,9 @@ from penstock.runtime.rows import Row
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import TaskHost
 
+REPORT_MS = 200
+"""How often all subtasks tell how they are doing."""
+
 
 class RegionAttempt:
     def __init__(
@@ -28,6 +31,10 @@ class RegionAttempt:
         """The checkpoint that it began with; 0 for none."""
         self.last_epoch = 0
         """The last one that all tasks have done; 0 for none."""
+        self._reported_tick_ms: int | None = None
+        """When all subtasks have last told how they are doing."""
+        self._owes_report = False
+        """True if an epoch has run since then."""
 
     def deploy(self, on_loss: Callable[[], None]) -> None:
         self._executor.deploy(self._deployment, self._folder, on_loss=on_loss)
@@ -41,6 +48,13 @@ class RegionAttempt:
     def has_news(self) -> bool:
         """True if a checkpoint has completed or failed that the tasks have not heard of."""
         return self._coordinator.completed_id > self._told_checkpoint or bool(self._coordinator.aborted)
+
+    def report_wait_ms(self, now: Moment) -> int | None:
+        """How long until subtasks are to be asked how they are doing, 0 for now; None if nothing has happened since."""
+        if not self._owes_report or self._reported_tick_ms is None:
+            return None
+        # Most often an epoch comes by when it is time, and takes it along.
+        return max(0, self._reported_tick_ms + 2 * REPORT_MS - now.tick_ms)
 
     def run_epoch(
         self,
@@ -56,6 +70,7 @@ class RegionAttempt:
         """`sampled`: vertices whose stacks somebody wants to see. `is_notice`: the tasks only hear of a checkpoint."""
         aborted, self._coordinator.aborted = self._coordinator.aborted, []
         completed = self._coordinator.completed_id
+        is_due = self._reported_tick_ms is None or now.tick_ms - self._reported_tick_ms >= REPORT_MS
         command = EpochCommand(
             epoch=epoch,
             orders=self._coordinator.orders() if is_checkpoint or is_notice or not self.last_epoch else {},
@@ -69,10 +84,14 @@ class RegionAttempt:
             is_last=is_last,
             is_notice=is_notice,
             sampled_vertices=sampled,
+            is_report=is_due,
         )
         result = run_whole_epoch(self._executor, self._host, self._deployment, command, source_rows)
         if not result.failures:
             self._told_checkpoint, self.last_epoch = completed, epoch
+            self._owes_report = command.is_plain
+            if not command.is_plain:
+                self._reported_tick_ms = now.tick_ms
         return result
 
     def end(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from penstock.checkpoint.options import CheckpointOptions
@@ -50,8 +50,8 @@ class Job(Protocol):
     def wait_before_restart(self, failure: Exception, region: Region) -> None:
         """Decide about a failure: wait until the region may start again; raises if the job is to fail."""
 
-    def acknowledged(self, ack: TaskAck) -> None:
-        """A subtask's report on an epoch that is complete."""
+    def acknowledged(self, acks: Sequence[TaskAck]) -> None:
+        """What subtasks report on an epoch that is complete."""
 
     def checkpoint_completed(self, region: Region, requests: Iterable[Request]) -> None:
         """The region has a new checkpoint, which these requests have asked for."""

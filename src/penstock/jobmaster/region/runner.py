@@ -25,7 +25,7 @@ from penstock.jobmaster.failure_history import error_of
 from penstock.jobmaster.job_contents import hears_of_checkpoints, tasks_hear_of_checkpoints, without_collections
 from penstock.jobmaster.region.attempt import RegionAttempt
 from penstock.jobmaster.region.epoch_plan import EpochEnding, EpochPlan
-from penstock.jobmaster.region.epoch_policy import EpochPolicy, epoch_interval_ms
+from penstock.jobmaster.region.epoch_policy import epoch_policy
 from penstock.jobmaster.region.events import (
     AbandonCheckpoint,
     Action,
@@ -89,7 +89,7 @@ class _RanEpoch:
     epoch: int
     acks: list[TaskAck]
     positions: Positions
-    """Of the sources, behind it."""
+    """Of the sources, behind it, if it ends with a checkpoint."""
     began: Moment
     planning_ms: int
     ran_ms: int
@@ -109,17 +109,26 @@ class RegionRunner:
         self._folder = folder
         self._graph = job.job_graph
         self._coordinator = CheckpointCoordinator(checkpoints, region, job.options)
-        self._policy = EpochPolicy(epoch_interval_ms(job.config, self._vertices()))
+        self._policy = epoch_policy(job.config, self._vertices())
         commits = SinkCommits(self._graph, job.id_text, region=region, metrics=job.metrics)
         self._has_committers = commits.has_committers
         output = RegionOutput(job.output, holds_collected=job.options.interval_ms is not None)
         self._results = RegionResults(output, commits)
+        self._subtasks = sum(vertex.parallelism for vertex in self._vertices())
+        self._ends_safely = (
+            job.options.interval_ms is not None
+            or self._has_committers
+            or (hears_of_checkpoints(self._vertices()) and not self._graph.is_batch)
+        )
+        """True if the last epoch is a checkpoint: somebody commits what belongs to it."""
         self._hears = tasks_hear_of_checkpoints(self._vertices())
         self._changed = threading.Condition()
         self._machine = RegionStateMachine(job.id_text)
         self._is_woken = False
         self._attempt: RegionAttempt | None = None
         self._sources = RegionSources()
+        self._wake_ups: dict[tuple[int, int], int | None] = {}
+        """By vertex and subtask: the processing-time timer that it has told of last."""
 
     # --- from other threads ----------------------------------------------------------------------------------------
 
@@ -298,6 +307,7 @@ class RegionRunner:
     def _deploy(self) -> Deployed:
         self._results.settle(self._checkpoints.is_whole)
         self._transition(ExecutionState.DEPLOYING)
+        self._wake_ups.clear()
         folder = self._checkpoints.store.folder
         self._attempt = RegionAttempt(self.executor, self._deployment(), folder, self._coordinator)
         self._attempt.deploy(on_loss=self.wake_up)
@@ -357,7 +367,10 @@ class RegionRunner:
         with self._changed:
             self._is_woken = False  # What happens from here on ends the next rest at once.
         assert self._attempt is not None
-        return Observed(self._wait_ms(self._attempt, Moment.now()), self._hears and self._attempt.has_news)
+        now = Moment.now()
+        wait_ms, report_ms = self._wait_ms(self._attempt, now), self._attempt.report_wait_ms(now)
+        has_news = report_ms == 0 or (self._hears and self._attempt.has_news)
+        return Observed(_sooner(wait_ms, report_ms or None), has_news)
 
     def _wait_ms(self, attempt: RegionAttempt, now: Moment) -> int | None:
         self.executor.check()
@@ -396,7 +409,7 @@ class RegionRunner:
         now, epoch = self._epoch_began, self._checkpoints.next_id()
         source_rows = self._sources.plan(plan, epoch)
         planning_ms = now.since()
-        ending = plan.ending(self._sources.are_exhausted, self._ends_safely(), self._hears)
+        ending = plan.ending(self._sources.are_exhausted, self._ends_safely, self._hears)
         if ending.is_checkpoint:
             self._coordinator.start(epoch, now, ending.savepoint_format)
         is_last = ending.is_last and not ending.hears_afterwards
@@ -405,16 +418,9 @@ class RegionRunner:
         self._sources.epoch_complete(acks, ran_ms)
         if ending.is_checkpoint:
             self._coordinator.acknowledged(acks)
-        self._ran = _RanEpoch(epoch, acks, self._sources.positions, now, planning_ms, ran_ms)
+        positions = self._sources.positions if ending.is_checkpoint else {}
+        self._ran = _RanEpoch(epoch, acks, positions, now, planning_ms, ran_ms)
         return EpochRan(ending)
-
-    def _ends_safely(self) -> bool:
-        """True if the last epoch is a checkpoint: somebody commits what belongs to it."""
-        return (
-            self._job.options.interval_ms is not None
-            or self._has_committers
-            or (hears_of_checkpoints(self._vertices()) and not self._graph.is_batch)
-        )
 
     def _tell_tasks(
         self,
@@ -440,8 +446,8 @@ class RegionRunner:
         if result.failures:
             failure = result.failures[0]
             raise error_of(failure, self._job.id_text, self._job.name, self._made_at(failure))
-        expected = sum(vertex.parallelism for vertex in self._vertices())
-        if len(result.acks) != expected:
+        expected = self._subtasks
+        if result.is_whole and len(result.acks) != expected:
             raise JobExecutionError(
                 f"epoch {epoch}: {len(result.acks)} of {expected} subtasks acknowledged",
                 self._job.id_text,
@@ -459,9 +465,10 @@ class RegionRunner:
         return NoticeGiven()
 
     def _take(self, acks: list[TaskAck]) -> None:
+        self._job.acknowledged(acks)
         for ack in acks:
-            self._job.acknowledged(ack)
             self._results.take(ack)
+            self._wake_ups[(ack.vertex, ack.subtask)] = ack.outcome.next_processing_time
 
     # --- its completion --------------------------------------------------------------------------------------------
 
@@ -484,8 +491,8 @@ class RegionRunner:
     def _complete(self, epoch: int, acks: list[TaskAck], ending: EpochEnding, positions: Positions) -> bool:
         """All subtasks have done their part. True if that makes a checkpoint that is complete."""
         self._take(acks)
-        times = [ack.outcome.next_processing_time for ack in acks]
-        self._policy.epoch_completed([time for time in times if time is not None])
+        wake_ups = [time for time in self._wake_ups.values() if time is not None]
+        self._policy.epoch_completed(wake_ups, Moment.now())
         self._coordinator.policy.epoch_completed()
         if not ending.is_checkpoint:
             self._results.epoch_completed(ending.is_last)
@@ -529,3 +536,8 @@ class RegionRunner:
         with self._changed:
             self._changed.wait_for(lambda: stop.written.done() or self._job.is_cancelled or self._machine.must_leave)
         return SavepointSettled(stop.is_written)
+
+
+def _sooner(wait_ms: int | None, other_ms: int | None) -> int | None:
+    """None: not until something happens."""
+    return min((each for each in (wait_ms, other_ms) if each is not None), default=None)
