@@ -9,7 +9,6 @@ commands of the next; bytes are all that it sends and gets. Both should be the s
 from __future__ import annotations
 
 import argparse
-import pickle
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -24,7 +23,6 @@ from penstock.datastream.connectors import DiscardingSink
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmaster.execution.stage_executor import TakeOutput, TaskDone
 from penstock.jobmaster.job_master import JobMaster
-from penstock.runtime.chunk import encode
 from penstock.runtime.protocol import EpochCommand, TaskAck
 from penstock.runtime.rows import ACKNOWLEDGEMENT, Row
 from penstock.runtime.saved_state import SHARED, StateHandle
@@ -51,10 +49,10 @@ class AnsweringWorkers:
         self._workers = max(1, len(self._subtasks) // SUBTASKS_PER_WORKER)
 
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
-        sent = sum(len(pickle.dumps(part)) + HEADER_BYTES for part in command.by_worker(self._workers))
+        sent = sum(len(part.encode()) + HEADER_BYTES for part in command.by_worker(self._workers))
         sent += sum(len(row.chunk) + HEADER_BYTES for row in source_rows)
         asked = time.process_time()
-        rows = [Row(ACKNOWLEDGEMENT, at[1], 0, 0, 0, encode(_ack(command, *at))) for at in self._subtasks]
+        rows = [Row(ACKNOWLEDGEMENT, at[1], 0, 0, 0, _ack(command, *at).encode()) for at in self._subtasks]
         sent += sum(len(row.chunk) + HEADER_BYTES for row in rows)
         if self._answered is not None:
             self.driver_ms.append((asked - self._answered) * 1000)
