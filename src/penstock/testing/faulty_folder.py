@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -73,9 +74,10 @@ class FaultPlan:
         return due[0] if due else None
 
     def _note(self, name: str, text: str) -> int:
-        """Add to a note; its size."""
+        """Add to a note; its size, which is another for each who adds to it, whatever thread or process that is."""
         os.makedirs(self.notes, exist_ok=True)
         with open(os.path.join(self.notes, name), "ab") as note:
+            fcntl.flock(note, fcntl.LOCK_EX)
             note.write(text.encode())
             note.flush()
             return os.fstat(note.fileno()).st_size

@@ -48,8 +48,11 @@ def test_details_tell_vertices_and_plan(job):
     assert sum(details["status-counts"].values()) == 2
 
 
-def test_vertex_tells_its_subtasks(job):
-    vertex = job.get()["vertices"][0]["id"]
+def test_vertex_tells_its_subtasks(job, eventually):
+    # The socket is connected before the tasks are deployed.
+    vertex = eventually(lambda: next((v for v in job.get()["vertices"][:1] if v["status"] == "INITIALIZING"), None))[
+        "id"
+    ]
     told = job.get(f"/vertices/{vertex}")
     assert (told["id"], told["parallelism"], len(told["subtasks"])) == (vertex, 1, 1)
     subtask = told["subtasks"][0]
