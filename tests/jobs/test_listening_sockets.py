@@ -139,12 +139,13 @@ def test_all_sockets_of_a_running_job_are_on_the_page(short_tmp, tmp_path, way):
         shown = tmp_path / "client.log" if way == "at a job manager" else log
         eventually(lambda: "(river rain,1)" in shown.read_text(), process, log)  # All processes are there now.
         found = own_sockets(process.pid)
-    told = [each for each in promises() if each.process != "job manager" or way == "at a job manager"]
-    unknown = [each for each in found if not any(row.covers(each, rest_port) for row in told)]
-    assert unknown == []
-    kinds = {row.pattern for row in told for each in found if row.covers(each, rest_port)}
-    assert kinds == {row.pattern for row in told}, "the page names sockets that are not there"
-    assert any(each.address == f"127.0.0.1:{rest_port}" for each in found)
+        # While it runs: folders of sockets go with the processes.
+        told = [each for each in promises() if each.process != "job manager" or way == "at a job manager"]
+        unknown = [each for each in found if not any(row.covers(each, rest_port) for row in told)]
+        assert unknown == []
+        kinds = {row.pattern for row in told for each in found if row.covers(each, rest_port)}
+        assert kinds == {row.pattern for row in told}, "the page names sockets that are not there"
+        assert any(each.address == f"127.0.0.1:{rest_port}" for each in found)
     assert sockets.folder().parent == short_tmp
 
 
