@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
+from penstock.common.constants import MIN_LONG_VALUE
 from penstock.common.exceptions import JobExecutionError
 from penstock.datastream.connectors.source_v2 import (
     InputStatus,
@@ -26,7 +26,7 @@ from penstock.runtime.batch import Batch, Output
 from penstock.runtime.element_copies import copied
 from penstock.runtime.operators.base import OperatorContext
 from penstock.runtime.sources import READ_BATCH_RECORDS, SourceOperator, SourceReport
-from penstock.runtime.split_watermarks import SplitWatermark, SplitWatermarks
+from penstock.runtime.split_watermarks import SplitWatermark, SplitWatermarks, WatermarkEmitter
 from penstock.runtime.state.codec import encode_state
 
 READER_STATE = "SourceReaderState"
@@ -197,7 +197,7 @@ class SourceReaderOperator(SourceOperator):
         """None in a task that had finished before it was restored: it is not opened again."""
         self._memory: Any = None
         self._reader_memory: Any = None
-        self._is_idle = False
+        self._emitter = WatermarkEmitter(self)
         self._knows_all_splits = False
         self._is_drained = False
         self._status = InputStatus.NOTHING_AVAILABLE
@@ -251,7 +251,7 @@ class SourceReaderOperator(SourceOperator):
             self._status = InputStatus.END_OF_INPUT
 
     def end_reading(self) -> None:
-        self._send_status(False)
+        self._emitter.send_status(False)
 
     def _take_order(self, order: ReadOrder) -> None:
         self._idle_poll_ms = order.idle_poll_ms
@@ -303,15 +303,16 @@ class SourceReaderOperator(SourceOperator):
         for batch in self._output.take():
             self._records += len(batch.values)
             yield batch
-            self._settle()
+            self.watermarks.settle(self._emitter)
         if self._output.released:
             self._forget_released()
         self.watermarks.advance(self.context.clock())
-        self._settle()
+        self.watermarks.settle(self._emitter)
 
     def _forget_released(self) -> None:
+        # What the last records of the ended splits have said is not lost with the splits.
         self.watermarks.emit_periodic()
-        self._settle()  # What the last records of the ended splits have said is not lost with the splits.
+        self.watermarks.settle(self._emitter)
         for split_id in self._output.released:
             self.watermarks.remove(split_id)
         self._output.released.clear()
@@ -329,30 +330,13 @@ class SourceReaderOperator(SourceOperator):
 
     # --- watermarks ------------------------------------------------------------------------------------------------
 
-    def _settle(self) -> None:
-        """Emit what has changed in event time."""
-        watermark, is_idle = self.watermarks.combined()
-        if not is_idle:
-            self._send_status(False)
-        if watermark > self.current_watermark:
-            self.current_watermark = watermark
-            self.output.emit_watermark(watermark)
-        if is_idle:
-            self._send_status(True)
-
-    def _send_status(self, idle: bool) -> None:
-        if idle != self._is_idle:
-            self._is_idle = idle
-            self.output.emit_status(idle)
-
     def advance_processing_time(self, now_ms: int) -> None:
-        if self.current_watermark != MAX_LONG_VALUE:
-            self.watermarks.advance(now_ms)
-            self._settle()
+        self.watermarks.advance(now_ms)
+        self.watermarks.settle(self._emitter)
 
     def end_epoch(self) -> None:
         self.watermarks.emit_periodic()
-        self._settle()
+        self.watermarks.settle(self._emitter)
 
     def next_processing_time(self) -> int | None:
         if self._reader is None:
@@ -411,16 +395,16 @@ class SourceReaderOperator(SourceOperator):
             self._status is InputStatus.END_OF_INPUT,
             self._status is InputStatus.MORE_AVAILABLE,
             records,
-            None if self._is_idle or self.current_watermark == MIN_LONG_VALUE else self.current_watermark,
+            None if self._emitter.is_idle or self.current_watermark == MIN_LONG_VALUE else self.current_watermark,
         )
 
     def task_memory(self) -> Any:
         watermarks = self._memory if self._watermarks is None else self._watermarks.memory()
         reader = self._reader_memory if self._reader is None else self._reader.memory()
-        return watermarks, self._is_idle, reader
+        return watermarks, self._emitter.is_idle, reader
 
     def restore_task_memory(self, memory: Any) -> None:
-        self._memory, self._is_idle, *more = memory
+        self._memory, self._emitter.is_idle, *more = memory
         self._reader_memory = more[0] if more else None  # Former versions kept nothing of the reader.
 
     def _state(self) -> Any:

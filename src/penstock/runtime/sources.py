@@ -14,6 +14,7 @@ from penstock.runtime.chunk import Status, Watermark, encode, encode_in_driver, 
 from penstock.runtime.element_copies import all_copied
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.outputs import ColumnMaker
+from penstock.runtime.split_watermarks import WatermarkEmitter
 from penstock.runtime.state.codec import decode_state
 
 READ_BATCH_RECORDS = 4096
@@ -106,7 +107,7 @@ class ReceivedChunksOperator(SourceOperator):
     """Chunks were assigned: what a source function has emitted, with its own watermarks and idleness."""
 
     def __init__(self) -> None:
-        self._is_idle = False
+        self._emitter = WatermarkEmitter(self)
 
     def read(self, payload: Any) -> Iterator[Batch]:
         for chunk in payload:
@@ -114,26 +115,19 @@ class ReceivedChunksOperator(SourceOperator):
                 match event:
                     case Batch():
                         yield event
-                    case Watermark() if event.timestamp > self.current_watermark:
-                        self._send_status(False)
-                        self.current_watermark = event.timestamp
-                        self.output.emit_watermark(event.timestamp)
+                    case Watermark():
+                        self._emitter.emit_watermark(event.timestamp)
                     case Status():
-                        self._send_status(event.is_idle)
+                        self._emitter.send_status(event.is_idle)
 
     def end_reading(self) -> None:
-        self._send_status(False)
-
-    def _send_status(self, idle: bool) -> None:
-        if idle != self._is_idle:
-            self._is_idle = idle
-            self.output.emit_status(idle)
+        self._emitter.send_status(False)
 
     def task_memory(self) -> Any:
-        return self._is_idle
+        return self._emitter.is_idle
 
     def restore_task_memory(self, memory: Any) -> None:
-        self._is_idle = memory
+        self._emitter.is_idle = memory
 
 
 def build_source_operator(description: d.SourceDescription) -> SourceOperator:

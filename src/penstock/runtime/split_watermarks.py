@@ -1,13 +1,15 @@
-"""Timestamps and watermarks of the splits that one source subtask reads."""
+"""Timestamps and watermarks of the splits that one subtask reads. Any other stream is one split."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from penstock.common.constants import MIN_LONG_VALUE
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.common.watermark_generator import (
+    AscendingTimestampsWatermarks,
+    BoundedOutOfOrdernessWatermarks,
     NoWatermarks,
     WatermarkGenerator,
     WatermarkOutput,
@@ -17,9 +19,39 @@ from penstock.common.watermark_generator import (
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.graph.descriptions import WatermarksDescription
 from penstock.runtime.batch import Batch, Timestamps
-from penstock.runtime.operators.watermarks import BY_LARGEST_TIMESTAMP, TimestampExtraction, largest_of
+from penstock.runtime.operators.base import StreamOperator
+from penstock.runtime.timestamp_extraction import TimestampExtraction, largest_of
+
+if TYPE_CHECKING:
+    from penstock.runtime.columns import Array, Columns
 
 _NOTHING = WatermarksDescription(WatermarkStrategy.no_watermarks())
+
+# The generators that only look at the largest timestamp: one call for a whole batch gives what a call for each gives.
+_BY_LARGEST_TIMESTAMP = (BoundedOutOfOrdernessWatermarks, AscendingTimestampsWatermarks, NoWatermarks)
+
+
+class WatermarkEmitter:
+    """What an operator says of event time: watermarks only rise, and one that rises ends idleness, as in Flink."""
+
+    def __init__(self, operator: StreamOperator) -> None:
+        self._operator = operator
+        self.is_idle = False
+
+    def emit_watermark(self, watermark: int) -> None:
+        if watermark > self._operator.current_watermark:
+            self.send_status(False)
+            self._operator.current_watermark = watermark
+            self._operator.output.emit_watermark(watermark)
+
+    def send_status(self, idle: bool) -> None:
+        if idle != self.is_idle:
+            self.is_idle = idle
+            self._operator.output.emit_status(idle)
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._operator.current_watermark == MAX_LONG_VALUE
 
 
 class SplitWatermark(WatermarkOutput):
@@ -27,6 +59,11 @@ class SplitWatermark(WatermarkOutput):
 
     is_paused = False
     """True while the split is not read because it is too far ahead: that does not make it idle."""
+    is_called_active = False
+    """True if somebody said so, until that is passed on: it ends the subtask's idleness without a new watermark."""
+
+    on_change: Callable[[], None] | None = None
+    """Called after each change, so that a watermark counts even if its split falls idle right after it."""
 
     def __init__(self, generator: WatermarkGenerator) -> None:
         self.generator = generator
@@ -34,22 +71,27 @@ class SplitWatermark(WatermarkOutput):
         self.is_idle = False
 
     def emit_watermark(self, watermark: Any) -> None:
-        timestamp = time_of(watermark)
-        self.is_idle = False
-        self.watermark = max(self.watermark, timestamp)
+        self.watermark = max(self.watermark, time_of(watermark))
+        self._set_idle(False)
 
     def mark_idle(self) -> None:
-        self.is_idle = True
+        self._set_idle(True)
 
     def mark_active(self) -> None:
-        self.is_idle = False
+        self.is_called_active = True
+        self._set_idle(False)
+
+    def _set_idle(self, is_idle: bool) -> None:
+        self.is_idle = is_idle
+        if self.on_change is not None:
+            self.on_change()
 
     @property
     def looks_at_largest(self) -> bool:
         """True if one call of the generator for a whole batch gives what a call for each element gives."""
         generator = self.generator
         inner = generator.generator if isinstance(generator, WatermarksWithIdleness) else generator
-        return isinstance(inner, BY_LARGEST_TIMESTAMP)
+        return isinstance(inner, _BY_LARGEST_TIMESTAMP)
 
     def pause_or_resume(self, is_paused: bool) -> None:
         if self.is_paused and not is_paused and isinstance(self.generator, WatermarksWithIdleness):
@@ -62,13 +104,14 @@ class SplitWatermark(WatermarkOutput):
             return False
         if isinstance(self.generator, WatermarksWithIdleness) and self.is_idle:
             return False
-        return not isinstance(self.generator, BY_LARGEST_TIMESTAMP)
+        return not isinstance(self.generator, _BY_LARGEST_TIMESTAMP)
 
 
 class SplitWatermarks:
     """Each split has a generator of its own; the subtask's watermark is the smallest of those that are not idle.
 
-    A subtask without splits is idle after the strategy's idle timeout.
+    A subtask without splits is idle after the strategy's idle timeout. Idleness ends as in Flink: with a watermark that
+    rises, or when a generator or reader marks its split active; and also with a new split, which may be behind.
     """
 
     def __init__(self, description: WatermarksDescription | None, clock: Callable[[], int]) -> None:
@@ -79,18 +122,22 @@ class SplitWatermarks:
         self._splits: dict[str, SplitWatermark] = {}
         self._none = SplitWatermark(self._quiet_generator())
         """In place of splits, while there are none."""
+        self._reached = MIN_LONG_VALUE
         self._last_emit_ms = clock()
 
     def add(self, split_id: str) -> SplitWatermark:
         """The split's watermark; the known one if the split is known."""
         if split_id not in self._splits:
-            self._splits[split_id] = SplitWatermark(self._new_generator())
+            self._splits[split_id] = split = SplitWatermark(self._new_generator())
+            split.on_change = self._advance_reached
+            split.is_called_active = True
         return self._splits[split_id]
 
     def remove(self, split_id: str) -> None:
         self._splits.pop(split_id, None)
         if not self._splits:
             self._none = SplitWatermark(self._quiet_generator())
+        self._advance_reached()
 
     def _new_generator(self) -> WatermarkGenerator:
         if self._description.only_final:
@@ -118,6 +165,19 @@ class SplitWatermarks:
         else:
             yield from self._stamped_one_by_one(split, values, timestamps)
 
+    def takes_columns(self, split_id: str) -> bool:
+        """True if `stamped_columns` may work."""
+        looks_at_largest = self.add(split_id).looks_at_largest and self._description.auto_watermark_interval_ms > 0
+        return looks_at_largest and self._extraction.on_columns is not None
+
+    def stamped_columns(self, split_id: str, columns: Columns) -> Array | None:
+        """The new timestamps; None if `stamped` must have the elements."""
+        timestamps = self._extraction.column_of(columns)
+        if timestamps is not None:
+            split = self.add(split_id)
+            split.generator.on_event(columns.taken(slice(-1, None)).batch().values[0], int(timestamps.max()), split)
+        return timestamps
+
     def _stamped_one_by_one(
         self, split: SplitWatermark, values: list[Any], timestamps: Timestamps | None
     ) -> Iterator[Batch]:
@@ -128,7 +188,7 @@ class SplitWatermarks:
             split.generator.on_event(value, MIN_LONG_VALUE if timestamp is None else timestamp, split)
             if self._description.auto_watermark_interval_ms == 0:
                 split.generator.on_periodic_emit(split)
-            if self.combined() != before:
+            if self.combined() != before or split.is_called_active:
                 yield _part(values, timestamps, start, at + 1)
                 start, before = at + 1, self.combined()
         if start < len(values):
@@ -144,13 +204,33 @@ class SplitWatermarks:
     def emit_periodic(self) -> None:
         for split in self._all():
             if not split.is_paused:
+                split.on_change = None  # They speak at the same time: none counts before all have spoken.
                 split.generator.on_periodic_emit(split)
+        for split in self._splits.values():
+            split.on_change = self._advance_reached
+        self._advance_reached()
         self._last_emit_ms = self._clock()
 
     def combined(self) -> tuple[int, bool]:
-        """The watermark of all splits together, and whether they are idle."""
+        """The watermark that all splits together have reached, and whether they are idle."""
+        return self._reached, all(split.is_idle for split in self._all())
+
+    def _advance_reached(self) -> None:
         active = [split.watermark for split in self._all() if not split.is_idle]
-        return min(active, default=MIN_LONG_VALUE), not active
+        self._reached = max(self._reached, min(active, default=MIN_LONG_VALUE))
+
+    def settle(self, emitter: WatermarkEmitter) -> None:
+        """Emit what has changed."""
+        if emitter.is_at_end:
+            return
+        watermark, is_idle = self.combined()
+        for split in self._splits.values():
+            if split.is_called_active:
+                split.is_called_active = False
+                emitter.send_status(False)
+        emitter.emit_watermark(watermark)
+        if is_idle:
+            emitter.send_status(True)
 
     def ahead_of(self, limit: int) -> set[str]:
         """The splits whose watermark is beyond `limit`."""
@@ -183,6 +263,15 @@ class SplitWatermarks:
         for split in (*self._splits.values(), self._none):
             if isinstance(split.generator, WatermarksWithIdleness):
                 split.generator.clock = self._clock
+        for split in self._splits.values():
+            split.on_change = self._advance_reached
+        self._advance_reached()
+
+    def restore_generator(self, split_id: str, generator: WatermarkGenerator, is_idle: bool) -> None:
+        """Take back a split of which the generator was kept, and whether the subtask was idle."""
+        split = SplitWatermark(generator)
+        split.is_idle = is_idle
+        self.restore(({split_id: split}, self._none))
 
 
 def _part(values: list[Any], timestamps: Timestamps | None, start: int, end: int) -> Batch:
@@ -192,6 +281,7 @@ def _part(values: list[Any], timestamps: Timestamps | None, start: int, end: int
 def _without_clock(split: SplitWatermark) -> SplitWatermark:
     """A copy; the clock belongs to the process."""
     copied = copy.copy(split)
+    copied.on_change = None
     copied.generator = copy.copy(split.generator)
     if isinstance(copied.generator, WatermarksWithIdleness):
         copied.generator.clock = int
