@@ -16,6 +16,7 @@ import pytest
 
 from penstock.common.exceptions import ConfigurationError, EnvironmentSetupError, UnsupportedFeatureError
 from penstock.datastream.functions import MapFunction
+from penstock.spark.worker_packages import JOB_BRINGS_PACKAGES
 
 
 @pytest.fixture
@@ -129,6 +130,20 @@ def test_archives_are_unpacked(run_target, tmp_path):
     assert results(env, ReadCached("again", "deep/data.txt"))[0][0] == "unpacked"
     if run_target.target == "spark":  # The target inline does not leave the working folder of the program.
         assert results(env, lambda _: Path("again/deep/data.txt").read_text()) == ["unpacked"]
+
+
+@pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])
+def test_workers_of_a_job_with_packages_of_its_own_are_forked_without_numpy(run_target, tmp_path, module, mode):
+    """Otherwise it could not bring another version of it: a process loads only one."""
+
+    def was_told(_: int) -> bool:
+        return JOB_BRINGS_PACKAGES in os.environ
+
+    assert results(run_target(settings={"execution.runtime-mode": mode}), was_told) == [False]
+    (tmp_path / f"{module}.py").touch()
+    env = run_target(settings={"execution.runtime-mode": mode})
+    env.add_python_file(str(tmp_path / f"{module}.py"))
+    assert results(env, was_told) == [run_target.target == "spark"]
 
 
 @pytest.mark.spark

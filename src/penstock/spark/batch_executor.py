@@ -147,7 +147,7 @@ class BatchExecutor:
         parts: list[list[Row]] = [[] for _ in range(self._widths[0])]
         for row in source_rows:
             parts[row.subtask % len(parts)].append(row)
-        return self._side.context.parallelize(parts, len(parts)).flatMap(_as_it_is)
+        return self._side.context_for_workers.parallelize(parts, len(parts)).flatMap(_as_it_is)
 
     def tasks_done(self) -> list[TaskDone]:
         return [] if self._done is None else list(self._done.value.values())

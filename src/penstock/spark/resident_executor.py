@@ -231,7 +231,8 @@ class ResidentExecutor:
         with self._asking("the workers could not be started"):
             if host is None:
                 name = f"{side.job_id}-{secrets.token_hex(4)}"
-                self._job = ResidentJob(side.context, group, name, f"{side.job_name}: {workers} workers", side.job_id)
+                description = f"{side.job_name}: {workers} workers"
+                self._job = ResidentJob(side.context_for_workers, group, name, description, side.job_id)
             else:
                 host.host(group.places())
             if not self._have_registered(group, began + timeout_ms / 1000) and not self._is_cancelled:

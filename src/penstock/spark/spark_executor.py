@@ -24,6 +24,7 @@ from penstock.spark.dependencies import ShippedDependencies, ship
 from penstock.spark.session import get_context
 from penstock.spark.shared_storage import check_storage_is_shared
 from penstock.spark.task_slots import free_slots, slot_ledger
+from penstock.spark.worker_packages import context_for_workers
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class SparkSide:
         check_storage_is_shared(str(self.context.master), job_graph, config)
         _check_no_speculation(self.context)
         self.dependencies = ship(self.context, dependencies, config)
+        self.context_for_workers = context_for_workers(self.context, bool(self.dependencies.python_paths))
         self.take_output: TakeOutput = lambda content, is_wanted: None
 
     @property
@@ -64,7 +66,7 @@ class SparkSide:
         try:
             self.context.setJobGroup(f"{self.job_id}-savepoint", f"{self.job_name}: savepoint")
             carry_out = _CopyInWorker(self.dependencies, encode_in_driver(self.job_graph.script_classes))
-            copied = self.context.parallelize(listed, len(listed)).map(carry_out)
+            copied = self.context_for_workers.parallelize(listed, len(listed)).map(carry_out)
             written: list[tuple[StateHandle, ...]] = copied.collect()
             return written
         finally:

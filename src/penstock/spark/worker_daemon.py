@@ -1,4 +1,4 @@
-"""Spark's Python daemon, from which workers are forked: with all of Penstock that they need, loaded once.
+"""Spark's Python daemon, from which workers are forked: with all that they need loaded once.
 
 `python -m penstock.spark.worker_daemon` takes the place of `pyspark.daemon` (`spark.python.daemon.module`).
 """
@@ -13,6 +13,7 @@ from pyspark.daemon import manager
 # What it loads starts no thread: a process with threads cannot be forked safely.
 import penstock.spark.batch_task
 import penstock.spark.resident_task
+from penstock.spark.worker_packages import load_packages
 
 __all__ = ["penstock"]
 
@@ -27,6 +28,7 @@ def read_archives_once() -> None:
 
 if __name__ == "__main__":
     read_archives_once()
+    load_packages()
     # A worker collects garbage after each task: without this it would look through all that was loaded here.
     gc.collect()
     gc.freeze()

@@ -39,6 +39,7 @@ class Context:
 def executor(timeout: str = "30 s") -> BatchExecutor:
     side = SimpleNamespace(
         context=Context(),
+        context_for_workers=Context(),
         config=Configuration.from_dict({"slot.request.timeout": timeout}),
         job_name="job",
         job_id="0" * 32,

@@ -69,6 +69,6 @@ def test_slot_that_a_copy_needs_is_not_taken_by_workers_that_start_meanwhile(mon
     side = SparkSide.__new__(SparkSide)
     side.job_id, side.dependencies = "0" * 32, ShippedDependencies()
     side.job_graph = SimpleNamespace(job_name="job", script_classes=())
-    side.context = SimpleNamespace(setJobGroup=lambda *names: None, parallelize=parallelize)
+    side.context = side.context_for_workers = SimpleNamespace(setJobGroup=lambda *names: None, parallelize=parallelize)
     assert side.run_copies([lambda: ("copied",)]) == [("copied",)]
     assert (used or ["driver"]) == [where] and ledger._taken == held

@@ -86,6 +86,7 @@ class Cluster:
             config.set_string(key.replace("_", "."), value)
         side = SimpleNamespace(
             context=Context(),
+            context_for_workers=Context(),
             config=config,
             job_graph=self.graph,
             job_name="job",
