@@ -45,7 +45,8 @@ def with_field(element: Any, field: Field, value: Any) -> Any:
         if hasattr(element, "_replace"):
             named: Any = element
             return named._replace(**{named._fields[field] if isinstance(field, int) else field: value})
-        return (*element[: int(field)], value, *element[int(field) + 1 :])
+        at = range(len(element))[int(field)]  # From the end, if it is negative.
+        return (*element[:at], value, *element[at + 1 :])
     if isinstance(element, (list, Row, dict)):
         copied = copy.copy(element)
         copied[field] = value  # type: ignore[index]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any, TypeVar
 
+from penstock.datastream.fields import FieldAggregation
 from penstock.runtime.batch import call_each
 from penstock.runtime.generator_bodies import GeneratorBody, generator_body
 from penstock.runtime.inlining import ONE_AT_A_TIME, SmallFunction, cells_of, small_function
@@ -59,6 +60,9 @@ class LoopScope:
 
     def call(self, name: str, function: Callable[..., Any], *arguments: str | Unbuilt) -> str:
         """An expression for `function(*arguments)`; `name` is unique in the loop."""
+        aggregation = getattr(function, "__self__", None)
+        if self.inlines and type(aggregation) is FieldAggregation and _has_quick_way(aggregation):
+            return self._aggregated(name, aggregation, *arguments)
         plain, taken = self._unbound(name, function, arguments)
         small = self._small(plain, len(taken))
         if small is None or small.is_generator:
@@ -69,6 +73,23 @@ class LoopScope:
             for at, each in enumerate(taken)
         )
         return self._inlined(small, name, tuple(texts))[0]
+
+    def _aggregated(self, name: str, aggregation: FieldAggregation, held: str | Unbuilt, value: str | Unbuilt) -> str:
+        """sum, min or max of a field of tuples where these are; other elements are for the aggregation itself."""
+        self.locals |= {"type_of": type, "tuple_type": tuple, "len_of_python": len, name: aggregation.reduce}
+        self._has_inlined = True
+        at, one, other = int(aggregation.field), _built(held), _built(value)
+        mine, theirs = f"{one}[{at}]", f"{other}[{at}]"
+        is_better = f"{theirs} {'<' if aggregation.kind in ('min', 'min_by') else '>'} {mine}"
+        match aggregation.kind:
+            case "sum":
+                quick = _with_item(one, at, f"{mine} + {theirs}")
+            case "min" | "max":
+                quick = f"{_with_item(one, at, theirs)} if {is_better} else {one}"
+            case "min_by" | "max_by":
+                quick = f"{other} if {is_better} else {one}"
+        are_tuples = f"type_of({one}) is tuple_type is type_of({other})"
+        return f"(({quick}) if {are_tuples} else {name}({one}, {other}))"
 
     def yielded(self, name: str, function: Callable[..., Any], argument: str) -> list[str] | None:
         """Expressions for what a generator function yields for `argument`; None if it must be called."""
@@ -126,6 +147,21 @@ class LoopScope:
 
 def _built(argument: str | Unbuilt) -> str:
     return argument.build() if isinstance(argument, Unbuilt) else argument
+
+
+_MOST_ITEMS = 16
+"""Items that stand one by one in the expression for a tuple."""
+
+
+def _has_quick_way(aggregation: FieldAggregation) -> bool:
+    return isinstance(aggregation.field, int) and 0 <= aggregation.field < _MOST_ITEMS
+
+
+def _with_item(record: str, at: int, item: str) -> str:
+    """An expression for a tuple with one item replaced. Mostly it is the last one, and then no part is copied."""
+    items = "".join(f"{record}[{each}], " for each in range(at))
+    longer = f"(*{record}[:{at}], {item}, *{record}[{at + 1}:])"
+    return f"(({items}{item},) if len_of_python({record}) == {at + 1} else {longer})"
 
 
 class EachLoop:

@@ -52,6 +52,13 @@ class TimerQueue:
     def contains(self, timestamp: int, key: Any, namespace: Hashable) -> bool:
         return self._table.contains((timestamp, namespace), key)
 
+    def keys_at(self, timestamp: int, namespace: Hashable) -> Any:
+        """The keys that wait for a time; until timers fire, those that are set and deleted are seen there.
+
+        After the last of them was deleted, that is no longer so.
+        """
+        return self._table.entries_of((timestamp, namespace)) or ()
+
     def next_timestamp(self) -> int | None:
         while self._heap:
             timestamp, _, namespace = self._heap[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,6 +20,7 @@ from penstock.datastream.window import (
     EventTimeTrigger,
     ProcessingTimeTrigger,
     SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
@@ -45,9 +46,39 @@ class SameProcessingTimeTrigger(ProcessingTimeTrigger):
     pass
 
 
+class SameTumblingEventTimeWindows(TumblingEventTimeWindows):
+    """The same assigner under another type, likewise."""
+
+
+class SameSlidingEventTimeWindows(SlidingEventTimeWindows):
+    pass
+
+
+class SameTumblingProcessingTimeWindows(TumblingProcessingTimeWindows):
+    pass
+
+
+class SameSlidingProcessingTimeWindows(SlidingProcessingTimeWindows):
+    pass
+
+
+def same_assigner(assigner):
+    """Sessions are not by batches with any other trigger than their own."""
+    for kind in (
+        SameTumblingEventTimeWindows,
+        SameSlidingEventTimeWindows,
+        SameTumblingProcessingTimeWindows,
+        SameSlidingProcessingTimeWindows,
+    ):
+        if type(assigner) is kind.__base__:
+            return kind(**{field.name: getattr(assigner, field.name) for field in fields(assigner)})
+    return assigner
+
+
 def general(description):
     is_event_time = description.assigner.is_event_time()
-    return replace(description, trigger=SameEventTimeTrigger() if is_event_time else SameProcessingTimeTrigger())
+    trigger = SameEventTimeTrigger() if is_event_time else SameProcessingTimeTrigger()
+    return replace(description, trigger=trigger, assigner=same_assigner(description.assigner))
 
 
 class Visits(ProcessWindowFunction):

@@ -8,8 +8,9 @@ from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.windowing.aligned import AlignedWindowOperator
 from penstock.runtime.windowing.evicting import EvictingWindowOperator
 from penstock.runtime.windowing.operator import WindowOperator
-from penstock.runtime.windowing.quick import SESSIONS, fires_at_end
+from penstock.runtime.windowing.quick import ALIGNED, SESSIONS, fires_at_end
 from penstock.runtime.windowing.sessions import SessionWindowOperator
+from penstock.runtime.windowing.triggered import TriggeredWindowOperator
 
 
 def build_window_operator(description: WindowDescription) -> StreamOperator:
@@ -18,7 +19,8 @@ def build_window_operator(description: WindowDescription) -> StreamOperator:
     if description.evictor is not None:
         return EvictingWindowOperator(description)
     if not fires_at_end(description):
-        return WindowOperator(description)
+        is_aligned = type(description.assigner) in ALIGNED
+        return TriggeredWindowOperator(description) if is_aligned else WindowOperator(description)
     if isinstance(description.assigner, SESSIONS):
         return SessionWindowOperator(description)
     return AlignedWindowOperator(description)

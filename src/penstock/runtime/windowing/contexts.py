@@ -51,10 +51,10 @@ class PaneContext(Trigger.OnMergeContext, Evictor.EvictorContext):
         return self._metric_group
 
     def register_processing_time_timer(self, time: int) -> None:
-        self._timers.register_processing_time_timer(self.window, time)
+        self._timers.processing_time.add(time, self._backend.current_key, self.window)
 
     def register_event_time_timer(self, time: int) -> None:
-        self._timers.register_event_time_timer(self.window, time)
+        self._timers.event_time.add(time, self._backend.current_key, self.window)
 
     def delete_processing_time_timer(self, time: int) -> None:
         self._timers.delete_processing_time_timer(self.window, time)
