@@ -74,16 +74,12 @@ def _user_frames(frames: TracebackType | None) -> TracebackType | None:
     """The traceback from the first frame of the user's program on: what comes after runpy's own."""
     rest, has_started = frames, False
     while rest is not None:
-        if _is_runpy(rest):
+        if "runpy" in os.path.basename(rest.tb_frame.f_code.co_filename):
             has_started = True
         elif has_started:
             return rest
         rest = rest.tb_next
     return None if has_started else frames
-
-
-def _is_runpy(frame: TracebackType) -> bool:
-    return "runpy" in os.path.basename(frame.tb_frame.f_code.co_filename)
 
 
 def _place_in_user_code(frames: TracebackType | None) -> str | None:

@@ -38,7 +38,8 @@ def submit_job(
         )
     managers = JobManagers.of(config) or JobManagers.of(config, f"localhost:{config.get(keys.REST_PORT)}")
     assert managers is not None
-    collect_ids = _collect_ids(job_graph)
+    operators = [node.operator for vertex in job_graph.vertices for node in vertex.nodes]
+    collect_ids = [each.collect_id for each in operators if isinstance(each, CollectSinkDescription)]
     with bundled(job_graph, config, dependencies) as bundle:
         is_attached = bundle.submission.is_attached
         if collect_ids and not is_attached:
@@ -79,11 +80,6 @@ def _submitted_once(managers: JobManagers, bundle: JobBundle) -> tuple[Address, 
     rest = RestClient(managers.leader(), _SUBMITTED_WITHIN_S)
     upload(rest, bundle)
     return rest.address, _submit(rest, bundle)
-
-
-def _collect_ids(job_graph: JobGraph) -> list[str]:
-    operators = [node.operator for vertex in job_graph.vertices for node in vertex.nodes]
-    return [each.collect_id for each in operators if isinstance(each, CollectSinkDescription)]
 
 
 def upload(rest: RestClient, bundle: JobBundle) -> None:

@@ -61,12 +61,9 @@ class AbsentModule(ModuleType):
         if name.startswith("_"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         kind = kind_of(self.__name__.partition(".")[2]) or "internal"
-        made = getattr(_generating_tables(), name, None) if kind == "table" else None
+        made = None
+        if kind == "table":  # Loads the API, which nobody needs who only imports tables.
+            made = getattr(importlib.import_module("penstock.compat.datagen_tables"), name, None)
         made = made or absent_name(self.__name__, name, kind)
         setattr(self, name, made)
         return made
-
-
-def _generating_tables() -> ModuleType:
-    # Loads the API, which nobody needs who only imports tables.
-    return importlib.import_module("penstock.compat.datagen_tables")

@@ -489,11 +489,11 @@ class JobMaster:
             self.flame_graphs.add(ack)
 
     def epoch_completed(self, report: EpochReport) -> None:
-        self.epochs.add(report, self._state_size(report.region) if report.is_checkpoint else None)
-
-    def _state_size(self, region: Region) -> int:
-        subtasks = [each for vertex in region for each in self.execution_graph.job_vertices[vertex].subtasks]
-        return sum(each.current.facts.state_size for each in subtasks)
+        state_size = None
+        if report.is_checkpoint:
+            vertices = [self.execution_graph.job_vertices[vertex] for vertex in report.region]
+            state_size = sum(each.current.facts.state_size for vertex in vertices for each in vertex.subtasks)
+        self.epochs.add(report, state_size)
 
     def sampled_vertices(self) -> frozenset[int]:
         return self.flame_graphs.wanted(wall_clock_ms())

@@ -109,7 +109,8 @@ def source_of(function: Any, parameters: int) -> ast.Lambda | ast.FunctionDef | 
         return None
     try:
         with ONE_AT_A_TIME:
-            nodes = _nodes_at(function.__code__.co_filename, function.__code__.co_firstlineno)
+            filename, line = function.__code__.co_filename, function.__code__.co_firstlineno
+            nodes = _nodes_of(filename, "".join(linecache.getlines(filename))).get(line, [])
             return next((node for node in nodes if _is_source_of(node, function)), None)
     except SystemError:  # The program itself parses Python in another thread.
         return None
@@ -133,10 +134,6 @@ def _is_watched() -> bool:
 # --- from a function to its source -----------------------------------------------------------------------------------
 
 _Node = ast.Lambda | ast.FunctionDef
-
-
-def _nodes_at(filename: str, line: int) -> list[_Node]:
-    return _nodes_of(filename, "".join(linecache.getlines(filename))).get(line, [])
 
 
 @functools.lru_cache(maxsize=16)
@@ -169,12 +166,23 @@ def _does_the_same(own: CodeType, code: CodeType) -> bool:
     parts = ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars")
     if any(getattr(own, part) != getattr(code, part) for part in parts):
         return False
-    pairs = list(zip(own.co_consts, code.co_consts, strict=False))
-    return len(own.co_consts) == len(code.co_consts) and all(
-        _does_the_same(one, other)
-        if isinstance(one, CodeType) and isinstance(other, CodeType)
-        else repr(one) == repr(other)  # By their text, since 1 equals True and 1.0.
-        for one, other in pairs
+    if len(own.co_consts) != len(code.co_consts):
+        return False
+    inner = None
+    for one, other in zip(own.co_consts, code.co_consts, strict=True):
+        if isinstance(one, CodeType) and isinstance(other, CodeType):
+            if not _does_the_same(one, other):
+                return False
+        elif not _is_name_of(inner, one, other) and repr(one) != repr(other):  # By text, since 1 equals True and 1.0.
+            return False
+        inner = one
+    return True
+
+
+def _is_name_of(inner: Any, *names: Any) -> bool:
+    """True if both are what Python 3.10 puts behind the code of an inner function: its qualified name."""
+    return isinstance(inner, CodeType) and all(
+        isinstance(name, str) and name.endswith(f".<locals>.{inner.co_name}") for name in names
     )
 
 

@@ -342,7 +342,9 @@ class _Rewriting(ast.NodeTransformer):
     def _statement(self, statement: ast.stmt) -> Iterator[ast.stmt]:
         match statement:
             case ast.Expr(ast.Yield(value)):
-                yield from self._emission(value or ast.Constant(None), statement)
+                value = value or ast.Constant(None)
+                yield assigned(f"{OWN}result", self.visit(value), statement)
+                yield from made(self._emitting(value), statement)
             case ast.Expr(ast.YieldFrom(value)):
                 yield from self._emission_of_each(self.visit(value), statement)
             case ast.Expr(ast.Call(ast.Attribute(owner, method), arguments)) if self._writes(owner, method):
@@ -395,10 +397,6 @@ class _Rewriting(ast.NodeTransformer):
         begin, go_on = f"{entry} = {first}\n{state.noting('False')}", f"{further}\n{state.noting('True')}"
         is_first = f"if {OWN}found is None:\n{indented(begin)}\nelse:\n{indented(go_on)}"
         yield from made(f"{OWN}found = {state.entries_name}.get({OWN}key)\n{is_first}", at)
-
-    def _emission(self, value: ast.expr, at: ast.AST) -> Iterator[ast.stmt]:
-        yield assigned(f"{OWN}result", self.visit(value), at)
-        yield from made(self._emitting(value), at)
 
     def _emission_of_each(self, values: ast.expr, at: ast.AST) -> Iterator[ast.stmt]:
         text = f"for {OWN}result in {OWN}results:\n{indented(self._emitting(None))}"

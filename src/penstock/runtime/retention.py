@@ -123,43 +123,80 @@ _KEEPING: Final = ("STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "LOAD_CLASSDE
 
 def _is_harmless_code(code: types.CodeType, module: dict[str, Any], outside: dict[str, Any], depth: int) -> bool:
     steps = list(dis.get_instructions(code))
-    following = [*steps[1:], None]
-    for step, after in zip(steps, following, strict=True):
+    for at, step in enumerate(steps):
         if step.opname in _KEEPING or (step.opname == "STORE_DEREF" and step.argval in outside):
             return False
-        is_method = step.opname == "LOAD_METHOD" or _loads_method(step)
-        if is_method and step.argval not in _METHODS and not _is_of_module(step, steps, module):
+        # The latter is how newer Pythons load a method.
+        is_method = step.opname == "LOAD_METHOD" or (
+            step.opname == "LOAD_ATTR" and sys.version_info >= (3, 12) and bool((step.arg or 0) & 1)
+        )
+        if is_method and step.argval not in _METHODS and not _is_of_module(steps[at - 1], module):
             return False
         if step.opname == "LOAD_GLOBAL" or (step.opname == "LOAD_DEREF" and step.argval in outside):
             held = outside if step.opname == "LOAD_DEREF" else module
             value = held.get(step.argval, getattr(builtins, step.argval, None))
-            if not _is_harmless_name(value, step, after, depth):
+            if not _is_harmless_name(value, steps, at, depth):
                 return False
     return True
 
 
-def _is_harmless_name(value: Any, step: dis.Instruction, after: dis.Instruction | None, depth: int) -> bool:
-    reads_attribute = after is not None and after.opname in ("LOAD_ATTR", "LOAD_METHOD")
+def _is_of_module(loaded: dis.Instruction, module: dict[str, Any]) -> bool:
+    return loaded.opname == "LOAD_GLOBAL" and any(module.get(loaded.argval) is each for each in _MODULES)
+
+
+def _is_harmless_name(value: Any, steps: list[dis.Instruction], at: int, depth: int) -> bool:
+    """Whether nothing can be kept in the value that is loaded at `at`, by what is done with it there."""
     if any(value is each for each in _MODULES):
-        return reads_attribute
+        return at + 1 < len(steps) and steps[at + 1].opname in ("LOAD_ATTR", "LOAD_METHOD")
     if _is_immutable(value) or any(value is each for each in _CALLABLES):
         return True
     # Functions and classes have attributes, where things can be kept: they may be called, and nothing else.
-    return _is_called(step, after) and _is_harmless_call(value, depth - 1)
+    return _is_called(steps, at) and _is_harmless_call(value, depth - 1)
 
 
-def _is_called(step: dis.Instruction, after: dis.Instruction | None) -> bool:
+def _is_called(steps: list[dis.Instruction], at: int) -> bool:
     """True if what is loaded is called, not kept, handed on, or asked for an attribute."""
-    if step.opname == "LOAD_GLOBAL" and sys.version_info >= (3, 11):
-        return bool((step.arg or 0) & 1)
-    return after is not None and (after.opname.startswith("LOAD_FAST") or after.opname in ("LOAD_CONST", "PRECALL"))
+    if sys.version_info < (3, 11):
+        return _is_called_by_stack(steps[at + 1 :])
+    if steps[at].opname == "LOAD_GLOBAL":
+        return bool((steps[at].arg or 0) & 1)
+    # Behind or before what is called there is a mark: behind it from 3.13 on.
+    beside = at + 1 if sys.version_info >= (3, 13) else at - 1
+    return 0 <= beside < len(steps) and steps[beside].opname == "PUSH_NULL"
 
 
-def _loads_method(step: dis.Instruction) -> bool:
-    """True for the way in which newer Pythons load a method."""
-    return step.opname == "LOAD_ATTR" and sys.version_info >= (3, 12) and bool((step.arg or 0) & 1)
+def _is_called_by_stack(following: list[dis.Instruction]) -> bool:
+    """True if the steps that follow put arguments upon what was loaded, and then call it.
+
+    Python 3.10 does not mark what it calls. Steps that are not known here count as if they did something else with it.
+    """
+    upon = 0
+    for step in following:
+        count = step.arg or 0
+        if step.opname in ("CALL_FUNCTION", "CALL_FUNCTION_KW"):
+            taken = count + (step.opname == "CALL_FUNCTION_KW")
+            if upon == taken:
+                return True
+            taken, given = taken + 1, 1
+        elif step.opname in _TAKEN_AND_GIVEN:
+            taken, given = _TAKEN_AND_GIVEN[step.opname]
+        elif step.opname.startswith(("BINARY_", "COMPARE_", "CONTAINS_", "IS_")):
+            taken, given = 2, 1
+        elif step.opname == "CALL_METHOD":
+            taken, given = count + 2, 1
+        elif step.opname in ("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_STRING"):
+            taken, given = count, 1
+        else:
+            return False
+        if upon < taken:
+            return False
+        upon += given - taken
+    return False
 
 
-def _is_of_module(step: dis.Instruction, steps: list[dis.Instruction], module: dict[str, Any]) -> bool:
-    before = steps[steps.index(step) - 1]
-    return before.opname == "LOAD_GLOBAL" and any(module.get(before.argval) is each for each in _MODULES)
+_TAKEN_AND_GIVEN: Final = {
+    **dict.fromkeys(("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLOSURE"), (0, 1)),
+    **dict.fromkeys(("LOAD_ATTR", "UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_NOT", "UNARY_INVERT"), (1, 1)),
+    "LOAD_METHOD": (1, 2),
+}
+"""How many values a step takes from the stack of Python 3.10, and how many it puts there."""

@@ -149,11 +149,8 @@ def _portable(record: logging.LogRecord) -> dict[str, Any]:
     fields = {**record.__dict__, "msg": record.getMessage(), "args": None, "exc_info": None}
     if record.exc_info:
         fields["exc_text"] = _STACKS.formatException(record.exc_info)
-    return {name: value if _travels(value) else str(value) for name, value in fields.items()}
-
-
-def _travels(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
+    travels = (str, int, float, bool, type(None))
+    return {name: value if isinstance(value, travels) else str(value) for name, value in fields.items()}
 
 
 @contextlib.contextmanager

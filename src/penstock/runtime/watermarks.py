@@ -180,8 +180,8 @@ class InputWatermarks:
         if self._combined is None:
             self._valves = [valve]
             return
-        self._valves = [valve.part(self._channels_of(index)) for index in range(len(self._valves))]
+        channels: list[list[int]] = [[] for _ in self._valves]
+        for channel, index in enumerate(self._inputs):
+            channels[index].append(channel)
+        self._valves = [valve.part(each) for each in channels]
         self._combined = CombinedWatermarkStatus.of_valves(self._valves, valve.watermark)
-
-    def _channels_of(self, index: int) -> list[int]:
-        return [channel for channel, each in enumerate(self._inputs) if each == index]

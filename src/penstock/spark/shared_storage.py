@@ -10,7 +10,6 @@ from penstock.datastream.connectors.spark.data_frame import DataFrameSource
 from penstock.datastream.connectors.spark.data_frame_stream import StreamingDataFrameSource
 from penstock.graph.descriptions import SinkDescription
 from penstock.graph.job_graph import JobGraph
-from penstock.graph.stream_graph import StreamNode
 from penstock.jobmaster.job_contents import hears_of_checkpoints, values_in
 from penstock.jobmaster.restart_strategy import NoRestart, build_restart_strategy
 
@@ -42,10 +41,6 @@ def why_kept(job_graph: JobGraph, config: Configuration) -> str | None:
     for node in nodes:
         if isinstance(node.operator, SinkDescription) and node.operator.commits_with_checkpoints:
             return f"sink '{node.name}' commits with a checkpoint"
-        if _keeps_rows(node):
+        if any(isinstance(each, (DataFrameSource, StreamingDataFrameSource)) for each in values_in(node.operator)):
             return f"source '{node.name}' keeps the rows of its DataFrame in the checkpoints' folder"
     return None
-
-
-def _keeps_rows(node: StreamNode) -> bool:
-    return any(isinstance(value, (DataFrameSource, StreamingDataFrameSource)) for value in values_in(node.operator))

@@ -14,8 +14,6 @@ from tests.unit.runtime.process_functions import (
     CALLED,
     IN_A_LOOP,
     Counts,
-    ListsThatAreRead,
-    Loops,
     Timers,
     TimersThatAreDeleted,
     TimersThatAreSet,
@@ -98,8 +96,6 @@ def test_loop_gives_what_calls_give(function, given_batches, backend):
 
 @pytest.mark.parametrize("function", IN_A_LOOP, ids=lambda function: type(function).__name__)
 def test_work_is_done_in_a_loop(function):
-    if sys.version_info < (3, 11) and isinstance(function, (ListsThatAreRead, Loops)):
-        pytest.skip("Python 3.10 keeps the qualified names of inner generators in the code: such bodies are called")
     harness = harness_of(function).element(("a", 1), at=1)
     assert loops_of(harness)
 

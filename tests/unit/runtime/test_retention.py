@@ -8,7 +8,6 @@ import json
 import math
 import os
 import re
-import sys
 
 import pytest
 
@@ -19,9 +18,6 @@ CACHE: dict = {}
 NUMBER = 3
 PATTERN = re.compile("a")
 LATER = None
-NEEDS_PYTHON_3_11 = pytest.mark.skipif(
-    sys.version_info < (3, 11), reason="Python 3.10's code does not show that `plus` is called: elements are copied"
-)
 
 
 @dataclasses.dataclass
@@ -96,6 +92,20 @@ def extended(element):
 def with_closure_of_number():
     number = 5
     return lambda value: [value, number]
+
+
+def with_closure_of_function():
+    def twice(value):
+        return value * 2
+
+    return lambda value: [twice(value), twice(plus(value))]
+
+
+def handing_on_a_function_of_a_closure():
+    def twice(value):
+        return value * 2
+
+    return lambda value: (twice, value)
 
 
 def with_closure_of_list():
@@ -176,8 +186,12 @@ def in_imported_module(value):
         lambda numbers: sorted(plus(number) for number in numbers),
         plus,
         parsed,
-        pytest.param(extended, marks=NEEDS_PYTHON_3_11),
+        extended,
+        lambda pair: plus(pair[0] + plus(abs(pair[1].real))),
+        lambda pair: plus(number=-pair[0]),
+        lambda pair: [plus(pair[0]), (plus(1), f"{plus(2)}")],
         with_closure_of_number(),
+        with_closure_of_function(),
         Mapper().of_value,
         int,
         str,
@@ -212,6 +226,13 @@ def test_functions_that_reach_nothing_that_lasts(function):
         in_attribute_of_class,
         in_attribute_of_class_by_another_name,
         in_imported_module,
+        handing_on_a_function_of_a_closure(),
+        lambda value: (plus, value),
+        lambda value: [plus],
+        lambda value: max(value, key=plus),
+        lambda value: plus(plus),
+        lambda value: value if value else plus,
+        lambda value: value(plus),
         with_closure_of_list(),
         with_counter(),
         Mapper().keeping,

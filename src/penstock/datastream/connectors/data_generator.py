@@ -146,12 +146,9 @@ class RateLimiterStrategy:
 class _GeneratingReader(SplitsReader):
     def __init__(self, context: SourceReaderContext, source: DataGeneratorSource) -> None:
         self._limiter = source.rate_limiter_strategy.make(context.current_parallelism())
-        self._function = source.generator_function
-        super().__init__(context, partial(self._generate, self._map_of()))
-
-    def _map_of(self) -> Callable[[int], Any]:
-        function: Any = self._function
-        return function.map if isinstance(function, GeneratorFunction) else function
+        self._function = function = source.generator_function
+        generate = function.map if isinstance(function, GeneratorFunction) else function
+        super().__init__(context, partial(self._generate, generate))
 
     def start(self) -> None:
         if isinstance(self._function, GeneratorFunction):

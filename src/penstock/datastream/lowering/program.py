@@ -192,9 +192,6 @@ def _field_sql(tree: Tree, field: int, kind: Kind) -> str:
             expression = taken_apart(value)[1][field]
             if isinstance(expression, Column):
                 return expression.sql_as_kind()
-            return "NULL" if expression.kind == "none" and kind == "other" else _typed_null(expression, kind)
+            if expression.kind != "none":
+                return expression.sql()
     return "NULL" if kind == "other" else f"CAST(NULL AS {sql_type(kind)})"
-
-
-def _typed_null(expression: Expression, kind: Kind) -> str:
-    return f"CAST(NULL AS {sql_type(kind)})" if expression.kind == "none" else expression.sql()

@@ -370,7 +370,8 @@ class RegionRunner:
         now = Moment.now()
         wait_ms, report_ms = self._wait_ms(self._attempt, now), self._attempt.report_wait_ms(now)
         has_news = report_ms == 0 or (self._hears and self._attempt.has_news)
-        return Observed(_sooner(wait_ms, report_ms or None), has_news)
+        waits_ms = [each for each in (wait_ms, report_ms or None) if each is not None]
+        return Observed(min(waits_ms, default=None), has_news)
 
     def _wait_ms(self, attempt: RegionAttempt, now: Moment) -> int | None:
         self.executor.check()
@@ -536,8 +537,3 @@ class RegionRunner:
         with self._changed:
             self._changed.wait_for(lambda: stop.written.done() or self._job.is_cancelled or self._machine.must_leave)
         return SavepointSettled(stop.is_written)
-
-
-def _sooner(wait_ms: int | None, other_ms: int | None) -> int | None:
-    """None: not until something happens."""
-    return min((each for each in (wait_ms, other_ms) if each is not None), default=None)

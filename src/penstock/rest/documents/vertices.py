@@ -61,12 +61,8 @@ def details(job: RunningJob, vertex_id: str) -> dict[str, Any]:
         "parallelism": vertex.job_vertex.parallelism,
         "maxParallelism": vertex.job_vertex.max_parallelism,
         "now": now_ms(),
-        "subtasks": [_with_other_attempts(subtask) for subtask in vertex.subtasks],
+        "subtasks": [{**attempt(each, each.current), "other-concurrent-attempts": None} for each in vertex.subtasks],
     }
-
-
-def _with_other_attempts(subtask: ExecutionVertex) -> dict[str, Any]:
-    return {**attempt(subtask, subtask.current), "other-concurrent-attempts": None}
 
 
 def subtask_times(job: RunningJob, vertex_id: str) -> dict[str, Any]:

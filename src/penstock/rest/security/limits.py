@@ -92,8 +92,9 @@ class BodyLimit:
         if scope["type"] != "http" or _is_upload(scope):
             await self._app(scope, receive, send)
             return
-        most = self._most_in_file + _AROUND_A_FILE if _is_program(scope) else self._most_bytes
-        if _told_length(scope) > most:
+        is_program = (scope["method"], scope["path"].removeprefix("/v1")) == _PROGRAMS
+        most = self._most_in_file + _AROUND_A_FILE if is_program else self._most_bytes
+        if _declared_length(scope) > most:
             await JsonResponse({"errors": [_refusal(most)]}, 413, {"Connection": "close"})(scope, receive, send)
             return
         received = 0
@@ -116,15 +117,11 @@ def _refusal(most_bytes: int) -> str:
     )
 
 
-def _is_program(scope: Any) -> bool:
-    return (scope["method"], scope["path"].removeprefix("/v1")) == _PROGRAMS
-
-
 def _is_upload(scope: Any) -> bool:
     path = scope["path"].removeprefix("/v1")
     return any(scope["method"] == method and path.startswith(prefix) for method, prefix in _UPLOADS)
 
 
-def _told_length(scope: Any) -> int:
-    told = Headers(scope=scope).get("content-length", "")
-    return int(told) if told.isascii() and told.isdigit() and len(told) < 20 else 0
+def _declared_length(scope: Any) -> int:
+    length = Headers(scope=scope).get("content-length", "")
+    return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0

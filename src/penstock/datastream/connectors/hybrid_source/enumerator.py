@@ -81,11 +81,8 @@ class HybridSourceEnumerator(SplitEnumerator[HybridSourceSplit, HybridEnumerator
     # --- readers ---------------------------------------------------------------------------------------------------
 
     def add_reader(self, subtask_id: int) -> None:
-        self._tell_source(subtask_id)
+        self._context.send_event_to_source_reader(subtask_id, SwitchSource(self._index, self._made_source, self._run))
         self._inner.add_reader(subtask_id)
-
-    def _tell_source(self, subtask: int) -> None:
-        self._context.send_event_to_source_reader(subtask, SwitchSource(self._index, self._made_source, self._run))
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
         self._inner.handle_split_request(subtask_id, requester_hostname)

@@ -65,7 +65,8 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
             if status is not InputStatus.END_OF_INPUT:
                 return status
             self._told.has_ended = True
-            self._say_finished()
+            if not self._is_last():
+                self._context.send_source_event_to_coordinator(ReaderFinished(self._told.index))
         if self._is_last():
             return InputStatus.END_OF_INPUT
         return InputStatus.MORE_AVAILABLE if self._switch() else InputStatus.NOTHING_AVAILABLE
@@ -77,10 +78,6 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
 
     def _is_last(self) -> bool:
         return self._told.index == len(self._sources) - 1
-
-    def _say_finished(self) -> None:
-        if not self._is_last():
-            self._context.send_source_event_to_coordinator(ReaderFinished(self._told.index))
 
     def _switch(self) -> bool:
         """Begin with the next source, if that is allowed and the current one has ended."""

@@ -281,13 +281,11 @@ class FlinkKafkaConsumerBase(DescribedSourceFunction):
         if GROUP_ID not in properties:
             # As in Flink: without a group nothing was ever committed, and nothing can be.
             properties.pop(COMMIT_ON_CHECKPOINT, None)
-            start = self._without_group() if start.kind == "committed" else start
+            if start.kind == "committed":
+                from_the_start = self._reset_strategy() is KafkaOffsetResetStrategy.EARLIEST
+                start = KafkaOffsetsInitializer.earliest() if from_the_start else KafkaOffsetsInitializer.latest()
         builder = KafkaSource.builder().set_properties(properties).set_topics(*self._topics)
         return builder.set_starting_offsets(start).set_value_only_deserializer(self._deserialization_schema).build()
-
-    def _without_group(self) -> KafkaOffsetsInitializer:
-        from_the_start = self._reset_strategy() is KafkaOffsetResetStrategy.EARLIEST
-        return KafkaOffsetsInitializer.earliest() if from_the_start else KafkaOffsetsInitializer.latest()
 
     def _start_from(self, start: KafkaOffsetsInitializer) -> FlinkKafkaConsumerBase:
         self._start = start
