@@ -11,11 +11,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
 from penstock.cluster.leader_lookup import JobManagers
-from penstock.common.completable_future import CompletableFuture
+from penstock.common.completable_future import CompletableFuture, interruptible_result
 from penstock.common.exceptions import JobExecutionError
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
@@ -224,15 +223,10 @@ class RemoteJobClient(JobClient):
         return self._collected[collect_id]
 
     def wait(self) -> JobExecutionResult:
-        """Wait in short steps, so that Ctrl-C is seen at once. Nobody waits for a detached job."""
+        """The result of the job, as soon as there is one. Nobody waits for a detached job."""
         if not self._is_attached:
             return DetachedJobExecutionResult(JobID(self._job_id), -1)
-        while True:
-            try:
-                return self._result.result(timeout=0.2)
-            except FutureTimeoutError:
-                if self._result.done():
-                    raise
+        return interruptible_result(self._result)
 
 
 class DetachedJobExecutionResult(JobExecutionResult):

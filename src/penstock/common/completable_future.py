@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Generic, TypeVar
 
 __all__ = ["CompletableFuture"]
@@ -73,3 +74,13 @@ class CompletableFuture(Generic[T]):
             return "CompletableFuture(cancelled)"
         error = self.exception()
         return f"CompletableFuture(failed: {error!r})" if error else f"CompletableFuture({self.result()!r})"
+
+
+def interruptible_result(future: Future[T]) -> T:
+    """The result of a future, waited for in short steps, so that Ctrl-C is seen at once."""
+    while True:
+        try:
+            return future.result(timeout=0.2)
+        except FutureTimeoutError:
+            if future.done():
+                raise

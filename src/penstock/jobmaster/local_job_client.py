@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
-from penstock.common.completable_future import CompletableFuture
+from penstock.common.completable_future import CompletableFuture, interruptible_result
 from penstock.common.exceptions import JobExecutionError
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
@@ -106,10 +105,5 @@ class LocalJobClient(JobClient):
         return self.master.output.collected[collect_id]
 
     def wait(self) -> JobExecutionResult:
-        """Wait in short steps, so that Ctrl-C is seen at once."""
-        while True:
-            try:
-                return self._result.result(timeout=0.2)
-            except FutureTimeoutError:
-                if self._result.done():
-                    raise
+        """The result of the job, as soon as there is one."""
+        return interruptible_result(self._result)

@@ -1,157 +1,37 @@
-"""A driver and workers that stay, without Spark: each worker is a thread of this process, with real sockets."""
+"""What a driver and its workers do for each other in epochs, failures and at the end."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
-import socket
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
-from free_ports import free_port
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from worker_groups import (
+    ONE_MACHINE,
+    OVER_TCP,
+    WITHIN_S,
+    Group,
+    acknowledged,
+    alone,
+    collected,
+    counted,
+    counted_behind_two_exchanges,
+    deployment_of,
+    failing_at_bad,
+    graph_of,
+)
 
-from penstock.checkpoint.folders import LocalFolder
-from penstock.datastream import MapFunction, StreamExecutionEnvironment
-from penstock.graph.descriptions import CollectSinkDescription
-from penstock.graph.job_graph import JobGraph, build_job_graph
-from penstock.jobmaster.execution.worker_group import GroupSettings, WorkerGroup, WorkerLostError, places_near
-from penstock.runtime import resident_worker
-from penstock.runtime.chunk import encode_in_driver
-from penstock.runtime.connection import Address, HandshakeError, Kind, Listener, connect
-from penstock.runtime.local_backups import BackupSettings, LocalBackups
-from penstock.runtime.protocol import EpochCommand, SubtaskOrder, TaskAck
-from penstock.runtime.resident_worker import ResidentWorker, WorkerPlace
-from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, FROM_DRIVER, Row
-from penstock.runtime.saved_state import FileChain
-from penstock.runtime.sources import SourceAssignment
-from penstock.runtime.stream_task import JobDeployment
-from penstock.runtime.worker import Worker, stages_of
+from penstock.datastream import MapFunction
+from penstock.jobmaster.execution.worker_group import GroupSettings, WorkerGroup, WorkerLostError
+from penstock.runtime.connection import Kind
+from penstock.runtime.protocol import EpochCommand, SubtaskOrder
+from penstock.runtime.resident_worker import ResidentWorker
+from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, Row
+from penstock.runtime.worker import stages_of
 from penstock.testing.memory_folder import MemoryFolder
-
-WITHIN_S = 30
-ONE_MACHINE = GroupSettings()
-OVER_TCP = GroupSettings(host="127.0.0.1")
-
-
-def graph_of(build: Callable, parallelism: int) -> JobGraph:
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    build(env.socket_text_stream("nowhere", 1))._sink("collected", CollectSinkDescription("collected"))
-    return build_job_graph(env.get_stream_graph())
-
-
-def counted(stream):
-    return stream.map(lambda word: (word, 1)).key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1]))
-
-
-def counted_behind_two_exchanges(stream):
-    return counted(stream.rebalance().map(lambda word: word.upper()).rescale().map(lambda word: word.lower()))
-
-
-def failing_at_bad(stream):
-    def check(word: str) -> str:
-        if word == "bad":
-            raise ValueError("a bad word")
-        return word
-
-    return counted(stream.rebalance().map(check))
-
-
-class Group:
-    """A group whose workers are threads."""
-
-    def __init__(
-        self,
-        workers: int,
-        group_settings: GroupSettings = ONE_MACHINE,
-        start: Callable[[list[WorkerPlace]], None] | None = None,
-        former_hosts: tuple[str, ...] = (),
-    ) -> None:
-        self.losses: list[bool] = []
-        self.ended: list[int] = []
-        self.group = WorkerGroup(workers, group_settings, lambda: self.losses.append(True))
-        self.workers: dict[int, ResidentWorker] = {}
-        self._epoch = self._previous = 0
-        self.threads: list[threading.Thread] = []
-        (start or self._start)(self.group.places())
-        assert self.group.wait_until_registered(WITHIN_S)
-        self.group.introduce(WITHIN_S, former_hosts)
-
-    def _start(self, places: list[WorkerPlace]) -> None:
-        self.threads = [threading.Thread(target=self._host, args=(at,), name=f"called {at.index}") for at in places]
-        for thread in self.threads:
-            thread.start()
-
-    def _host(self, place: WorkerPlace) -> None:
-        worker = self.workers[place.index] = ResidentWorker(place, end_process=self.ended.append)
-        worker.run()
-
-    def deploy(self, graph: JobGraph) -> list[Row]:
-        self._previous = 0
-        return self.group.deploy(encode_in_driver(deployment_of(graph)), MemoryFolder())
-
-    def run(self, records: list[str], is_report: bool = False) -> list[Row]:
-        self._epoch += 1
-        command = EpochCommand(self._epoch, 0, previous_epoch=self._previous, is_report=is_report)
-        rows = self.group.run_epoch(command, [source_row(records)])
-        self._previous = self._epoch
-        return rows
-
-    def close(self) -> None:
-        self.group.close()
-        for thread in self.threads:
-            thread.join(WITHIN_S)
-            assert not thread.is_alive()
-        self.group.hang_up()
-
-
-def deployment_of(graph: JobGraph) -> JobDeployment:
-    return JobDeployment("0" * 32, graph)
-
-
-def source_row(records: list[str]) -> Row:
-    return Row(0, 0, FROM_DRIVER, 0, 0, SourceAssignment(records, False).encode())
-
-
-def collected(rows: list[Row]) -> dict[int, list]:
-    """What each subtask of the sink has got, in order."""
-    acks = [TaskAck.decode(row.chunk) for row in rows if row.vertex == ACKNOWLEDGEMENT]
-    return {ack.subtask: values for ack in acks for values in ack.outcome.collected.values()}
-
-
-def acknowledged(rows: list[Row]) -> set[tuple[int, int]]:
-    acks = [TaskAck.decode(row.chunk) for row in rows if row.vertex == ACKNOWLEDGEMENT]
-    assert len({(ack.vertex, ack.subtask) for ack in acks}) == len(acks)
-    return {(ack.vertex, ack.subtask) for ack in acks}
-
-
-def alone(graph: JobGraph, epochs: list[list[str]]) -> list[dict[int, list]]:
-    """What a single worker without sockets gives for each epoch."""
-    worker = Worker(deployment_of(graph), MemoryFolder())
-    results = []
-    for number, records in enumerate(epochs, start=1):
-        command = EpochCommand(number, 0, previous_epoch=number - 1)
-        results.append(collected(list(worker.run_epoch(command, [source_row(records)]))))
-    worker.close()
-    return results
-
-
-@pytest.fixture
-def group() -> Iterator[Callable[..., Group]]:
-    started: list[Group] = []
-
-    def start(workers: int, group_settings: GroupSettings = ONE_MACHINE) -> Group:
-        started.append(Group(workers, group_settings))
-        return started[-1]
-
-    yield start
-    for each in started:
-        each.close()
 
 
 @pytest.mark.parametrize("group_settings", [ONE_MACHINE, OVER_TCP], ids=["unix", "tcp"])
@@ -396,65 +276,6 @@ def _wait(word: str) -> str:
     return word
 
 
-def test_who_does_not_know_the_secret_is_turned_away():
-    group = WorkerGroup(1, OVER_TCP, lambda: None)
-    [place] = group.places()
-    with pytest.raises((HandshakeError, EOFError)):
-        ResidentWorker(replace(place, secret=b"guessed"))
-    with socket.create_connection((place.driver.host, place.driver.port)) as stranger:
-        stranger.sendall(pickle.dumps(_Harmful()) + b"\0" * 100)
-        with contextlib.suppress(ConnectionResetError):
-            assert stranger.recv(100) == b""  # It is hung up on.
-    assert group.registered() == 0
-    group.close()
-
-
-class _Harmful:
-    def __reduce__(self):
-        return pytest.fail, ("something was unpickled",)
-
-
-def test_worker_of_an_old_group_cannot_join_a_new_one():
-    old, new = WorkerGroup(1, ONE_MACHINE, lambda: None), WorkerGroup(1, ONE_MACHINE, lambda: None)
-    [place] = old.places()
-    with pytest.raises((HandshakeError, OSError)):
-        ResidentWorker(replace(place, driver=new.places()[0].driver))
-    old.close()
-    new.close()
-
-
-def test_workers_that_cannot_reach_each_other_say_who_and_where():
-    """A firewall between executors, for example. Who is not reached is not gone."""
-    group = WorkerGroup(2, OVER_TCP, lambda: None)
-    workers = [ResidentWorker(place, end_process=lambda code: None) for place in group.places()]
-    threads = [threading.Thread(target=worker.run) for worker in workers]
-    for thread in threads:
-        thread.start()
-    assert group.wait_until_registered(WITHIN_S)
-    port = free_port()
-    member = group._members[0]
-    member.hello = replace(member.hello, address=Address(None, "127.0.0.1", port))
-    told = rf"worker 1 has no connection to worker 0: 127.0.0.1:{port} cannot be reached: .*refused"
-    with pytest.raises(WorkerLostError, match=told):
-        group.introduce(WITHIN_S)
-    group.close()
-    for thread in threads:
-        thread.join(WITHIN_S)
-        assert not thread.is_alive()
-
-
-def test_listener_that_only_pretends_is_found_out():
-    listener = Listener(b"another secret", None, "127.0.0.1")
-    listener.serve(lambda connection: None)
-    group = WorkerGroup(1, OVER_TCP, lambda: None)
-    [place] = group.places()
-    address = replace(place.driver, path=None, port=listener.port)
-    with pytest.raises(HandshakeError, match="does not belong to this run"):
-        connect(address, place.secret)
-    listener.close()
-    group.close()
-
-
 def test_nothing_is_left_of_a_group(group):
     several = group(2)
     folder = several.group._folder
@@ -518,91 +339,3 @@ def test_stages_wait_only_for_workers_that_send_to_them():
 
 def test_control_messages_have_numbers_of_their_own():
     assert not {int(kind) for kind in Kind} & {ACKNOWLEDGEMENT, FAILURE}
-
-
-def test_workers_that_are_started_anew_restore_from_copies_of_their_host(tmp_path):
-    graph, storage = graph_of(counted, 2), MemoryFolder()
-    settings = replace(ONE_MACHINE, backups=BackupSettings("0" * 32, str(tmp_path)))
-    first = Group(2, settings)
-    first.group.deploy(encode_in_driver(deployment_of(graph)), storage)
-    rows = first.group.run_epoch(EpochCommand(1, 0, is_checkpoint=True), [source_row(["a", "b", "b"])])
-    first.close()
-    acks = [TaskAck.decode(row.chunk) for row in rows if row.vertex == ACKNOWLEDGEMENT]
-    written = {(ack.vertex, ack.subtask): ack.handle for ack in acks if ack.handle is not None}
-    for handle in written.values():
-        storage.delete(handle.name)  # What is not restored from the copies is not restored.
-    orders = {at: SubtaskOrder((FileChain(storage, (handle,), at[1]),)) for at, handle in written.items()}
-    second = Group(2, settings)
-    second.group.deploy(encode_in_driver(deployment_of(graph)), storage)
-    rows = second.group.run_epoch(EpochCommand(2, 0, orders, restorable_epoch=1), [source_row(["a", "b"])])
-    assert sorted(value for values in collected(rows).values() for value in values) == [("a", 2), ("b", 3)]
-    assert list(tmp_path.rglob("v*-e1-*"))
-    second.group.close(is_over=True)
-    for thread in second.threads:
-        thread.join(WITHIN_S)
-    second.close()
-    assert list(tmp_path.rglob("v*")) == []  # The region does not start again.
-
-
-# --- hosts -----------------------------------------------------------------------------------------------------------
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcx")), max_size=8))
-def test_as_many_workers_as_can_be_are_on_the_host_they_were_on(hosts):
-    former, now = [each for each, _ in hosts], [each for _, each in hosts]
-    places = places_near(now, former)
-    assert sorted(places) == list(range(len(now)))
-    kept = sum(now[at] == former[place] for place, at in enumerate(places))
-    assert kept == (Counter(now) & Counter(former)).total()
-    assert all(places[at] == at for at in range(len(now)) if now[at] == former[at]), "who need not move does not"
-
-
-def test_with_another_number_of_workers_nobody_moves():
-    assert places_near(["a", "b"], []) == places_near(["a", "b"], ["b"]) == [0, 1]
-
-
-def test_workers_take_the_places_of_those_that_were_on_their_hosts(monkeypatch):
-    hosts = {"called 0": "new", "called 1": "c", "called 2": "b"}
-    monkeypatch.setattr(resident_worker.platform, "node", lambda: hosts.get(threading.current_thread().name, "driver"))
-    group = Group(3, former_hosts=("a", "b", "c"))
-    assert group.group.hosts() == ("new", "b", "c")
-    graph, epochs = graph_of(counted_behind_two_exchanges, 3), [["to", "be", "or"], ["not", "to", "be"]]
-    assert group.deploy(graph) == []
-    assert [collected(group.run(records)) for records in epochs] == alone(graph, epochs)
-    group.close()
-
-
-def test_who_survives_restores_from_its_own_hosts_copies_although_it_calls_first(monkeypatch, tmp_path):
-    """Each host has a disk of its own. One is lost with its host, and the storage forgets what the other one has."""
-    hosts = {"called 0": "a", "called 1": "b"}
-
-    def host() -> str:
-        return hosts.get(threading.current_thread().name, "driver")
-
-    monkeypatch.setattr(resident_worker.platform, "node", host)
-    monkeypatch.setattr(
-        resident_worker, "LocalBackups", lambda given: LocalBackups(replace(given, folder=str(tmp_path / host())))
-    )
-    for name in ("a", "b", "new"):
-        (tmp_path / name).mkdir()
-    graph, storage = graph_of(counted, 2), LocalFolder(str(tmp_path / "storage"))
-    storage.within("shared").make()
-    settings = replace(ONE_MACHINE, backups=BackupSettings("0" * 32))
-    with contextlib.closing(Group(2, settings)) as first:
-        former = first.group.hosts()
-        first.group.deploy(encode_in_driver(deployment_of(graph)), storage)
-        rows = first.group.run_epoch(EpochCommand(1, 0, is_checkpoint=True), [source_row(list("abcde"))])
-    acks = [TaskAck.decode(row.chunk) for row in rows if row.vertex == ACKNOWLEDGEMENT]
-    written = {(ack.vertex, ack.subtask): ack.handle for ack in acks if ack.handle is not None}
-    assert {subtask for _, subtask in written} == {0, 1}
-    for (_, subtask), handle in written.items():
-        if subtask == 1:
-            storage.delete(handle.name)
-    hosts.update({"called 0": "b", "called 1": "new"})
-    orders = {at: SubtaskOrder((FileChain(storage, (handle,), at[1]),)) for at, handle in written.items()}
-    with contextlib.closing(Group(2, settings, former_hosts=former)) as second:
-        assert second.group.hosts() == ("new", "b")
-        second.group.deploy(encode_in_driver(deployment_of(graph)), storage)
-        rows = second.group.run_epoch(EpochCommand(2, 0, orders, restorable_epoch=1), [source_row(list("abcde"))])
-    assert [pickle.loads(row.chunk).message for row in rows if row.vertex == FAILURE] == []
-    assert sorted(value for values in collected(rows).values() for value in values) == [(word, 2) for word in "abcde"]

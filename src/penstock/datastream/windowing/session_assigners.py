@@ -5,16 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from penstock.common.exceptions import InvalidProgramError
-from penstock.common.serializer import TypeSerializer
 from penstock.datastream.windowing.assigner import MergingWindowAssigner, WindowAssigner
 from penstock.datastream.windowing.spans import Span, check_positive, span_ms
-from penstock.datastream.windowing.time_domains import EVENT_TIME, PROCESSING_TIME, TimeDomain
-from penstock.datastream.windowing.time_triggers import trigger_at_end
-from penstock.datastream.windowing.trigger import Trigger
-from penstock.datastream.windowing.windows import TimeWindow, TimeWindowSerializer
+from penstock.datastream.windowing.time_assigners import InTime
+from penstock.datastream.windowing.time_domains import EVENT_TIME, PROCESSING_TIME
+from penstock.datastream.windowing.windows import TimeWindow
 
 
 class SessionWindowTimeGapExtractor(ABC):
@@ -25,10 +23,8 @@ class SessionWindowTimeGapExtractor(ABC):
         """The gap after this element, in milliseconds; it must be positive."""
 
 
-class _Sessions(MergingWindowAssigner[Any, TimeWindow]):
+class _Sessions(InTime, MergingWindowAssigner[Any, TimeWindow]):
     """What all four session assigners share: windows that touch or overlap become one."""
-
-    time: ClassVar[TimeDomain]
 
     @abstractmethod
     def gap_of(self, element: Any) -> int:
@@ -44,15 +40,6 @@ class _Sessions(MergingWindowAssigner[Any, TimeWindow]):
         self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
     ) -> None:
         TimeWindow.merge_windows(windows, callback)
-
-    def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
-        return trigger_at_end(self.time)
-
-    def is_event_time(self) -> bool:
-        return self.time.is_event_time
-
-    def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
-        return TimeWindowSerializer()
 
 
 @dataclass(frozen=True)

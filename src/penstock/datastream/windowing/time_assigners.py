@@ -18,19 +18,10 @@ from penstock.datastream.windowing.windows import TimeWindow, TimeWindowSerializ
 _START = TimeWindow.get_window_start_with_offset
 
 
-class TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
-    """An assigner that goes by one of the two times."""
+class InTime(WindowAssigner[Any, TimeWindow]):
+    """An assigner that goes by one of the two times; windows fire at their end."""
 
     time: ClassVar[TimeDomain]
-
-    @abstractmethod
-    def windows_at(self, time: int) -> list[TimeWindow]:
-        """The windows of an element at `time`, the latest first."""
-
-    def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
-    ) -> list[TimeWindow]:
-        return self.windows_at(self.time.time_of(self, element, timestamp, context))
 
     def get_default_trigger(self, env: Any = None) -> Trigger[Any, Any]:
         return trigger_at_end(self.time)
@@ -40,6 +31,19 @@ class TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
 
     def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
         return TimeWindowSerializer()
+
+
+class TimeWindowAssigner(InTime):
+    """An assigner whose windows depend on nothing but the time of an element."""
+
+    @abstractmethod
+    def windows_at(self, time: int) -> list[TimeWindow]:
+        """The windows of an element at `time`, the latest first."""
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> list[TimeWindow]:
+        return self.windows_at(self.time.time_of(self, element, timestamp, context))
 
 
 @dataclass(frozen=True)
