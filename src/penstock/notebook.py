@@ -27,7 +27,7 @@ C = TypeVar("C", bound=JobClient)
 
 def watch(client: C) -> C:
     """Show the state of a job in this cell, and keep it up to date until the job ends; returns at once."""
-    line = _display(f"job {client.get_job_id()}: starting")
+    line = _display(f"{_called(client)}: starting")
     threading.Thread(target=_follow, args=(client, line), name="penstock-watch", daemon=True).start()
     return client
 
@@ -38,7 +38,7 @@ def _follow(client: JobClient, line: Any) -> None:
     shown = ""
     while True:
         is_last = ended.done()
-        text = f"job {client.get_job_id()}: {client.get_job_status().result().name}, {time.monotonic() - began:.0f} s"
+        text = f"{_called(client)}: {client.get_job_status().result().name}, {time.monotonic() - began:.0f} s"
         if is_last and (failure := _failure_of(ended)) is not None:
             text += f": {failure}"
         if text != shown:
@@ -47,6 +47,11 @@ def _follow(client: JobClient, line: Any) -> None:
         if is_last:
             return
         time.sleep(_PACE_S)
+
+
+def _called(client: JobClient) -> str:
+    """The name, and enough of the id to tell runs of the same job apart."""
+    return f"job '{client.job_name}' ({str(client.get_job_id())[:8]})"
 
 
 def _failure_of(ended: Any) -> str | None:

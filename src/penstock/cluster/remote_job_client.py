@@ -174,6 +174,10 @@ class RemoteJobClient(JobClient):
     def get_job_id(self) -> JobID:
         return JobID(self._job_id)
 
+    @property
+    def job_name(self) -> str:
+        return self._job_name
+
     def get_job_status(self) -> CompletableFuture[JobStatus]:
         return CompletableFuture.completed(JobStatus[self._rest.get(f"/jobs/{self._job_id}/status")["status"]])
 

@@ -26,6 +26,11 @@ class JobClient(ABC):
     def get_job_id(self) -> JobID:
         """The id of the job, which commands and checkpoints know it by."""
 
+    @property
+    @abstractmethod
+    def job_name(self) -> str:
+        """The name of the job: the one given to `execute_async`, or the default."""
+
     @abstractmethod
     def get_job_status(self) -> CompletableFuture[JobStatus]:
         """What the job does now: CREATED, RUNNING, FINISHED and so on."""

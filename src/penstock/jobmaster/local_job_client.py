@@ -57,6 +57,10 @@ class LocalJobClient(JobClient):
     def get_job_id(self) -> JobID:
         return self.master.job_id
 
+    @property
+    def job_name(self) -> str:
+        return self.master.name
+
     def get_job_status(self) -> CompletableFuture[JobStatus]:
         return CompletableFuture.completed(self.master.status)
 

@@ -56,6 +56,7 @@ def test_a_job_in_the_background_is_shown_until_it_is_cancelled(notebook: Notebo
     assert job.get_job_status().result() is not JobStatus.CANCELED
     job.cancel().result()
     assert notebook.has_ended.wait(timeout=60)
+    assert all(line.startswith(f"job 'endless' ({str(job.get_job_id())[:8]}): ") for line in notebook.lines)
     assert notebook.lines[0].endswith("starting") and "CANCELED" in notebook.lines[-1]
 
 
