@@ -24,8 +24,12 @@ class Configuration:
     4
     """
 
-    def __init__(self, other: Configuration | None = None) -> None:
-        self._values: dict[str, Any] = dict(other._values) if other is not None else {}
+    def __init__(self, other: Configuration | None = None, j_configuration: Configuration | None = None) -> None:
+        """:param j_configuration: Another one whose values this one reads and sets, as with PyFlink's Java handles."""
+        if j_configuration is not None:
+            self._values: dict[str, Any] = j_configuration._values
+        else:
+            self._values = dict(other._values) if other is not None else {}
 
     @classmethod
     def from_dict(cls, map: Mapping[str, Any]) -> Configuration:

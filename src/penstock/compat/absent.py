@@ -32,6 +32,8 @@ _MODULES = {
     "common.utils": "java",
 }
 
+_STAND_INS = {"table": "penstock.compat.datagen_tables", "java": "penstock.datastream.java_handles"}
+
 
 class AbsentName(RefusedName):
     """A name of PyFlink's without a counterpart."""
@@ -61,9 +63,12 @@ class AbsentModule(ModuleType):
         if name.startswith("_"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         kind = kind_of(self.__name__.partition(".")[2]) or "internal"
-        made = None
-        if kind == "table":  # Loads the API, which nobody needs who only imports tables.
-            made = getattr(importlib.import_module("penstock.compat.datagen_tables"), name, None)
-        made = made or absent_name(self.__name__, name, kind)
+        made = made_here(kind, name) or absent_name(self.__name__, name, kind)
         setattr(self, name, made)
         return made
+
+
+def made_here(kind: str, name: str) -> Any:
+    """What stands for a name of PyFlink's tables or of its Java side, where there is something; else None."""
+    # Loads the API, which nobody needs who only imports tables.
+    return getattr(importlib.import_module(_STAND_INS[kind]), name, None) if kind in _STAND_INS else None

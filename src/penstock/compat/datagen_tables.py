@@ -14,10 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
-from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.typeinfo import Types
 from penstock.common.types import Row
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.compat.data_types import DataType, DataTypes
 from penstock.datastream.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
+
+__all__ = ["DataType", "DataTypes", "Schema", "StreamTableEnvironment", "Table", "TableDescriptor"]
 
 if TYPE_CHECKING:
     from penstock.datastream import DataStream, StreamExecutionEnvironment
@@ -25,44 +28,6 @@ if TYPE_CHECKING:
 _INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _TEXTS = ("STRING", "VARCHAR", "CHAR")
 _ENDLESS = 2**63 - 1
-_TYPE_INFOS: dict[str, TypeInformation] = {
-    "TINYINT": Types.BYTE(), "SMALLINT": Types.SHORT(), "INT": Types.INT(), "BIGINT": Types.LONG(),
-    "FLOAT": Types.FLOAT(), "DOUBLE": Types.DOUBLE(), "BOOLEAN": Types.BOOLEAN(), "DECIMAL": Types.BIG_DEC(),
-    "DATE": Types.SQL_DATE(), "TIME": Types.SQL_TIME(), "TIMESTAMP": Types.SQL_TIMESTAMP(),
-    "TIMESTAMP_LTZ": Types.SQL_TIMESTAMP(), "BYTES": Types.PRIMITIVE_ARRAY(Types.BYTE()),
-}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class DataType:
-    """The type of a column, as `DataTypes` makes it."""
-
-    name: str
-    parameters: tuple[int, ...] = ()
-
-    def not_null(self) -> DataType:
-        return self
-
-    def nullable(self) -> DataType:
-        return self
-
-    def type_info(self) -> TypeInformation:
-        return _TYPE_INFOS.get(self.name, Types.STRING())
-
-
-class _DataTypes(type):
-    def __getattr__(cls, name: str) -> Any:
-        known = (*_INTEGERS, *_TEXTS, "FLOAT", "DOUBLE", "BOOLEAN", "DECIMAL", "DATE", "TIME", "TIMESTAMP",
-                 "TIMESTAMP_LTZ", "BYTES")  # fmt: skip
-        if name in known:
-            return lambda *parameters, **_: DataType(name, tuple(p for p in parameters if type(p) is int))
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise UnsupportedFeatureError(f"DataTypes.{name}: columns of generated data have one of {', '.join(known)}")
-
-
-class DataTypes(metaclass=_DataTypes):
-    """Types of columns: `DataTypes.INT()`, `DataTypes.STRING()` and so on."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +48,8 @@ class _SchemaBuilder:
     def column(self, column_name: str, data_type: DataType) -> _SchemaBuilder:
         if not isinstance(data_type, DataType):
             raise TypeError(f"column {column_name!r} needs a type such as DataTypes.INT(), got {data_type!r}")
+        if data_type.values is not None:
+            raise UnsupportedFeatureError(f"column {column_name!r}: values of type {data_type.name} are not generated")
         self._columns.append((column_name, data_type))
         return self
 
@@ -258,6 +225,6 @@ def _random_value(data_type: DataType, own: Mapping[str, str]) -> Callable[[], A
     if name in ("DATE", "TIME"):
         return lambda: getattr(datetime.datetime.now(), name.lower())()
     length = int(own.get("length", data_type.parameters[0] if data_type.parameters else 100))
-    if name == "BYTES":
+    if name in ("BYTES", "BINARY", "VARBINARY"):
         return lambda: random.randbytes(length)
     return lambda: "".join(random.choices(string.hexdigits[:16], k=length))

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from penstock.compat.absent import absent_name
+from penstock.compat.absent import absent_name, made_here
 
 _HOMES = (
     "penstock.common",
@@ -98,7 +98,8 @@ def lookup_in(module: str) -> Callable[[str], Any]:
             if found is not None:
                 return found
         if name in _JAVA or name in _INTERNAL:
-            return absent_name(module, name, "java" if name in _JAVA else "internal")
+            kind = "java" if name in _JAVA else "internal"
+            return made_here(kind, name) or absent_name(module, name, kind)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     return find

@@ -24,6 +24,7 @@ from penstock.datastream.default_parallelism import default_parallelism
 from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.environment_settings import EnvironmentSettings
 from penstock.datastream.functions import ParallelSourceFunction, SourceFunction
+from penstock.datastream.java_handles import JavaEnvironment
 from penstock.datastream.launch import starting_configuration
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.streams.data_stream import DataStream
@@ -359,6 +360,11 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def close(self) -> None:
         """Nothing is held open: the Spark session lives until the program ends."""
+
+    @property
+    def _j_stream_execution_environment(self) -> JavaEnvironment:
+        """For programs written for PyFlink, some of which go through its Java handle."""
+        return JavaEnvironment(self)
 
     # --- building ----------------------------------------------------------------------------------------------------
 

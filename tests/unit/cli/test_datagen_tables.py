@@ -54,7 +54,8 @@ def test_everything_else_about_tables_is_refused_by_name():
         (lambda: t_env.execute_sql("select 1"), "StreamTableEnvironment.execute_sql"),
         (lambda: t_env.from_descriptor(described()).select("id"), "Table.select"),
         (lambda: TableDescriptor.for_connector("kafka"), "there is only 'datagen'"),
-        (lambda: DataTypes.ROW([]), "DataTypes.ROW"),
+        (lambda: DataTypes.MULTISET(DataTypes.INT()), "DataTypes.MULTISET"),
+        (lambda: Schema.new_builder().column("a", DataTypes.ARRAY(DataTypes.INT())), "of type ARRAY are not generated"),
         (lambda: Schema.new_builder().watermark("at", "at"), "Schema.watermark"),
     ):
         with pytest.raises(UnsupportedFeatureError, match=what):

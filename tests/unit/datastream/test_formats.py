@@ -12,6 +12,7 @@ from penstock.common import CsvRowDeserializationSchema as CsvFromCommon
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
+from penstock.compat.data_types import DataTypes
 from penstock.datastream.formats.avro import AvroRowDeserializationSchema, AvroSchema, GenericRecordAvroTypeInfo
 from penstock.datastream.formats.csv import (
     CsvBulkWriters,
@@ -293,6 +294,32 @@ def test_avro_schemas_are_equal_however_they_are_written(tmp_path):
         AvroRowDeserializationSchema(record_class="org.example.R")
     with pytest.raises(TypeError, match="avro_schema_string is missing"):
         AvroRowDeserializationSchema()
+
+
+def test_formats_take_types_of_tables():
+    named = DataTypes.ROW(
+        [
+            DataTypes.FIELD("i", DataTypes.INT()),
+            DataTypes.FIELD("t", DataTypes.VARCHAR(10).not_null()),
+            DataTypes.FIELD("a", DataTypes.ARRAY(DataTypes.BIGINT())),
+            DataTypes.FIELD("m", DataTypes.MAP(DataTypes.STRING(), DataTypes.DOUBLE())),
+            DataTypes.FIELD("r", DataTypes.ROW([DataTypes.FIELD("d", DataTypes.DATE())])),
+        ]
+    )
+    types = [
+        Types.INT(),
+        Types.STRING(),
+        Types.OBJECT_ARRAY(Types.LONG()),
+        Types.MAP(Types.STRING(), Types.DOUBLE()),
+        Types.ROW_NAMED(["d"], [Types.SQL_DATE()]),
+    ]
+    expected = Types.ROW_NAMED(list("itamr"), types)
+    assert ParquetBulkWriters.for_row_type(named).get_row_type() == expected
+    assert OrcBulkWriters.for_row_type(named).get_row_type() == expected
+    assert ParquetColumnarRowInputFormat(row_type=named).get_produced_type() == expected
+    columns = CsvSchema.builder().add_number_column("n", DataTypes.SMALLINT())
+    columns.add_array_column("l", element_type=DataTypes.FLOAT())
+    assert columns.build().row_type.get_field_types() == [Types.SHORT(), Types.OBJECT_ARRAY(Types.FLOAT())]
 
 
 def test_bulk_formats_need_a_row_type():

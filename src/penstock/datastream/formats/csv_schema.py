@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from penstock.datastream.formats.csv_values import LINE_DELIMITERS
+from penstock.datastream.formats.row_types import ColumnType, as_type_info
 
 
 @dataclass(frozen=True)
@@ -63,17 +64,17 @@ class CsvSchemaBuilder:
         return replace(self._settings, columns=tuple(self._columns))
 
     def add_array_column(
-        self, name: str, separator: str = ";", element_type: TypeInformation | None = None
+        self, name: str, separator: str = ";", element_type: TypeInformation | ColumnType | None = None
     ) -> CsvSchemaBuilder:
         """A column of arrays, whose elements are strings unless said otherwise."""
-        return self._add(CsvColumn(name, Types.OBJECT_ARRAY(element_type or Types.STRING()), separator))
+        return self._add(CsvColumn(name, Types.OBJECT_ARRAY(as_type_info(element_type or Types.STRING())), separator))
 
     def add_boolean_column(self, name: str) -> CsvSchemaBuilder:
         return self._add(CsvColumn(name, Types.BOOLEAN()))
 
-    def add_number_column(self, name: str, number_type: TypeInformation | None = None) -> CsvSchemaBuilder:
+    def add_number_column(self, name: str, number_type: TypeInformation | ColumnType | None = None) -> CsvSchemaBuilder:
         """A column of numbers, of type LONG unless said otherwise."""
-        return self._add(CsvColumn(name, number_type or Types.LONG()))
+        return self._add(CsvColumn(name, as_type_info(number_type or Types.LONG())))
 
     def add_string_column(self, name: str) -> CsvSchemaBuilder:
         return self._add(CsvColumn(name, Types.STRING()))

@@ -1,12 +1,28 @@
-"""The check that every row format makes."""
+"""Types as row formats are given them."""
 
 from __future__ import annotations
 
-from penstock.common.typeinfo import RowTypeInfo
+from typing import Any, Protocol, runtime_checkable
+
+from penstock.common.typeinfo import RowTypeInfo, TypeInformation
+
+
+@runtime_checkable
+class ColumnType(Protocol):
+    """A type of PyFlink's tables, such as `DataTypes.INT()`: its formats take those."""
+
+    def type_info(self) -> TypeInformation:
+        """The type of the values."""
+
+
+def as_type_info(given: Any) -> Any:
+    """The type of the values, if a type of a column is given; anything else as it is."""
+    return given.type_info() if isinstance(given, ColumnType) else given
 
 
 def check_row_type(where: str, row_type: object) -> RowTypeInfo:
-    """The row type itself; TypeError for anything else."""
+    """The row type; TypeError for anything else."""
+    row_type = as_type_info(row_type)
     if not isinstance(row_type, RowTypeInfo):
         raise TypeError(
             f"{where}: row_type must be a row type such as Types.ROW_NAMED(['a'], [Types.INT()]), got {row_type!r}"

@@ -26,6 +26,7 @@ from penstock.datastream.functions import (
     SinkFunction,
     TwoPhaseCommitSinkFunction,
 )
+from penstock.datastream.java_handles import JavaStream, stream_behind
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state import MapStateDescriptor
@@ -70,8 +71,12 @@ class DataStream(StreamSettings, Generic[T]):
     [1, 2]
     """
 
-    def __init__(self, environment: StreamExecutionEnvironment, transformation: Transformation) -> None:
-        self._environment = environment
+    def __init__(
+        self, environment: StreamExecutionEnvironment | JavaStream, transformation: Transformation | None = None
+    ) -> None:
+        if transformation is None:
+            environment, transformation = stream_behind(environment)
+        self._environment = cast("StreamExecutionEnvironment", environment)
         self.transformation = transformation
 
     # --- about the stream --------------------------------------------------------------------------------------------

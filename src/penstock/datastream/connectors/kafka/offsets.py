@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -20,6 +21,8 @@ from penstock.datastream.connectors.kafka.settings import (
 
 _USER = "KafkaSource"
 _TIMEOUT_S = 60.0
+_ASKED_AGAIN_AFTER_S = 0.1
+_NOT_READY = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 _CONSUMERS_SETTINGS = (
     "group.",
     "fetch.",
@@ -166,8 +169,24 @@ class KafkaCluster:
         asked = [self._library.TopicPartition(each.topic, each.partition) for each in partitions]
         request = self._library.ConsumerGroupTopicPartitions(self._group, asked)
         with self._telling(f"the offsets of group {self._group!r} are not known"):
-            [answer] = self._client.list_consumer_group_offsets([request], request_timeout=_TIMEOUT_S).values()
-            return {_named(at): at.offset for at in answer.result().topic_partitions}
+            found = self._asked_until_answered(
+                lambda: self._client.list_consumer_group_offsets([request], request_timeout=_TIMEOUT_S)
+            )
+            return {_named(at): at.offset for at in found.topic_partitions}
+
+    def _asked_until_answered(self, ask: Callable[[], Mapping[Any, Any]]) -> Any:
+        """What a group's coordinator answers. A broker that has just started says for a while that it is not ready,
+        and the client library leaves it to its user to ask again, which Java's does itself."""
+        passing = {getattr(self._library.KafkaError, name) for name in _NOT_READY}
+        until = time.monotonic() + _TIMEOUT_S
+        while True:
+            [answer] = ask().values()
+            try:
+                return answer.result()
+            except self._library.KafkaException as failure:
+                if failure.args[0].code() not in passing or time.monotonic() > until:
+                    raise
+                time.sleep(_ASKED_AGAIN_AFTER_S)
 
     @contextmanager
     def _telling(self, what: str) -> Iterator[None]:
