@@ -21,7 +21,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -88,11 +88,17 @@ class KeyedLoop:
     """The queue that gets the timers which the loop has gathered; None if it sets them itself."""
     _columns: LoopColumns | None
     """What the loop goes over, if it is made for elements in columns."""
+    _without_notes: KeyedLoop | None = None
+    """Does the same, except that it does not note what it writes; None if there is nothing to note."""
 
     def fits(self) -> bool:
         """False if the function has put something else into the place of a state that is inlined."""
         attributes = self._function.__dict__
         return all(attributes.get(name) is state for name, state in self._inlined)
+
+    @property
+    def has_notes(self) -> bool:
+        return any(table.tracks_changes for table in self._tables)
 
     def run(
         self,
@@ -123,11 +129,14 @@ class KeyedLoop:
         opened: list[Any] = []
         for table in self._tables:
             opened += (table.open_namespace(VOID_NAMESPACE), table.open_changes(VOID_NAMESPACE))
+        loop = self._loop
+        if self._without_notes is not None and not any(each.wants_notes(VOID_NAMESPACE) for each in self._tables):
+            loop = self._without_notes._loop
         times: list[int] = []
         keys: list[Any] = []
         gathering = () if self._deferred_timers is None else (times.append, keys.append)
         try:
-            self._loop(*arguments, *self._arguments, *gathering, *opened)
+            loop(*arguments, *self._arguments, *gathering, *opened)
         finally:
             if self._deferred_timers is not None and keys:
                 self._deferred_timers.add_all(times, keys)
@@ -149,7 +158,9 @@ def keyed_loop(
         return None
     try:
         with ONE_AT_A_TIME:
-            return _LoopMaker(method.__self__, method.__func__, node, around, with_timestamps, in_columns).make()
+            maker = _LoopMaker(method.__self__, method.__func__, node, around, with_timestamps, in_columns)
+            loop = maker.make(has_notes=True)
+            return replace(loop, _without_notes=maker.make(has_notes=False)) if loop.has_notes else loop
     except (UnsuitableBodyError, SystemError):  # The latter if the program itself parses Python in another thread.
         return None
 
@@ -174,7 +185,7 @@ class _LoopMaker:
         self._with_timestamps = with_timestamps
         self._in_columns = in_columns
 
-    def make(self) -> KeyedLoop:
+    def make(self, has_notes: bool) -> KeyedLoop:
         code = self._method.__code__
         parameters = code.co_varnames[:3]
         local_names = {*code.co_varnames[3:], *code.co_cellvars}.difference(parameters)
@@ -185,7 +196,7 @@ class _LoopMaker:
         check_body(body, local_names, is_generator(self._node))
         uses = StateUses(body, parameters[0], parameters[2], self._function)
         around = self._around
-        states = inlined_states(uses, self._function.__dict__, around.backend) if around.has_keys else {}
+        states = inlined_states(uses, self._function.__dict__, around.backend, has_notes) if around.has_keys else {}
         broadcast = BroadcastLookups(parameters, self._function, self._method, self._around.context)
         rewriting = _Rewriting(
             parameters,

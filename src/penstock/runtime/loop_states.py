@@ -43,6 +43,8 @@ class InlinedState:
     table: StateTable
     number: int
     """Sets the names of its table apart from those of others."""
+    is_noted: bool
+    """True if the loop notes what it writes."""
 
     @property
     def entries_name(self) -> str:
@@ -54,7 +56,7 @@ class InlinedState:
 
     def noting(self, was_there: str) -> str:
         """Notes that the entry is written, as `penstock.runtime.state.changes` has it."""
-        if not self.table.tracks_changes:
+        if not self.is_noted:
             return "pass"
         return f"if {OWN}key not in {self.changes_name}:\n    {self.changes_name}[{OWN}key] = {was_there}"
 
@@ -145,8 +147,13 @@ def _is_inert(held: Any, depth: int = 3) -> bool:
     return not is_container or (depth > 0 and all(_is_inert(item, depth - 1) for item in items))
 
 
-def inlined_states(uses: StateUses, attributes: dict[str, Any], backend: KeyedStateBackend) -> dict[str, InlinedState]:
-    """Those that the loop of a body can work on directly, by the names of their attributes."""
+def inlined_states(
+    uses: StateUses, attributes: dict[str, Any], backend: KeyedStateBackend, are_noted: bool
+) -> dict[str, InlinedState]:
+    """Those that the loop of a body can work on directly, by the names of their attributes.
+
+    `are_noted` is False for a loop that runs only when no table wants notes.
+    """
     if uses.is_opaque:
         return {}
     tables = {name: attributes[name].table_in_loops(backend) for name in uses.known}
@@ -157,5 +164,5 @@ def inlined_states(uses: StateUses, attributes: dict[str, Any], backend: KeyedSt
     for name, table in sorted(tables.items()):
         if table is not None and id(table) not in elsewhere:
             number = numbers.setdefault(id(table), len(numbers))
-            inlined[name] = InlinedState(type(attributes[name]), table, number)
+            inlined[name] = InlinedState(type(attributes[name]), table, number, are_noted and table.tracks_changes)
     return inlined

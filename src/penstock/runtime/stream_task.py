@@ -433,6 +433,14 @@ class StreamTask:
     def _has_changed(self) -> bool:
         return self._was_touched or any(each.keyed_state.has_changes() for each in self.chain.contexts.values())
 
+    def extent_of_snapshot(self, extent: Extent) -> Extent:
+        """What the snapshot will hold: `extent`, or all, if what has changed is all there is.
+
+        It costs the same, and nothing that was written before is needed any longer.
+        """
+        backends = [context.keyed_state for context in self.chain.contexts.values() if context.keyed_state.tables]
+        return Extent.ALL if backends and all(each.is_all_changed() for each in backends) else extent
+
     def write_snapshot(self, writer: StateFileWriter, extent: Extent) -> None:
         """The state after this epoch: all of it, or what changed."""
         for operator_id, context in self.chain.contexts.items():

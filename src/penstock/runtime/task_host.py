@@ -231,7 +231,8 @@ class TaskHost:
             task.close()
         snapshot: _Snapshot | None = None
         if committables is not None:
-            snapshot = self._snapshot(command.epoch, task, vertex, subtask, order.extent, began_ms)
+            extent = task.extent_of_snapshot(order.extent)
+            snapshot = self._snapshot(command.epoch, task, vertex, subtask, extent, began_ms)
         ack = TaskAck(
             vertex,
             subtask,

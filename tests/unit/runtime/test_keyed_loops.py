@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -27,6 +28,7 @@ from penstock.runtime.failure import describe_failure
 from penstock.runtime.operators import process
 from penstock.runtime.state.backends import DiskBackend, HeapBackend
 from penstock.runtime.state.codec import decode_state, encode_state
+from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import Extent
 from penstock.testing import OperatorHarness
 
@@ -41,7 +43,8 @@ def loops_of(harness):
 
 UNTRACKED = HeapBackend(tracks_changes=False)
 values = st.tuples(st.sampled_from("ab"), st.integers(0, 8))
-batches = st.lists(st.tuples(st.lists(values, max_size=6), st.booleans(), st.integers(0, 100)), max_size=6)
+steps = st.integers(0, 100)
+batches = st.lists(st.tuples(st.lists(values, max_size=6), st.booleans(), steps, st.booleans()), max_size=8)
 
 
 def feed(harness, elements, timestamps=None, in_columns=False, input_index=0):
@@ -58,26 +61,37 @@ def run(function, given_batches, state_backend, in_columns=False):
     """All that can be seen from outside."""
     harness = harness_of(function, state_backend=state_backend)
     extent = Extent.ALL if state_backend == UNTRACKED else Extent.CHANGES
-    deltas = []
+    saved = KeyedStateBackend("saved")
+    seen = []
     time = 0
-    for elements, with_timestamps, step in given_batches:
+    for elements, with_timestamps, step, is_checkpoint in [*given_batches, ([], False, 0, True)]:
         feed(harness, elements, list(range(time, time + len(elements))) if with_timestamps else None, in_columns)
         time += step
         harness.watermark(time).processing_time(time)
-        deltas.append((delta_of(harness, extent), harness.state_entries, harness.timers))
-    return harness.recorded.events, harness.recorded.side, deltas, harness.metrics, loops_of(harness)
+        if is_checkpoint:
+            add_snapshot(saved, harness, extent)
+            assert entries_of(saved) == entries_of(harness.context.keyed_state)
+        seen.append((entries_of(saved), harness.state_entries, harness.timers))
+    return harness.recorded.events, harness.recorded.side, seen, harness.metrics, loops_of(harness)
 
 
-def delta_of(harness, extent):
-    """What a checkpoint would hold now."""
+def add_snapshot(saved, harness, extent):
+    """Take a checkpoint, and restore it on top of those before."""
     keyed_state = harness.context.keyed_state
     blocks = [(name, encode_state(contents)) for name, contents in keyed_state.snapshot(extent)]
     keyed_state.snapshot_written(extent)
-    return [(name, sorted_entries(decode_state(contents))) for name, contents in blocks]
+    for table in saved.tables.values() if extent is Extent.ALL else ():
+        table.clear()
+    for name, contents in blocks:
+        saved.restore(name, decode_state(contents))
 
 
-def sorted_entries(contents):
-    return sorted((repr(namespace), repr(sorted(keys.items(), key=repr))) for namespace, keys in contents.items())
+def entries_of(keyed_state):
+    return sorted(
+        (name, repr(namespace), repr(key), repr(sorted(value.items()) if isinstance(value, Mapping) else value))
+        for name, table in keyed_state.tables.items()
+        for namespace, key, value in table.all_entries()
+    )
 
 
 @pytest.mark.parametrize("function", [*IN_A_LOOP, *CALLED], ids=lambda function: type(function).__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Container, Hashable, Iterable, Mapping
 from typing import Any
 
 
@@ -12,10 +12,27 @@ class Changes(defaultdict[Hashable, dict[Any, bool]]):
 
     An entry that the snapshot does not have and that is gone again leaves nothing. Who works on this directly, for
     speed, sets the name of an entry that is written to whether it was there before, unless the name is known already.
+
+    Of a namespace that is in `whole`, any entry may differ, and entries that are written need not be noted. Those that
+    are removed must be. If one of them was new, and nobody noted that, the snapshot is said to have it: it is removed
+    once more where it never was, which does no harm.
     """
 
     def __init__(self) -> None:
         super().__init__(dict)
+        self.whole: set[Hashable] = set()
+
+    def __bool__(self) -> bool:
+        return len(self) > 0 or bool(self.whole)
+
+    def clear(self) -> None:
+        super().clear()
+        self.whole.clear()
+
+    def take_for_whole(self, namespace: Hashable) -> None:
+        """Any entry may differ from now on; all those that were noted are there."""
+        self.pop(namespace, None)
+        self.whole.add(namespace)
 
     def written(self, namespace: Hashable, name: Any, was_there: bool) -> None:
         """An entry is written, or was just now; `was_there` says whether it was there before."""
@@ -50,12 +67,13 @@ class Changes(defaultdict[Hashable, dict[Any, bool]]):
         names = self.get(namespace)
         return None if names is None else names.get(name)
 
-    def follow(self, later: Changes, is_there: Callable[[Hashable, Any], bool]) -> None:
-        """Add the changes since a later snapshot; `is_there` says which entries there are now."""
+    def follow(self, later: Changes, entries: Mapping[Hashable, Container[Any]]) -> None:
+        """Add the changes since a later snapshot; `entries` are those that there are now."""
+        self.whole |= later.whole
         for namespace, names in later.items():
-            held = self[namespace]
+            held, there = self[namespace], entries.get(namespace, ())
             held.update({name: is_saved for name, is_saved in names.items() if name not in held})
-            self.removed_all(namespace, [name for name in names if not is_there(namespace, name)])
+            self.removed_all(namespace, [name for name in names if name not in there])
             if not self[namespace]:
                 del self[namespace]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import struct
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
 
@@ -106,6 +108,45 @@ class EncodedMapEntries(EncodedEntries):
 
     def key_of(self, name: Any) -> Any:
         return name[0]
+
+
+class _Slice(Mapping[Any, Any]):
+    """Entries of a mapping that follow each other. They are pickled as a dictionary that nobody needs to make."""
+
+    def __init__(self, held: Mapping[Any, Any], start: int, stop: int, next_items: Iterator[tuple[Any, Any]]) -> None:
+        self._held = held
+        self._start = start
+        self._stop = stop
+        self._next_items: Iterator[tuple[Any, Any]] | None = next_items
+        """The items, once: to find the first of them takes time."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._held[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.islice(self._held, self._start, self._stop)
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        items, self._next_items = self._next_items, None
+        return dict, (), None, None, items or itertools.islice(self._held.items(), self._start, self._stop)
+
+    def has_passed(self) -> None:
+        """The next slice takes its items."""
+        self._next_items = None
+
+
+def slices_of(held: Mapping[Any, Any], size: int) -> Iterator[Mapping[Any, Any]]:
+    """All entries, up to `size` at a time; valid until `held` changes."""
+    items = iter(held.items())
+    for start in range(0, len(held), size):
+        some = itertools.islice(items, size)
+        part = _Slice(held, start, min(start + size, len(held)), some)
+        yield part
+        part.has_passed()
+        deque(some, maxlen=0)
 
 
 def owned(contents: Contents, owns_key: Callable[[Any], bool]) -> Contents:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 from penstock.runtime.state.changes import Changes, Untracked
-from penstock.runtime.state.contents import Contents, WholeMap, has_partial_maps
+from penstock.runtime.state.contents import Contents, WholeMap, has_partial_maps, slices_of
 from penstock.runtime.state.table import REMOVED, Extent, StateTable
 
 _BLOCK_ENTRIES = 50_000
 """How many entries of a large table are written at a time: their bytes are in memory as well."""
+_SHARES, _MOST_SHARES = 2, 16
+"""If one in so many entries has changed, all are taken as changed: at first, and after that was so again and again."""
+_ROUNDS = 16
+"""After so many snapshots it is looked again, as at first."""
 
 
 class HeapStateTable(StateTable):
@@ -24,6 +28,8 @@ class HeapStateTable(StateTable):
         self.changed = Changes() if tracks_changes else Untracked()
         self._bind_notes()
         self._since_base = Changes()
+        self._rounds_whole = 0
+        """For how many snapshots in a row most entries have changed."""
 
     def get(self, namespace: Hashable, key: Any, default: Any = None) -> Any:
         keys = self.entries.get(namespace)
@@ -70,6 +76,29 @@ class HeapStateTable(StateTable):
                 if value is not REMOVED:
                     yield namespace, key, value
 
+    # --- what has changed ------------------------------------------------------------------------------------------
+    # To note a name costs several times as much as to write an entry. So nobody does any longer where most entries have
+    # changed, and the snapshot holds all. Where that was so before, a smaller share is enough to expect it again.
+
+    def open_changes(self, namespace: Hashable) -> dict[Any, bool]:
+        names: dict[Any, bool] = super().open_changes(namespace)
+        if self.tracks_changes and namespace not in self.changed.whole and self._have_most_changed(namespace, names):
+            self.changed.take_for_whole(namespace)
+            return super().open_changes(namespace)
+        return names
+
+    def _have_most_changed(self, namespace: Hashable, names: dict[Any, bool]) -> bool:
+        held = self.entries.get(namespace, {})
+        shares = min(_SHARES << self._rounds_whole, _MOST_SHARES)
+        return len(names) * shares > len(held) and all(name in held for name in names)
+
+    def wants_notes(self, namespace: Hashable) -> bool:
+        # Once an entry was removed, new ones are noted again: otherwise each that comes and goes would leave its name.
+        return self.tracks_changes and (namespace not in self.changed.whole or bool(self.changed.get(namespace)))
+
+    def is_all_changed(self) -> bool:
+        return self.tracks_changes and self.changed.whole.issuperset(self.entries)
+
     # --- snapshots -------------------------------------------------------------------------------------------------
 
     def blocks(self, extent: Extent) -> Iterator[Contents]:
@@ -80,26 +109,31 @@ class HeapStateTable(StateTable):
                 yield contents
             return
         for namespace, keys in contents.items():
-            items = iter(keys.items())
-            while part := dict(itertools.islice(items, _BLOCK_ENTRIES)):
+            for part in slices_of(keys, _BLOCK_ENTRIES):
                 yield {namespace: part}
 
     def _changes(self, extent: Extent) -> Contents:
-        changed: Mapping[Hashable, Iterable[Any]] = self.changed
-        if extent is Extent.SINCE_BASE:
-            namespaces = dict.fromkeys([*self._since_base, *self.changed])
-            changed = {each: self._since_base.get(each, {}) | self.changed.get(each, {}) for each in namespaces}
-        return {namespace: self._now(namespace, keys) for namespace, keys in changed.items()}
-
-    def _now(self, namespace: Hashable, keys: Iterable[Any]) -> dict[Any, Any]:
-        held = self.entries.get(namespace, {})
-        return {key: held.get(key, REMOVED) for key in keys}
+        since = [self.changed, self._since_base] if extent is Extent.SINCE_BASE else [self.changed]
+        whole = set[Hashable]().union(*(each.whole for each in since))
+        contents: dict[Hashable, Mapping[Any, Any]] = {}
+        for namespace in dict.fromkeys(itertools.chain(*since, whole)):
+            names: dict[Any, bool] = {}
+            for each in reversed(since):
+                names = names | each[namespace] if namespace in each else names
+            held = self.entries.get(namespace, {})
+            if namespace in whole:
+                gone = dict.fromkeys([name for name in names if name not in held], REMOVED)
+                contents[namespace] = held | gone if gone else held
+            else:
+                contents[namespace] = {name: held.get(name, REMOVED) for name in names}
+        return contents
 
     def snapshot_written(self, extent: Extent) -> None:
+        self._rounds_whole = (self._rounds_whole + 1) % _ROUNDS if self.tracks_changes and self.changed.whole else 0
         if extent is Extent.ALL:
             self._since_base.clear()
         elif self.changed:
-            self._since_base.follow(self.changed, self.contains)
+            self._since_base.follow(self.changed, self.entries)
         self.changed.clear()
 
     def forget_changes(self) -> None:

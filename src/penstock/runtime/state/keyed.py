@@ -130,6 +130,12 @@ class KeyedStateBackend:
             table.settle()
         return any(table.changed for table in self.tables.values())
 
+    def is_all_changed(self) -> bool:
+        """True if a snapshot of the changes holds all entries anyway."""
+        for table in self.tables.values():
+            table.settle()
+        return all(table.is_all_changed() for table in self.tables.values())
+
     def snapshot(self, extent: Extent) -> Iterator[tuple[str, Contents]]:
         """(table, entries) in one part or several for each table; valid until state changes.
 

@@ -146,6 +146,10 @@ class StateTable(ABC):
         changes: dict[Any, bool] = self.changed[namespace]
         return changes
 
+    def wants_notes(self, namespace: Hashable) -> bool:
+        """False if nobody needs to note what is written while `open_changes` is in use; what is removed must be."""
+        return self.tracks_changes
+
     def close_namespace(self, namespace: Hashable) -> None:
         """Forget the namespace if it is empty, and its changes if there are none."""
         if self.has_namespace(namespace) and not self.entries[namespace]:
@@ -194,6 +198,10 @@ class StateTable(ABC):
     @abstractmethod
     def blocks(self, extent: Extent) -> Iterator[Contents]:
         """The entries of a snapshot in one part or several; valid until the table changes."""
+
+    def is_all_changed(self) -> bool:
+        """True if a snapshot of the changes holds all entries anyway."""
+        return False
 
     @abstractmethod
     def snapshot_written(self, extent: Extent) -> None:
