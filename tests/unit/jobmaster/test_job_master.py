@@ -96,6 +96,22 @@ def test_bounded_job_runs_to_its_end(env, capsys):
     assert capsys.readouterr().out == "10\n20\n30\n"
 
 
+class CannotOpen(MapFunction):
+    def open(self, runtime_context):
+        raise ConnectionError("no such database")
+
+    def map(self, value):
+        return value
+
+
+def test_functions_are_opened_before_the_first_record_comes(env):
+    """What cannot be opened is an error at once, not when somebody sends the first record at night."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        env.socket_text_stream("127.0.0.1", silent.getsockname()[1]).map(CannotOpen()).print()
+        with pytest.raises(JobExecutionError, match="no such database"):
+            master_of(env).run()
+
+
 @pytest.mark.parametrize("epoch_records", [1, 2, 100])
 def test_epochs_do_not_show_in_the_result(env, capsys, epoch_records):
     running_sum(env.from_collection([1, 2, 3, 4, 5])).print()

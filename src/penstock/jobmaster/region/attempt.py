@@ -40,9 +40,9 @@ class RegionAttempt:
         self._executor.deploy(self._deployment, self._folder, on_loss=on_loss)
 
     @property
-    def has_state_to_open(self) -> bool:
-        """True if tasks are to be restored: what they wait for, such as a timer, is not known before."""
-        return self.last_epoch == 0 and self._coordinator.completed_id > 0
+    def is_unopened(self) -> bool:
+        """True if the tasks have not run: their functions are not open, and timers in their state are not known."""
+        return self.last_epoch == 0
 
     @property
     def has_news(self) -> bool:

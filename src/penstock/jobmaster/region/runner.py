@@ -378,7 +378,9 @@ class RegionRunner:
         self._sources.check()
         if self._must_save_first():
             return None if self._has_own_checkpoint() else 0
-        is_needed = self._machine.has_requests or self._sources.are_exhausted or attempt.has_state_to_open
+        # As in Flink, functions are opened before the first record. A batch job is one epoch, and waits for its input.
+        is_to_open = attempt.is_unopened and not self._graph.is_batch
+        is_needed = self._machine.has_requests or self._sources.are_exhausted or is_to_open
         has_work = is_needed or self._sources.has_work()
         return self._policy.wait_ms(now, has_work, self._coordinator.policy.wake_up_tick_ms(now.tick_ms))
 
