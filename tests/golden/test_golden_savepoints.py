@@ -13,7 +13,7 @@ KEPT = sorted(path.with_suffix("").with_suffix("") for path in HERE.glob("*/*.af
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
-@pytest.mark.parametrize("parallelism", [1, 2, 3])
+@pytest.mark.parametrize("parallelism", [1, 2, 3, 8])
 @pytest.mark.parametrize("kept", KEPT, ids=[f"{kept.parent.name}-{kept.name}" for kept in KEPT])
 def test_job_goes_on_from_what_an_earlier_version_saved(tmp_path, kept, parallelism, backend):
     saved = tmp_path / "moved"

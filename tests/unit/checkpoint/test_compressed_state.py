@@ -13,6 +13,7 @@ from penstock.common.exceptions import CorruptStateError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.runtime.state import state_file
 from penstock.runtime.state.codec import encode_state
 from penstock.runtime.state.state_file import StateFileReader, StateFileWriter
 
@@ -50,6 +51,13 @@ def test_damaged_block_is_found_before_it_is_unpacked():
     content[12] ^= 0xFF
     with pytest.raises(CorruptStateError, match="its checksum does not match"):
         list(reader_of(bytes(content)).values("keyed"))
+
+
+def test_file_of_a_newer_format_is_refused_with_what_to_do(monkeypatch):
+    content = written([1], True)
+    monkeypatch.setattr(state_file, "FORMAT_VERSION", 2)
+    with pytest.raises(CorruptStateError, match=r"has format 3, .* reads up to 2; use the version that wrote it, or a"):
+        reader_of(content)
 
 
 class Counting(KeyedProcessFunction):
