@@ -94,7 +94,7 @@ class CompletedCheckpointStore:
         self._removals.close()
 
     def recover(self, metadata: CheckpointMetadata) -> None:
-        """Go on with what the job left in the folder when another process ran it, up to this checkpoint."""
+        """Continue with what the job left in the folder when another process ran it, up to this checkpoint."""
         older = sorted(each for each in checkpoint_numbers(self.folder.names()) if each < metadata.checkpoint_id)
         self._checkpoints = [*(each for number in older if (each := self._read(number)) is not None), metadata]
 

@@ -38,7 +38,7 @@ def complain(message: str) -> None:
 
 
 def report(error: BaseException, is_debug: bool) -> None:
-    """Tell the user on stderr why the run failed; with `is_debug`, the whole stack comes first."""
+    """Say on stderr why the run failed; with `is_debug`, the whole stack comes first."""
     if is_debug:
         click.echo(redacted_text("".join(traceback.format_exception(error))), err=True)
     if isinstance(error, PenstockError):

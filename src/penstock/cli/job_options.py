@@ -38,7 +38,7 @@ class JobCommand(click.Command):
 
 
 def say_meaning(flag: str, meaning: str) -> None:
-    """Tell which meaning a short flag has here, if it was typed; on stderr, where it is in no script's way."""
+    """Say what a short flag means here, if it was typed; on stderr, so that no script reads it."""
     if flag in click.get_current_context().meta[_SHORT_FLAGS]:
         click.echo(f"{flag} is {meaning} here", err=True)
 

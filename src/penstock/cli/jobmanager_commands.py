@@ -142,10 +142,10 @@ def _leadership(files: JobManagerFiles) -> dict[str, Any] | None:
 
 def _asked(files: JobManagerFiles, path: str) -> dict[str, Any] | None:
     try:
-        told: dict[str, Any] = RestClient(Address(files.socket)).get(path)
+        answer: dict[str, Any] = RestClient(Address(files.socket)).get(path)
     except RestClientError:
         return None
-    return told
+    return answer
 
 
 @jobmanager.command(cls=JobCommand)
@@ -159,16 +159,16 @@ def status(port: int | None, answer: Answer, configuration: Any) -> None:
         answer.say(f"Job manager {pid} on port {files.port} stands by; leader: {leadership['leader'] or 'none now'}")
         answer.give({"pid": pid, "port": files.port, "high-availability": leadership})
         return
-    told = _overview(files)
-    if pid is None or told is None:
+    overview = _overview(files)
+    if pid is None or overview is None:
         state = "There is no job manager" if pid is None else f"Process {pid} does not answer as job manager"
         complain(f"{state} for port {files.port}; `penstock jobmanager start` starts one")
         sys.exit(1)
-    ended = {word: told[f"jobs-{word}"] for word in ("finished", "cancelled", "failed")}
+    ended = {word: overview[f"jobs-{word}"] for word in ("finished", "cancelled", "failed")}
     counts = ", ".join(f"{count} {word}" for word, count in ended.items())
     role = "" if leadership is None else " leads"
-    answer.say(f"Job manager {pid} on port {files.port}{role}: {told['jobs-running']} running jobs, {counts}")
-    answer.give({"pid": pid, "port": files.port, **told, "high-availability": leadership})
+    answer.say(f"Job manager {pid} on port {files.port}{role}: {overview['jobs-running']} running jobs, {counts}")
+    answer.give({"pid": pid, "port": files.port, **overview, "high-availability": leadership})
 
 
 @jobmanager.command(cls=JobCommand)

@@ -15,12 +15,12 @@ _SHRINKING = ("bar", "watermark", "checkpoint", "records", "checkpoint", "bar", 
 """What gives way first when there is little room: each time it is named it takes its next form."""
 
 
-def in_one_line(told: Progress, now_ms: int, room: int | None = None) -> str:
+def in_one_line(progress: Progress, now_ms: int, room: int | None = None) -> str:
     """State, rates, watermark, last checkpoint, restarts; a bar first, if it is known how much is left.
 
     `room`: how many characters there are. What matters least is shortened, and then left out, until it fits.
     """
-    forms = dict(_forms(told, now_ms))
+    forms = dict(_forms(progress, now_ms))
     line = _joined(forms)
     for name in _SHRINKING:
         if room is None or len(line) <= room:
@@ -34,63 +34,65 @@ def _joined(forms: Mapping[str, tuple[str, ...]]) -> str:
     return "  ".join(each[0] for each in forms.values() if each)
 
 
-def _forms(told: Progress, now_ms: int) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _forms(progress: Progress, now_ms: int) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The parts of the line by name, each with its forms from the longest to the shortest."""
-    yield "state", (told["state"],)
-    if told["share-done"] is not None:
-        yield "bar", (bar(told["share-done"]), f"{told['share-done']:.0%}")
-    yield "records", (f"{count(told['records'])} records",)
-    yield "rate", (f"{count(told['records-per-second'])}/s",)
-    if told["watermark"] is not None:
-        lag = f"lag {duration(told['watermark-lag'])}"
-        yield "watermark", (f"watermark {clock(told['watermark'])} ({lag})", lag)
-    checkpoint = told["checkpoint"]
+    yield "state", (progress["state"],)
+    if progress["share-done"] is not None:
+        yield "bar", (bar(progress["share-done"]), f"{progress['share-done']:.0%}")
+    yield "records", (f"{count(progress['records'])} records",)
+    yield "rate", (f"{count(progress['records-per-second'])}/s",)
+    if progress["watermark"] is not None:
+        lag = f"lag {duration(progress['watermark-lag'])}"
+        yield "watermark", (f"watermark {clock(progress['watermark'])} ({lag})", lag)
+    checkpoint = progress["checkpoint"]
     if checkpoint is not None:
         ago = duration(max(0, now_ms - checkpoint["completed"]))
         yield "checkpoint", (f"checkpoint {checkpoint['id']} {ago} ago", f"checkpoint {ago} ago")
-    if told["backpressure"]["level"] != "ok":
-        yield "backpressure", (f"backpressure {told['backpressure']['level']}",)
-    if told["restarts"]:
-        yield "restarts", (f"restarts {told['restarts']}",)
+    if progress["backpressure"]["level"] != "ok":
+        yield "backpressure", (f"backpressure {progress['backpressure']['level']}",)
+    if progress["restarts"]:
+        yield "restarts", (f"restarts {progress['restarts']}",)
 
 
-def closing_line(told: Progress) -> str:
+def closing_line(progress: Progress) -> str:
     """How it has ended, how much it has read and how long it took."""
     ends = {"FINISHED": "finished", "CANCELED": "was cancelled", "FAILED": "failed", "SUSPENDED": "was suspended"}
-    how = ends.get(told["state"], told["state"])
-    if told["savepoint"] is not None:
-        how = f"stopped with savepoint {told['savepoint']}"
-    restarts = f", {told['restarts']} restarts" if told["restarts"] else ""
-    return f"Job '{told['name']}' {how}: {count(told['records'])} records in {duration(told['duration'])}{restarts}"
+    how = ends.get(progress["state"], progress["state"])
+    if progress["savepoint"] is not None:
+        how = f"stopped with savepoint {progress['savepoint']}"
+    restarts = f", {progress['restarts']} restarts" if progress["restarts"] else ""
+    amount = f"{count(progress['records'])} records in {duration(progress['duration'])}"
+    return f"Job '{progress['name']}' {how}: {amount}{restarts}"
 
 
-def status_lines(told: Progress, now_ms: int) -> Iterator[str]:
+def status_lines(progress: Progress, now_ms: int) -> Iterator[str]:
     """For `penstock status`."""
-    yield f"Job:          {told['name']} ({told['jid']})"
-    yield f"State:        {told['state']}, for {duration(told['duration'])} since {moment(told['start-time'])}"
-    if told["share-done"] is not None:
-        yield f"Done:         {bar(told['share-done'])}"
-    yield f"Records:      {count(told['records'])} read, {count(told['records-per-second'])}/s now"
-    if told["watermark"] is None:
+    yield f"Job:          {progress['name']} ({progress['jid']})"
+    since = moment(progress["start-time"])
+    yield f"State:        {progress['state']}, for {duration(progress['duration'])} since {since}"
+    if progress["share-done"] is not None:
+        yield f"Done:         {bar(progress['share-done'])}"
+    yield f"Records:      {count(progress['records'])} read, {count(progress['records-per-second'])}/s now"
+    if progress["watermark"] is None:
         yield "Watermark:    none"
     else:
-        yield f"Watermark:    {moment(told['watermark'])}, {duration(told['watermark-lag'])} behind"
-    busy, held = told["busy"], told["backpressure"]
+        yield f"Watermark:    {moment(progress['watermark'])}, {duration(progress['watermark-lag'])} behind"
+    busy, held = progress["busy"], progress["backpressure"]
     if busy["vertex"] is not None:
         yield f"Busiest:      {busy['vertex']} ({busy['share']:.0%})"
     where = f" at {held['vertex']} ({held['share']:.0%})" if held["level"] != "ok" else ""
     yield f"Backpressure: {held['level']}{where}"
-    yield f"Checkpoint:   {_checkpoint(told, now_ms)}"
-    yield f"Restarts:     {told['restarts']}"
-    if told["failure"] is not None:
-        yield f"Last failure: {told['failure']}"
-    if told["savepoint"] is not None:
-        yield f"Savepoint:    {told['savepoint']}"
+    yield f"Checkpoint:   {_checkpoint(progress, now_ms)}"
+    yield f"Restarts:     {progress['restarts']}"
+    if progress["failure"] is not None:
+        yield f"Last failure: {progress['failure']}"
+    if progress["savepoint"] is not None:
+        yield f"Savepoint:    {progress['savepoint']}"
 
 
-def _checkpoint(told: Progress, now_ms: int) -> str:
-    failed = f", {told['failed-checkpoints']} failed" if told["failed-checkpoints"] else ""
-    last = told["checkpoint"]
+def _checkpoint(progress: Progress, now_ms: int) -> str:
+    failed = f", {progress['failed-checkpoints']} failed" if progress["failed-checkpoints"] else ""
+    last = progress["checkpoint"]
     if last is None:
         return f"none{failed}"
     ago = duration(max(0, now_ms - last["completed"]))

@@ -35,8 +35,8 @@ def _progress_of(client: JobClient) -> dict[str, Any]:
         from penstock.rest.documents.progress import progress
 
         return progress(RunningJob(client, Configuration()))
-    told: dict[str, Any] = client.progress()  # type: ignore[attr-defined]
-    return told
+    reported: dict[str, Any] = client.progress()  # type: ignore[attr-defined]
+    return reported
 
 
 class LiveLine:

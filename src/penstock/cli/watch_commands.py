@@ -27,15 +27,15 @@ _FOLLOWED_EVERY_S = 0.5
 def status(job: str, manager: Address | None, answer: Answer, configuration: Mapping[str, str]) -> None:
     """Show what a job is doing: rates, watermark, backpressure, last checkpoint, last failure."""
     located = locate(job, manager)
-    told = located.client.get(f"/jobs/{located.job_id}/progress")
-    for line in text.status_lines(told, _now_ms()):
+    progress = located.client.get(f"/jobs/{located.job_id}/progress")
+    for line in text.status_lines(progress, _now_ms()):
         answer.say(line)
-    answer.give(told)
+    answer.give(progress)
 
 
 @click.command(cls=JobCommand)
 @click.argument("job", metavar="JOB_ID", shell_complete=complete_job)
-@click.option("-f", "--follow", "follows", is_flag=True, help="Go on until the job ends, or Ctrl-C.")
+@click.option("-f", "--follow", "follows", is_flag=True, help="Continue until the job ends, or Ctrl-C.")
 @job_options
 def logs(job: str, follows: bool, manager: Address | None, answer: Answer, configuration: Mapping[str, str]) -> None:
     """Show the log of a job: what its functions have logged, and Penstock about it."""
@@ -74,14 +74,14 @@ def top(interval: float, manager: Address | None, answer: Answer, configuration:
     """Show all jobs, over and over, until Ctrl-C; where there is no terminal, once."""
     if interval <= 0:
         raise click.BadParameter(f"must be positive, got {interval}", param_hint="--interval")
-    told = _all_progress(manager)
+    progress = _all_progress(manager)
     if answer.is_json or not sys.stdout.isatty():
         from rich.console import Console
 
         if not answer.is_json:
             console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-            console.print(_table(told, console.width))
-        answer.give({"jobs": told})
+            console.print(_table(progress, console.width))
+        answer.give({"jobs": progress})
         return
     _watch(manager, interval)
 
@@ -100,18 +100,18 @@ def _watch(manager: Address | None, interval: float) -> None:
 
 def _all_progress(manager: Address | None) -> list[dict[str, Any]]:
     """Running jobs first, then ended ones, newest first."""
-    told = [each for job in all_jobs(manager) if (each := _progress(job)) is not None]
-    return sorted(told, key=lambda each: (each["end-time"] >= 0, -each["start-time"]))
+    progress = [each for job in all_jobs(manager) if (each := _progress(job)) is not None]
+    return sorted(progress, key=lambda each: (each["end-time"] >= 0, -each["start-time"]))
 
 
 def _progress(job: LocatedJob) -> dict[str, Any] | None:
     try:
-        told: dict[str, Any] = job.client.get(f"/jobs/{job.job_id}/progress")
+        progress: dict[str, Any] = job.client.get(f"/jobs/{job.job_id}/progress")
     except RestClientError as error:
         if error.status in (None, 404):  # It has ended since, and its process with it.
             return None
         raise
-    return told
+    return progress
 
 
 _STYLES = {"RUNNING": "green", "FAILED": "red", "FAILING": "red", "RESTARTING": "yellow", "CANCELED": "dim"}

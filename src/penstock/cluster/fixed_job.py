@@ -63,7 +63,7 @@ def remember(client: LocalJobClient) -> None:
 def lead(
     job_id: JobID, job_graph: JobGraph, config: Configuration, open_folder: OpenFolder = folder_at
 ) -> FencedJob | None:
-    """Go on with the job where its last driver left it; None if it keeps nothing that could be gone on from."""
+    """Continue the job where its last driver left it; None if it keeps nothing to continue from."""
     directory = CheckpointOptions.of(config).directory
     if directory is None or job_graph.is_batch:
         return None

@@ -70,7 +70,7 @@ class Leader:
         return self._spark is None or bool(self._executors.is_alive(self._spark))
 
     def recover(self) -> None:
-        """Go on with the jobs of who led before; for those with which that fails, call it again now and then."""
+        """Continue the jobs of former leaders; those that fail to continue are tried again now and then."""
         with self._lock:
             if not self._is_recovering or time.monotonic() < self._next_try_s:
                 return

@@ -81,16 +81,16 @@ def _asked(addresses: Sequence[Address]) -> Address:
     named: list[Address] = []
     for address in addresses:
         try:
-            told = RestClient(address, _ANSWER_S).get(LEADERSHIP)
+            leadership = RestClient(address, _ANSWER_S).get(LEADERSHIP)
         except RestClientError as error:
             if error.status == 404:  # It stands alone.
                 return address
             refusals.append(str(error))
             continue
-        if told["role"] == "leader":
+        if leadership["role"] == "leader":
             return address
         refusals.append(f"{address} stands by")
-        named += [] if told["leader"] is None else [Address.parse(told["leader"], address.access)]
+        named += [] if leadership["leader"] is None else [Address.parse(leadership["leader"], address.access)]
     for address in named:
         if _leads(address):
             return address

@@ -145,20 +145,20 @@ class RemoteJobClient(JobClient):
                 raise self._lost(error) from error
             return answer["job-execution-result"] if answer["status"]["id"] == "COMPLETED" else None
 
-        told = poll(ended)
-        if told["application-status"] != "SUCCEEDED":
-            raise self._failure(told)
-        accumulators = {name: _unpickled(value) for name, value in told["accumulator-results"].items()}
-        return JobExecutionResult(JobID(self._job_id), told["net-runtime"], accumulators)
+        ended_job = poll(ended)
+        if ended_job["application-status"] != "SUCCEEDED":
+            raise self._failure(ended_job)
+        accumulators = {name: _unpickled(value) for name, value in ended_job["accumulator-results"].items()}
+        return JobExecutionResult(JobID(self._job_id), ended_job["net-runtime"], accumulators)
 
-    def _failure(self, told: dict[str, Any]) -> BaseException:
+    def _failure(self, ended_job: dict[str, Any]) -> BaseException:
         """What ended the job, as it was raised there, if this process can load it."""
-        cause = told.get("failure-cause") or {}
+        cause = ended_job.get("failure-cause") or {}
         with contextlib.suppress(Exception):  # An exception class that only exists there is given as its text
             failure = _unpickled(cause["serialized-throwable"])
             if isinstance(failure, BaseException):
                 return failure
-        text = cause.get("stack-trace", "").strip() or f"job '{self._job_name}' is {told['application-status']}"
+        text = cause.get("stack-trace", "").strip() or f"job '{self._job_name}' is {ended_job['application-status']}"
         return JobExecutionError(text, self._job_id, self._job_name)
 
     def _lost(self, reason: object) -> ConnectionLostError:
@@ -205,12 +205,12 @@ class RemoteJobClient(JobClient):
 
     def progress(self) -> dict[str, Any]:
         """How the job is doing, as `/jobs/:id/progress` reports it."""
-        told: dict[str, Any] = self._rest.get(f"/jobs/{self._job_id}/progress")
-        return told
+        document: dict[str, Any] = self._rest.get(f"/jobs/{self._job_id}/progress")
+        return document
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        told = self._rest.get(f"/jobs/{self._job_id}/accumulators", includeSerializedValue="true")
-        values = told["serialized-user-task-accumulators"]
+        document = self._rest.get(f"/jobs/{self._job_id}/accumulators", includeSerializedValue="true")
+        values = document["serialized-user-task-accumulators"]
         return CompletableFuture.completed({name: _unpickled(value) for name, value in values.items()})
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:

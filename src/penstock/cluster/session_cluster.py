@@ -114,7 +114,7 @@ class SessionCluster:
             raise
 
     def recover(self) -> list[str]:
-        """Go on with the jobs of those who led before; the ids of those with which that cannot be done now."""
+        """Continue the jobs of former leaders; returns the ids of those that cannot be continued now."""
         assert self._store is not None
         failed = []
         for job_id in self._store.job_ids():

@@ -14,7 +14,7 @@ class ExternalizedCheckpointRetention(Enum):
     """Deleted when the job is cancelled, kept when it fails."""
 
     RETAIN_ON_CANCELLATION = 1
-    """Kept when the job is cancelled or fails; remove them by hand when no longer needed."""
+    """Kept when the job is cancelled or fails; remove them yourself when they are no longer needed."""
 
     NO_EXTERNALIZED_CHECKPOINTS = 2
     """Deleted whenever the job ends."""

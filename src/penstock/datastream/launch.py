@@ -34,7 +34,7 @@ class Launch:
     configuration: dict[str, str] = field(default_factory=dict)
     plan_only: bool = False
     announce: Callable[[str], None] | None = None
-    """Told what a person at a terminal wants to know: the job's id when it is submitted, and its cancellation."""
+    """Receives what a person at a terminal wants to know: the job's id when it is submitted, and its cancellation."""
     on_start: Callable[[JobClient], None] | None = None
     """Given every job that was started."""
     start: Callable[..., JobClient] | None = None

@@ -8,7 +8,7 @@ __all__ = ["TimerService"]
 
 
 class TimerService(ABC):
-    """Tells the time and registers timers for the current key.
+    """Gives the time and registers timers for the current key.
 
     A timer is identified by key and timestamp: registering it twice fires it once. All times are in milliseconds.
     """

@@ -46,7 +46,7 @@ class FailureHistory:
         return list(self._records)
 
 
-class ToldFailures:
+class FailureReports:
     """What is said about attempts that fail: all of a failure when it is new, a short line when it comes again."""
 
     def __init__(self, remembered: int = 100) -> None:

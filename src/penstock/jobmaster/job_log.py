@@ -98,8 +98,8 @@ class JobLog:
         try:
             text = self._formatter.format(record)[:_LONGEST_RECORD]
         except Exception as error:  # Arguments that do not fit the message. As in Python, who logs does not fail by it.
-            told = f"{record.msg!r} with {record.args!r} cannot be formatted: {error}"
-            record = logging.makeLogRecord({**record.__dict__, "msg": told, "args": ()})
+            message = f"{record.msg!r} with {record.args!r} cannot be formatted: {error}"
+            record = logging.makeLogRecord({**record.__dict__, "msg": message, "args": ()})
             text = self._formatter.format(record)[:_LONGEST_RECORD]
         with self._lock:
             if len(self._lines) == _MOST_LINES:

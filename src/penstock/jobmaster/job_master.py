@@ -39,7 +39,7 @@ from penstock.jobmaster.epoch_history import EpochHistory, EpochReport
 from penstock.jobmaster.execution.side_by_side import run_side_by_side
 from penstock.jobmaster.execution.slots import SlotPool, required_slots, slot_pool
 from penstock.jobmaster.execution.stage_executor import StageExecutor
-from penstock.jobmaster.failure_history import FailureHistory, FailureRecord, ToldFailures
+from penstock.jobmaster.failure_history import FailureHistory, FailureRecord, FailureReports
 from penstock.jobmaster.flame_graphs import FlameGraphs
 from penstock.jobmaster.job_log import JobLog
 from penstock.jobmaster.job_times import JobTimes
@@ -94,7 +94,7 @@ class JobMaster:
         self.epochs = EpochHistory(self.job_graph)
         self.flame_graphs = FlameGraphs()
         self.restarts = 0
-        self._told = ToldFailures()
+        self._failure_reports = FailureReports()
         self.stopped_with: str | None = None
         """The savepoint with which the job has ended."""
         self._changed = threading.Condition()
@@ -453,7 +453,7 @@ class JobMaster:
             raise failure
         self._failures.add(failure, wall_clock_ms())
         self.restarts += 1
-        _log.warning("%s", self._told.of(self.name, failure, self.restarts, delay_ms))
+        _log.warning("%s", self._failure_reports.of(self.name, failure, self.restarts, delay_ms))
         if self._restarts_everything:
             for runner in self._runners:
                 if runner.region != region:

@@ -77,22 +77,22 @@ class ShippedDependencies:
         }
 
     @staticmethod
-    def of_json(told: dict[str, Any]) -> ShippedDependencies:
-        required = [_optional(file) for file in told["requirements"]]
+    def of_json(document: dict[str, Any]) -> ShippedDependencies:
+        required = [_optional(file) for file in document["requirements"]]
         return ShippedDependencies(
-            tuple(ShippedFile.of_json(file) for file in told["python-files"]),
-            tuple((ShippedFile.of_json(each["file"]), str(each["folder"])) for each in told["archives"]),
+            tuple(ShippedFile.of_json(file) for file in document["python-files"]),
+            tuple((ShippedFile.of_json(each["file"]), str(each["folder"])) for each in document["archives"]),
             (required[0], required[1]) if required and required[0] is not None else None,
-            tuple(map(str, told["jars"])),
+            tuple(map(str, document["jars"])),
             {
                 name: ShippedCachedFile(_optional(each["file"]), each["address"], bool(each["is-executable"]))
-                for name, each in told["cached-files"].items()
+                for name, each in document["cached-files"].items()
             },
         )
 
 
-def _optional(told: Any) -> ShippedFile | None:
-    return None if told is None else ShippedFile.of_json(told)
+def _optional(document: Any) -> ShippedFile | None:
+    return None if document is None else ShippedFile.of_json(document)
 
 
 @dataclass(frozen=True)
@@ -128,18 +128,18 @@ class JobSubmission:
         }
 
     @staticmethod
-    def of_json(told: dict[str, Any]) -> JobSubmission:
+    def of_json(document: dict[str, Any]) -> JobSubmission:
         """Raises InvalidProgramError for what no client of Penstock's sends."""
         try:
             return JobSubmission(
-                str(told["graph"]),
-                {str(key): str(value) for key, value in told["configuration"].items()},
-                ShippedDependencies.of_json(told["dependencies"]),
-                bool(told["attached"]),
-                bool(told["ends-with-client"]),
-                str(told["python"]),
-                None if told.get("job-id") is None else str(JobID(told["job-id"])),
-                None if told.get("submitter") is None else str(told["submitter"]),
+                str(document["graph"]),
+                {str(key): str(value) for key, value in document["configuration"].items()},
+                ShippedDependencies.of_json(document["dependencies"]),
+                bool(document["attached"]),
+                bool(document["ends-with-client"]),
+                str(document["python"]),
+                None if document.get("job-id") is None else str(JobID(document["job-id"])),
+                None if document.get("submitter") is None else str(document["submitter"]),
             )
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise InvalidProgramError(

@@ -102,9 +102,9 @@ class SavepointRequest(Request):
         if self.is_written:
             _fail(self.answer, f"the savepoint is in {self.written.result()}, but the job did not stop: {reason}")
             return
-        told = f"the savepoint in {self.directory} was not written: {reason}"
-        _fail(self.answer, told)
-        _fail(self.written, told)
+        message = f"the savepoint in {self.directory} was not written: {reason}"
+        _fail(self.answer, message)
+        _fail(self.written, message)
 
 
 def _set(answer: Future[Any], value: Any) -> None:
@@ -134,7 +134,7 @@ class SavepointWriter:
                 with held:
                     path = write_savepoint(checkpoint, request.directory, request.format_type, self._run)
                 request.succeed(path)
-            except BaseException as error:  # Told to whoever asked.
+            except BaseException as error:  # Reported to the caller.
                 request.fail(f"{type(error).__name__}: {error}")
 
         # In the context of the job: what is copied is made of the classes of its script.

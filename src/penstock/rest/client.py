@@ -85,8 +85,8 @@ class _Proof:
     def parse(content: bytes) -> _Proof | None:
         """None if it is not a proof at all."""
         with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
-            told = json.loads(content)
-            return _Proof(str(ipaddress.ip_address(told["host"])), int(told["port"]), str(told["proof"]))
+            claim = json.loads(content)
+            return _Proof(str(ipaddress.ip_address(claim["host"])), int(claim["port"]), str(claim["proof"]))
         return None
 
 
@@ -156,7 +156,7 @@ class RestClient:
             response = connection.getresponse()
             if response.status >= 400:
                 with response:
-                    raise RestClientError(_told(response.read(), response.reason), response.status)
+                    raise RestClientError(_error_text(response.read(), response.reason), response.status)
         except RestClientError as refusal:
             if connection is not None:
                 connection.close()
@@ -249,7 +249,7 @@ class RestClient:
         )
 
 
-def _told(content: bytes, reason: str) -> str:
+def _error_text(content: bytes, reason: str) -> str:
     try:
         return "\n".join(json.loads(content)["errors"])
     except (ValueError, KeyError, TypeError):

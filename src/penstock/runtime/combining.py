@@ -106,7 +106,7 @@ class CombiningEdgeTarget(EdgeTarget):
     def loop_text(self, scope: LoopScope) -> str:
         """The source of the loop that combines; `scope` takes the names that it refers to."""
 
-    def tell(self, failure: Exception, held_for: Callable[[Any], Any]) -> None:
+    def raise_again(self, failure: Exception, held_for: Callable[[Any], Any]) -> None:
         """Have a failure of the loop happen again outside of it, where the record and the user's frames are seen."""
         loop_frame = cast(Any, failure.__traceback__).tb_next.tb_frame
         value = loop_frame.f_locals.get("value")
@@ -333,7 +333,7 @@ class AlignedCombiner(CombiningEdgeTarget):
         try:
             self.loop.run(values, partials)
         except Exception as failure:
-            self.tell(failure, partials.get)
+            self.raise_again(failure, partials.get)
             raise
         opened = len(partials) - before
         self._held += opened
@@ -416,7 +416,7 @@ def combine(values, times, parts, ended):
         try:
             self.loop.run(values, times, parts, ended)
         except Exception as failure:
-            self.tell(failure, lambda key: parts[key][2] if key in parts else None)
+            self.raise_again(failure, lambda key: parts[key][2] if key in parts else None)
             raise
         self.tried(len(values), len(parts) - before + len(ended))
         self._send_parts(ended)

@@ -95,7 +95,7 @@ class Connection:
         """Raises OSError if the other side is gone."""
         self.send_all(epoch, (row,))
 
-    def tell(self, kind: Kind, content: bytes = b"", epoch: int = 0, number: int = 0) -> None:
+    def send_message(self, kind: Kind, content: bytes = b"", epoch: int = 0, number: int = 0) -> None:
         self.send(epoch, Row(kind, 0, 0, 0, number, content))
 
     def send_all(self, epoch: int, rows: Iterable[Row]) -> None:

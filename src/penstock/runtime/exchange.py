@@ -33,7 +33,7 @@ class Exchange(Protocol):
         """It goes out with the end of its stage at the latest; waits as long as the worker does not take it."""
 
     def end_stage(self, epoch: int, stage: int, workers: Iterable[int]) -> None:
-        """Tell these workers that no row of the stage follows."""
+        """Let these workers know that no row of the stage follows."""
 
 
 class NoExchange:

@@ -139,19 +139,19 @@ class _Copy:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._out: BinaryIO | None = None
-        with self._told():
+        with self._logging_failures():
             self._out = open_new(path)
 
     def write(self, content: bytes) -> int:
         written = self.original.write(content)
         if self._out is not None:
-            with self._told():
+            with self._logging_failures():
                 self._out.write(content)
         return written
 
     def keep(self, path: Path) -> None:
         if self._out is not None:
-            with self._told():
+            with self._logging_failures():
                 self._out.close()
                 self._path.replace(path)
 
@@ -163,7 +163,7 @@ class _Copy:
         self._path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _logging_failures(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -116,7 +116,7 @@ class MetricReporter:
         self._inputs = inputs
         self._entrance = entrance
         self._exit = exit
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
         self._told_gauges: dict[MetricName, GaugeReport] = {}
 
     def take(self) -> Reports:
@@ -168,8 +168,8 @@ class MetricReporter:
         return None
 
     def _since_last(self, name: str, now: int) -> int:
-        before = self._told.get(name, 0)
-        self._told[name] = now
+        before = self._reported.get(name, 0)
+        self._reported[name] = now
         return now - before
 
 

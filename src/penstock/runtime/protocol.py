@@ -62,7 +62,7 @@ class EpochCommand:
     """Those whose acknowledgements shall include what their threads were doing."""
 
     is_report: bool = False
-    """True if all subtasks are to tell how they are doing, also those that have nothing to do."""
+    """True if all subtasks are to report how they are doing, also those that have nothing to do."""
 
     @property
     def is_plain(self) -> bool:

@@ -72,7 +72,7 @@ class WorkerHello:
 
 @dataclass(frozen=True)
 class Introduction:
-    """What a worker is told when all have called."""
+    """What a worker is sent when all have called."""
 
     index: int
     """Its own, which need not be the one it called with: who was on the same host before gets the same again."""
@@ -116,7 +116,7 @@ class ResidentWorker:
         """Send what functions have written in this process, also those of guests; they may outlive their host."""
         for worker in [self, *self._guest_workers]:
             try:
-                worker._control.tell(Kind.OUTPUT, content)
+                worker._control.send_message(Kind.OUTPUT, content)
                 return
             except OSError:
                 continue  # If the driver is gone, nobody wants to know.
@@ -135,7 +135,7 @@ class ResidentWorker:
             listener.serve(self._called)
             address = Address(path, bind_host or "", listener.port)
             hello = WorkerHello(place.index, address, platform.node(), os.getpid())
-            self._control.tell(Kind.HELLO, pickle.dumps(hello))
+            self._control.send_message(Kind.HELLO, pickle.dumps(hello))
             threading.Thread(target=self._hear_driver, daemon=True, name="penstock-control").start()
             threading.Thread(target=self._show_life, daemon=True, name="penstock-heartbeat").start()
             while self._carry_out(*self._orders.get()):
@@ -161,7 +161,7 @@ class ResidentWorker:
                 elif row.vertex == Kind.HOST:
                     self._host(pickle.loads(row.chunk))
                 elif row.vertex == Kind.THREADS:  # While a function runs: that is what it is for.
-                    self._control.tell(Kind.THREADS, pickle.dumps(threads_here()), number=row.seq)
+                    self._control.send_message(Kind.THREADS, pickle.dumps(threads_here()), number=row.seq)
                 elif row.vertex != Kind.HEARTBEAT:
                     kind = Kind(row.vertex)
                     if kind in (Kind.RELEASE, Kind.STOP):
@@ -243,7 +243,7 @@ class ResidentWorker:
     def _lost(self, index: int, error: Exception) -> None:
         if not self._has_ended.is_set():
             try:
-                self._control.tell(Kind.LOST, (str(error) or type(error).__name__).encode(), number=index)
+                self._control.send_message(Kind.LOST, (str(error) or type(error).__name__).encode(), number=index)
             except OSError:
                 return  # The driver is gone as well, and with it who wanted to know.
 
@@ -275,7 +275,7 @@ class ResidentWorker:
         for index in range(self._place.index):
             try:
                 peer = connect(introduction.addresses[index], self._place.secret)
-                peer.tell(Kind.HELLO, number=self._place.index)
+                peer.send_message(Kind.HELLO, number=self._place.index)
             except (OSError, HandshakeError) as error:
                 self._lost(index, error)
                 return

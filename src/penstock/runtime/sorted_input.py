@@ -75,7 +75,7 @@ class SortedInput:
             self._arrived += 1
 
     def grew_by(self, size: int) -> None:
-        """Tell how many bytes the elements added last came in."""
+        """Note how many bytes the elements added last came in."""
         self._bytes += size
         if self._bytes >= self._spill_bytes and self._entries:
             self._spill()

@@ -169,7 +169,7 @@ class InputWatermarks:
         return self._valves, self._combined
 
     def restore(self, memory: object) -> None:
-        """Go on from what `memory` gave."""
+        """Continue from what `memory` gave."""
         if isinstance(memory, StatusWatermarkValve):
             self._restore_single(memory)
         else:

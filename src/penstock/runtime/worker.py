@@ -30,7 +30,7 @@ class WorkerStage:
     """Vertex and subtask, in the order they run."""
     awaits: frozenset[Mark]
     """Which workers must be done with which stages before it begins."""
-    tells: tuple[int, ...]
+    notifies: tuple[int, ...]
     """The other workers that wait for its end."""
 
 
@@ -39,7 +39,7 @@ def stages_of(deployment: JobDeployment, worker: int, workers: int) -> list[Work
     graph = deployment.job_graph
     ours = {vertex.id: vertex for vertex in deployment.vertices() if vertex.stage != DRIVER_STAGE}
     awaits: dict[int, set[Mark]] = {}
-    tells: dict[int, set[int]] = {}
+    notifies: dict[int, set[int]] = {}
     for edge in graph.edges:
         if edge.source_vertex not in ours or edge.target_vertex not in ours:
             continue
@@ -51,7 +51,7 @@ def stages_of(deployment: JobDeployment, worker: int, workers: int) -> list[Work
                 if receiver == worker:
                     awaits.setdefault(target.stage, set()).add((sender % workers, source.stage))
                 elif sender % workers == worker:
-                    tells.setdefault(source.stage, set()).add(receiver)
+                    notifies.setdefault(source.stage, set()).add(receiver)
     return [
         WorkerStage(
             number,
@@ -62,7 +62,7 @@ def stages_of(deployment: JobDeployment, worker: int, workers: int) -> list[Work
                 if slot < vertex.parallelism
             ),
             frozenset(awaits.get(number, ())),
-            tuple(sorted(tells.get(number, ()))),
+            tuple(sorted(notifies.get(number, ()))),
         )
         for number, vertices in enumerate(deployment.stages())
     ]
@@ -116,7 +116,7 @@ class Worker:
                 if row.vertex == FAILURE:
                     return
             if not command.is_notice:
-                self._exchange.end_stage(command.epoch, stage.number, stage.tells)
+                self._exchange.end_stage(command.epoch, stage.number, stage.notifies)
         yield from self._host.late_acknowledgements()
         self._inbox.end_epoch(command.epoch)
 

@@ -245,7 +245,7 @@ class OperatorHarness:
         return HarnessSnapshot(pickle.dumps((checkpoint_id, keyed, self.context.operator_state.snapshot(), memory)))
 
     def notify_checkpoint_complete(self, checkpoint_id: int = 1) -> OperatorHarness:
-        """Tell the operator that a checkpoint is complete."""
+        """Notify the operator that a checkpoint is complete."""
         self.operator.notify_checkpoint_complete(checkpoint_id)
         return self
 

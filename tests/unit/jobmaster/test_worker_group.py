@@ -331,7 +331,7 @@ def test_stages_wait_only_for_workers_that_send_to_them():
     for worker in range(2):
         parts = stages_of(deployment, worker, 2)
         others = [(other, part) for other in range(2) for part in stages_of(deployment, other, 2)]
-        told = {(other, part.number) for other, part in others if worker in part.tells}
+        told = {(other, part.number) for other, part in others if worker in part.notifies}
         awaited = {mark for part in parts for mark in part.awaits}
         assert awaited == told
         assert all((sender, stage) != (worker, stage) for sender, stage in awaited)

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from penstock.cli.commands import main
 from penstock.common import Configuration
-from penstock.jobmaster.failure_history import ToldFailures
+from penstock.jobmaster.failure_history import FailureReports
 from penstock.jobmaster.job_log import JobLog
 from penstock.jobmaster.sinks.job_output import JobOutput
 from penstock.runtime.task_output import LoggedRecord, PrintedLine, TaskPlace
@@ -140,7 +140,7 @@ def test_first_failure_shows_the_users_frames_and_its_repetition_one_line(start_
 
 
 def test_different_failures_are_told_each():
-    told = ToldFailures()
+    told = FailureReports()
     assert "\n" in told.of("fish", ValueError("one"), 1, 10)
     assert "\n" in told.of("fish", ValueError("two"), 2, 10)
     assert "for the 2. time" in told.of("fish", ValueError("one"), 3, 10)

@@ -34,7 +34,7 @@ class Listening:
         """One who knows the secret gets in and is heard."""
         caller = connect(Address(None, self.host, self.listener.port), SECRET)
         self._stack.callback(caller.close)
-        caller.tell(Kind.HELLO, b"it's me")
+        caller.send_message(Kind.HELLO, b"it's me")
         accepted = self.let_in.get(timeout=WITHIN_S)
         self._stack.callback(accepted.close)
         assert accepted.receive()[1].chunk == b"it's me"

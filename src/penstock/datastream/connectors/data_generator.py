@@ -61,7 +61,7 @@ class RateLimiter:
         return None
 
     def restore(self, memory: Any) -> None:
-        """Go on with what another one remembered."""
+        """Continue with what another one remembered."""
 
 
 class PerSecond(RateLimiter):

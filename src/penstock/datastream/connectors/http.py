@@ -243,9 +243,9 @@ class HttpWriter(SinkWriter[Any]):
         answer = self._answer(self._body_of(items))
         if answer.is_good:
             return
-        told = answer.text[:200].strip()
+        excerpt = answer.text[:200].strip()
         url = redacted_text(self._sink.url)
-        refusal = ConnectorError(f"{_USER}: {url} answers {answer.status} to {len(items)} elements: {told}")
+        refusal = ConnectorError(f"{_USER}: {url} answers {answer.status} to {len(items)} elements: {excerpt}")
         if not answer.is_about_elements:
             raise refusal
         if len(items) > 1 and self._sink.on_refused is OnRefused.SKIP:

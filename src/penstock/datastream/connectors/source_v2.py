@@ -275,7 +275,7 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
 
     @abstractmethod
     def signal_no_more_splits(self, subtask_id: int) -> None:
-        """Tell a reader that it will get no more splits."""
+        """Let a reader know that it will get no more splits."""
 
     @abstractmethod
     def send_event_to_source_reader(self, subtask_id: int, event: Any) -> None:

@@ -186,11 +186,11 @@ def write_record(
 
 def _not_of_schema(library: Any, user: str, schema: Any, record: Any, failure: Exception) -> ValueError:
     """What is wrong with an element; validation names the field, which writing often does not."""
-    told: Exception = failure
+    cause: Exception = failure
     try:
         library.validation.validate(record, schema, raise_errors=True)
     except library.validation.ValidationError as found:
-        told = ValueError(" ".join(str(found).split()))
+        cause = ValueError(" ".join(str(found).split()))
     except Exception as other:  # Validation trips over some values itself.
-        told = other
-    return ValueError(f"{user}: {record!r} does not fit the Avro schema: {type(failure).__name__}: {told}")
+        cause = other
+    return ValueError(f"{user}: {record!r} does not fit the Avro schema: {type(failure).__name__}: {cause}")

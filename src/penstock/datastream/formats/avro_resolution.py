@@ -28,7 +28,7 @@ def mismatch(written: Any, wanted: Any, field: str = "") -> str | None:
     if wanted_kind != kind:
         is_name = (not isinstance(written, dict) and kind not in _PRIMITIVES) or wanted_kind not in _KINDS
         fits = is_name or wanted_kind in _PROMOTIONS.get(kind, ())
-        return None if fits else _told(field, kind, wanted_kind)
+        return None if fits else _mismatch(field, kind, wanted_kind)
     match kind:
         case "record":
             return _record_mismatch(written, wanted, field)
@@ -37,7 +37,7 @@ def mismatch(written: Any, wanted: Any, field: str = "") -> str | None:
         case "map":
             return mismatch(written["values"], wanted["values"], field)
         case "fixed" if written["size"] != wanted["size"]:
-            return _told(field, f"fixed of {written['size']} bytes", f"fixed of {wanted['size']}")
+            return _mismatch(field, f"fixed of {written['size']} bytes", f"fixed of {wanted['size']}")
     return _decimal_mismatch(written, wanted, field)
 
 
@@ -74,7 +74,7 @@ def _union_mismatch(written: Any, wanted: Any, field: str) -> str | None:
         return None
     if len(found) == 1:
         return found[0]
-    return _told(field, _listed(branches), _listed(targets))
+    return _mismatch(field, _listed(branches), _listed(targets))
 
 
 def _decimal_mismatch(written: Any, wanted: Any, field: str) -> str | None:
@@ -84,13 +84,13 @@ def _decimal_mismatch(written: Any, wanted: Any, field: str) -> str | None:
     ]
     if None in scales or scales[0] == scales[1]:
         return None
-    return _told(field, f"decimal of scale {scales[0]}", f"one of scale {scales[1]}")
+    return _mismatch(field, f"decimal of scale {scales[0]}", f"one of scale {scales[1]}")
 
 
 def _listed(branches: list[Any]) -> str:
     return " or ".join(map(_kind, branches))
 
 
-def _told(field: str, kind: str, wanted: str) -> str:
+def _mismatch(field: str, kind: str, wanted: str) -> str:
     where = f"field {field!r}" if field else "the element"
     return f"{where} is written as {kind} and cannot be read as {wanted}"

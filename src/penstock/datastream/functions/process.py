@@ -18,7 +18,7 @@ class TimedContext(SideOutputContext, ABC):
 
     @abstractmethod
     def timer_service(self) -> TimerService:
-        """Tells the time; registers timers on keyed streams."""
+        """Gives the time; registers timers on keyed streams."""
 
     @abstractmethod
     def timestamp(self) -> int | None:

@@ -24,7 +24,7 @@ class Path(Protocol):
         """Asked where a function looks whether an expression is true: on this path, it is or is not."""
 
     def computed(self, expression: Call) -> None:
-        """Told of every operation: Python would have done it here, whatever becomes of the result."""
+        """Called for every operation: Python would have done it here, whatever becomes of the result."""
 
 
 class Value:

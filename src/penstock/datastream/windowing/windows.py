@@ -96,7 +96,7 @@ class TimeWindow(tuple[int, int], Window):
 
     @staticmethod
     def merge_windows(windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]) -> None:
-        """Tell `callback` of each group of windows that overlap or touch, and of the window that covers the group."""
+        """Call `callback` for each group of windows that overlap or touch, with the window that covers the group."""
         groups: list[tuple[TimeWindow, list[TimeWindow]]] = []
         for window in sorted(set(windows)):
             if groups and groups[-1][0].intersects(window):

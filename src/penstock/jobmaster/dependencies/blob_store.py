@@ -43,8 +43,8 @@ class ShippedFile:
         return {"name": self.name, "blob": self.blob, "is-folder": self.is_folder}
 
     @staticmethod
-    def of_json(told: Any) -> ShippedFile:
-        return ShippedFile(_checked_name(told["name"]), str(told["blob"]), bool(told["is-folder"]))
+    def of_json(document: Any) -> ShippedFile:
+        return ShippedFile(_checked_name(document["name"]), str(document["blob"]), bool(document["is-folder"]))
 
 
 def _checked_name(name: Any) -> str:

@@ -50,7 +50,7 @@ class SlotPool:
 
     @contextmanager
     def held(self, required: int, timeout_ms: int, gave_up: Callable[[], bool], job_name: str) -> Iterator[None]:
-        """Wait for `required` slots and keep them. Goes on without them if `gave_up` says that nobody wants them."""
+        """Wait for `required` slots and keep them; return without them once `gave_up` is true."""
         taken = self._take(required, timeout_ms, gave_up, job_name)
         try:
             yield

@@ -283,8 +283,8 @@ class WorkerGroup:
                 member.hello = replace(member.hello, index=index)
         addresses = tuple(self._members[index].hello.address for index in range(self.workers))
         for index in range(self.workers):
-            told = pickle.dumps(Introduction(index, addresses))
-            self._send(index, 0, [Row(Kind.PEERS, 0, 0, 0, 0, told)])
+            introduction = pickle.dumps(Introduction(index, addresses))
+            self._send(index, 0, [Row(Kind.PEERS, 0, 0, 0, 0, introduction)])
         with self._changed:
             if not self._wait(lambda: self._have_all(Kind.READY, 1), timeout_s):
                 raise WorkerLostError(f"the workers did not find each other within {timeout_s:.0f} s")
@@ -350,7 +350,7 @@ class WorkerGroup:
             question, members = self._thread_questions, list(self._members.values())
         for member in members:
             try:
-                member.connection.tell(Kind.THREADS, number=question)
+                member.connection.send_message(Kind.THREADS, number=question)
             except OSError:
                 continue  # It is gone: `_hear` reports it.
         with self._changed:
@@ -374,7 +374,7 @@ class WorkerGroup:
         return self._is_cancelled
 
     def close(self, is_over: bool = False) -> None:
-        """Tell the workers to stop; they close their functions first. `is_over`: the region does not start again."""
+        """Have the workers stop; they close their functions first. `is_over`: the region does not start again."""
         self._has_ended.set()
         self._listener.close()
         for member in list(self._members.values()):

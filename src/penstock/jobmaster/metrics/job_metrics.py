@@ -58,7 +58,7 @@ class JobMetrics:
         self._reports: dict[str, dict[MetricName, dict[int, MetricReport]]] = {}
         self._rates: dict[tuple[str, str, int], _Rate] = {}
         self._size = 0
-        self._is_full_told = False
+        self._is_full_reported = False
 
     def add(self, operator_id: str, subtask: int, reports: Mapping[MetricName, MetricReport]) -> None:
         """What a subtask of an operator has reported on an epoch."""
@@ -90,8 +90,8 @@ class JobMetrics:
         by_subtask[subtask] = report if type(before) is not type(report) else _merged(before, report)
 
     def _tell_full(self, operator_id: str, name: MetricName) -> None:
-        if not self._is_full_told:
-            self._is_full_told = True
+        if not self._is_full_reported:
+            self._is_full_reported = True
             _log.warning(
                 "the job has more than %d metrics: '%s' of operator %s and others that are new are left out; register "
                 "metrics in open(), not for every key",

@@ -207,10 +207,10 @@ def _task_values(execution: Execution) -> dict[str, Any]:
 
 def rates(master: JobMaster) -> dict[tuple[int, int], dict[str, float | int]]:
     """By (vertex, subtask): what a task did per second, over the last seconds."""
-    told: dict[tuple[int, int], dict[str, float | int]] = {}
+    values_of_subtasks: dict[tuple[int, int], dict[str, float | int]] = {}
     for key, recent in master.epochs.recent(wall_clock_ms()).items():
         busy, held = shares(recent)
-        told[key] = {
+        values_of_subtasks[key] = {
             "numRecordsInPerSecond": round(recent[Total.RECORDS_IN], 2),
             "numRecordsOutPerSecond": round(recent[Total.RECORDS_OUT], 2),
             "numBytesInPerSecond": round(recent[Total.BYTES_IN], 2),
@@ -220,7 +220,7 @@ def rates(master: JobMaster) -> dict[tuple[int, int], dict[str, float | int]]:
             "idleTimeMsPerSecond": round(1000 * (1 - busy - held)),
             "isBackPressured": int(held > BACKPRESSURED_FROM),
         }
-    return told
+    return values_of_subtasks
 
 
 def shares(recent: Totals | None) -> tuple[float, float]:

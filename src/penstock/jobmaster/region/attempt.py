@@ -14,7 +14,7 @@ from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import TaskHost
 
 REPORT_MS = 200
-"""How often all subtasks tell how they are doing."""
+"""How often all subtasks report how they are doing."""
 
 
 class RegionAttempt:
@@ -32,7 +32,7 @@ class RegionAttempt:
         self.last_epoch = 0
         """The last one that all tasks have done; 0 for none."""
         self._reported_tick_ms: int | None = None
-        """When all subtasks have last told how they are doing."""
+        """When all subtasks last reported how they are doing."""
         self._owes_report = False
         """True if an epoch has run since then."""
 

@@ -200,7 +200,7 @@ class AwaitSavepoint:
 
 @dataclass(frozen=True)
 class GiveNotice:
-    """Tell the tasks of the last checkpoint, in a command of its own: `NoticeGiven`."""
+    """Notify the tasks of the last checkpoint, in a command of its own: `NoticeGiven`."""
 
     is_last: bool
     """True if the tasks end with it."""
@@ -229,7 +229,7 @@ class FailRequests:
 
 @dataclass(frozen=True)
 class ReportEnd:
-    """Tell these requests that the region has come to its end, as they have asked for."""
+    """Answer these requests: the region has come to its end, as they asked for."""
 
     requests: tuple[Request, ...]
 
@@ -253,7 +253,7 @@ class EndAttempt:
 
 @dataclass(frozen=True)
 class Suspend:
-    """Tell the job that another process leads."""
+    """Report to the job that another process leads."""
 
     reason: LeadershipLostError
 

@@ -128,7 +128,7 @@ class RegionRunner:
         self._attempt: RegionAttempt | None = None
         self._sources = RegionSources()
         self._wake_ups: dict[tuple[int, int], int | None] = {}
-        """By vertex and subtask: the processing-time timer that it has told of last."""
+        """By vertex and subtask: the processing-time timer that it reported last."""
 
     # --- from other threads ----------------------------------------------------------------------------------------
 

@@ -140,8 +140,8 @@ class SinkCommits:
         try:
             self._committers.pop(operator_id).close()
         except Exception as failure:
-            told = f"its committer cannot be closed: {_told(failure)}"
-            raise _failed(self._sinks[operator_id], told) from failure
+            message = f"its committer cannot be closed: {_described(failure)}"
+            raise _failed(self._sinks[operator_id], message) from failure
 
     def _side_by_side(self, actions: Iterable[tuple[str, Callable[[], None]]]) -> None:
         """Have an action of each of these sinks done, all of them also when one fails; the first failure is raised."""
@@ -207,7 +207,7 @@ class SinkCommits:
         try:
             self._committer(sink).commit(list(requests))
         except Exception as failure:
-            raise _failed(sink, f"commit() raised {_told(failure)}") from failure
+            raise _failed(sink, f"commit() raised {_described(failure)}") from failure
         _check(sink, requests)
 
     def _committer(self, sink: StreamNode) -> Committer[Any]:
@@ -233,13 +233,13 @@ def _check(sink: StreamNode, requests: Iterable[PendingRequest]) -> None:
             failed = failed or request
     if failed is not None:
         assert failed.reason is not None
-        told = f"{failed.get_committable()!r} could not be committed: {_told(failed.reason)}"
-        raise _failed(sink, told) from failed.reason
+        message = f"{failed.get_committable()!r} could not be committed: {_described(failed.reason)}"
+        raise _failed(sink, message) from failed.reason
 
 
 def _failed(sink: StreamNode, what: str) -> JobExecutionError:
     return JobExecutionError(f"sink '{sink.name}': {what}")
 
 
-def _told(failure: BaseException) -> str:
+def _described(failure: BaseException) -> str:
     return f"{type(failure).__name__}: {failure}"

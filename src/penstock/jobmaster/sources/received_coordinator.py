@@ -46,7 +46,7 @@ class Receiver(Protocol):
         """Take nothing more from outside, until `let_go`."""
 
     def let_go(self) -> None:
-        """Go on; nothing happens if it was not held."""
+        """Continue; nothing happens if it was not held."""
 
     def snapshot(self, checkpoint_id: int) -> Saved:
         """The state that belongs to what was taken; called while locked."""
@@ -54,7 +54,7 @@ class Receiver(Protocol):
     def checkpoint_complete(self, checkpoint_id: int) -> None: ...
 
     def cancel(self) -> None:
-        """Tell it to end, also if it is held."""
+        """Have it end, even if it is held."""
 
     def join(self, timeout_ms: int) -> None: ...
 

@@ -191,9 +191,9 @@ class SequenceSourceCoordinator(KnownSourceCoordinator):
         return planned
 
     def end(self, epoch: int) -> dict[int, SourceAssignment]:
-        told = set(range(self._parallelism)) - self.position.ended
+        remaining = set(range(self._parallelism)) - self.position.ended
         self.position = SequencePosition(self.position.left, frozenset(range(self._parallelism)))
-        return {subtask: SourceAssignment((), True) for subtask in sorted(told)}
+        return {subtask: SourceAssignment((), True) for subtask in sorted(remaining)}
 
     def rewind(self, position: Any) -> None:
         self.position = position

@@ -346,7 +346,7 @@ class SplitSourceCoordinator:
                     return  # It was asked for by an enumerator that is gone.
                 try:
                     handler(result, error)
-                except (Exception, SystemExit) as failure:  # Told to the job by `check`: nobody else hears it.
+                except (Exception, SystemExit) as failure:  # Reported to the job by `check`: nothing else would.
                     self._failure = self._setup.error_of(failure)
                 self._changed.notify_all()
             if context.has_news or self._failure is not None:

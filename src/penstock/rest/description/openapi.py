@@ -186,7 +186,7 @@ def _operation(name: str, path: str, described: Described) -> dict[str, Any]:
     is_text = isinstance(described.answer, str)
     answer = {described.answer: {"schema": {"type": "string"}}} if is_text else _json(schema_of(described.answer))
     refused = {"description": "Refused", "content": _json({"$ref": "#/components/schemas/Errors"})}
-    told: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "operationId": re.sub(r"\W+", "_", name).strip("_"),
         "summary": described.summary,
         "parameters": [
@@ -202,10 +202,13 @@ def _operation(name: str, path: str, described: Described) -> dict[str, Any]:
         },
     }
     if described.body is not None:
-        told["requestBody"] = {"content": _json(schema_of(described.body))}
+        operation["requestBody"] = {"content": _json(schema_of(described.body))}
     if described.form:
-        told["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": _files(described.form)}}}
-    return told
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"multipart/form-data": {"schema": _files(described.form)}},
+        }
+    return operation
 
 
 def _files(form: dict[str, str]) -> dict[str, Any]:

@@ -21,9 +21,9 @@ def of_job(job: RunningJob) -> dict[str, Any]:
     }
 
 
-def without_values(told: dict[str, Any]) -> dict[str, Any]:
+def without_values(document: dict[str, Any]) -> dict[str, Any]:
     """As Flink answers unless `includeSerializedValue=true` is asked for."""
-    return {**told, "serialized-user-task-accumulators": {}}
+    return {**document, "serialized-user-task-accumulators": {}}
 
 
 def of_vertex(job: RunningJob, vertex_id: str) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def _quantile(ordered: Sequence[int], q: float) -> float:
 
 
 def checkpoint(stats: CheckpointStats) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    document: dict[str, Any] = {
         "className": _CLASS_NAMES[stats.status],
         "id": stats.id,
         "status": stats.status,
@@ -85,10 +85,10 @@ def checkpoint(stats: CheckpointStats) -> dict[str, Any]:
         "tasks": {},
     }
     if stats.status == "COMPLETED":
-        told.update(external_path=stats.external_path, discarded=stats.discarded)
+        document.update(external_path=stats.external_path, discarded=stats.discarded)
     if stats.status == "FAILED":
-        told.update(failure_timestamp=stats.failure_timestamp_ms, failure_message=stats.failure_message)
-    return told
+        document.update(failure_timestamp=stats.failure_timestamp_ms, failure_message=stats.failure_message)
+    return document
 
 
 def details(job: RunningJob, checkpoint_id: str) -> dict[str, Any]:

@@ -67,8 +67,8 @@ def log(job: RunningJob, after: int = -1) -> dict[str, Any]:
     return {"lines": [{"number": number, "text": text} for number, text in lines]}
 
 
-def log_after(told: dict[str, Any], after: int) -> dict[str, Any]:
-    return {"lines": [line for line in told["lines"] if line["number"] > after]}
+def log_after(document: dict[str, Any], after: int) -> dict[str, Any]:
+    return {"lines": [line for line in document["lines"] if line["number"] > after]}
 
 
 def details(job: RunningJob) -> dict[str, Any]:
@@ -185,8 +185,8 @@ def printed(job: RunningJob) -> dict[str, Any]:
     }
 
 
-def at_most(told: dict[str, Any], limit: int) -> dict[str, Any]:
-    entries = told["exceptionHistory"]["entries"]
+def at_most(document: dict[str, Any], limit: int) -> dict[str, Any]:
+    entries = document["exceptionHistory"]["entries"]
     return {"exceptionHistory": {"entries": entries[:limit], "truncated": len(entries) > limit}}
 
 
@@ -211,15 +211,15 @@ def execution_result(job: RunningJob) -> dict[str, Any]:
 def failure_cause(failure: BaseException) -> dict[str, Any]:
     """A failure in Flink's form; Penstock's own client reads the exception itself from `serialized-throwable`."""
     kind = type(failure)
-    told = {
+    document = {
         "class": f"{kind.__module__}.{kind.__qualname__}",
         "stack-trace": redacted_text("".join(traceback.format_exception(failure))),
     }
     try:
-        told["serialized-throwable"] = pickled(failure)
+        document["serialized-throwable"] = pickled(failure)
     except Exception:  # A user's exception that does not pickle is reported by its text alone
-        return told
-    return told
+        return document
+    return document
 
 
 def pickled(value: Any) -> str:

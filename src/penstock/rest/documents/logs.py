@@ -70,9 +70,9 @@ def _files_in(folder: str | None) -> list[LogFile]:
     except OSError:  # No job has written one yet; or one is just being rotated.
         return []
     return [
-        LogFile(name, told.st_size, int(told.st_mtime * 1000))
-        for name, told in sorted(found)
-        if stat.S_ISREG(told.st_mode)  # A link may lead anywhere.
+        LogFile(name, entry.st_size, int(entry.st_mtime * 1000))
+        for name, entry in sorted(found)
+        if stat.S_ISREG(entry.st_mode)  # A link may lead anywhere.
     ]
 
 
@@ -91,8 +91,8 @@ def stdout(dispatcher: Dispatcher) -> str:
     return printed_lines([*ended, *map(printed, dispatcher.running())])
 
 
-def printed_lines(told: Iterable[dict[str, Any]]) -> str:
-    lines = [line["text"] for each in told for line in each["lines"] if line["stream"] == "stdout"]
+def printed_lines(documents: Iterable[dict[str, Any]]) -> str:
+    lines = [line["text"] for each in documents for line in each["lines"] if line["stream"] == "stdout"]
     return "".join(f"{line}\n" for line in lines)[-_MOST_CHARACTERS:]
 
 

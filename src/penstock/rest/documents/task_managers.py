@@ -55,7 +55,7 @@ def task_manager(dispatcher: Dispatcher, wanted: str) -> dict[str, Any]:
 
 
 class _Place:
-    """Tells which processes belong to a task manager.
+    """Says which processes belong to a task manager.
 
     A process of an executor reports its machine, not the executor: those of one machine cannot be distinguished.
     """

@@ -121,11 +121,11 @@ def attempts(job: RunningJob, vertex_id: str) -> dict[str, list[dict[str, Any]]]
     }
 
 
-def pick_attempt(told: dict[str, list[dict[str, Any]]], subtask: str, number: str | None) -> dict[str, Any]:
+def pick_attempt(attempts: dict[str, list[dict[str, Any]]], subtask: str, number: str | None) -> dict[str, Any]:
     """One attempt of a subtask; without a number the current one."""
-    kept = told.get(subtask)
+    kept = attempts.get(subtask)
     if kept is None:
-        raise not_found(f"The vertex has no subtask {subtask}; it has {len(told)}, counted from 0")
+        raise not_found(f"The vertex has no subtask {subtask}; it has {len(attempts)}, counted from 0")
     chosen = [each for each in kept if number is None or str(each["attempt"]) == number]
     if chosen:
         return chosen[-1]

@@ -29,21 +29,23 @@ _CUT_OF_VERTEX = ("/metrics", ATTEMPTS)
 
 
 def document_routes(dispatcher: Dispatcher) -> list[BaseRoute]:
-    told = _Documents(dispatcher)
+    documents = _Documents(dispatcher)
     answers: dict[str, Handler] = {
-        **{path: told.of_job(path) for path in OF_JOB if path not in _CUT_OF_JOB},
-        "/accumulators": told.accumulators,
-        "/exceptions": told.exceptions,
-        "/metrics": told.metrics,
-        "/epochs": told.epochs,
-        "/log": told.log,
-        "/checkpoints/details/{checkpoint}": told.checkpoint,
-        "/checkpoints/details/{checkpoint}/subtasks/{vertex}": told.checkpoint_of_vertex,
-        **{f"/vertices/{{vertex}}{path}": told.of_vertex(path) for path in OF_VERTEX if path not in _CUT_OF_VERTEX},
-        "/vertices/{vertex}/metrics": told.vertex_metrics,
-        "/vertices/{vertex}/subtasks/metrics": told.aggregated_metrics,
-        "/vertices/{vertex}/subtasks/{subtask}": told.attempt,
-        "/vertices/{vertex}/subtasks/{subtask}/attempts/{attempt}": told.attempt,
+        **{path: documents.of_job(path) for path in OF_JOB if path not in _CUT_OF_JOB},
+        "/accumulators": documents.accumulators,
+        "/exceptions": documents.exceptions,
+        "/metrics": documents.metrics,
+        "/epochs": documents.epochs,
+        "/log": documents.log,
+        "/checkpoints/details/{checkpoint}": documents.checkpoint,
+        "/checkpoints/details/{checkpoint}/subtasks/{vertex}": documents.checkpoint_of_vertex,
+        **{
+            f"/vertices/{{vertex}}{path}": documents.of_vertex(path) for path in OF_VERTEX if path not in _CUT_OF_VERTEX
+        },
+        "/vertices/{vertex}/metrics": documents.vertex_metrics,
+        "/vertices/{vertex}/subtasks/metrics": documents.aggregated_metrics,
+        "/vertices/{vertex}/subtasks/{subtask}": documents.attempt,
+        "/vertices/{vertex}/subtasks/{subtask}/attempts/{attempt}": documents.attempt,
     }
     return [Route(f"/jobs/{{job}}{path}", endpoint(handler), methods=["GET"]) for path, handler in answers.items()]
 
@@ -68,9 +70,9 @@ class _Documents:
         return answer
 
     def accumulators(self, call: Call) -> dict[str, Any]:
-        told: dict[str, Any] = self.of_job("/accumulators")(call)
+        document: dict[str, Any] = self.of_job("/accumulators")(call)
         has_values = call.query.get("includeSerializedValue", "false").lower() == "true"
-        return told if has_values else accumulator_documents.without_values(told)
+        return document if has_values else accumulator_documents.without_values(document)
 
     def exceptions(self, call: Call) -> dict[str, Any]:
         limit = call.query.get("maxExceptions", str(self._dispatcher.config.get(keys.WEB_EXCEPTION_HISTORY)))

@@ -58,8 +58,8 @@ class AccessToken:
 
     def proof(self, nonce: str, host: str, port: int) -> str:
         """Proves that its maker knows the token and listens at this address: it is of no use at another one."""
-        told = f"penstock server {nonce} {ipaddress.ip_address(host)} {port}"
-        return hmac.new(self.secret.encode(), told.encode(), hashlib.sha256).hexdigest()
+        statement = f"penstock server {nonce} {ipaddress.ip_address(host)} {port}"
+        return hmac.new(self.secret.encode(), statement.encode(), hashlib.sha256).hexdigest()
 
 
 def new_nonce() -> str:

@@ -78,7 +78,7 @@ class KeyedTimerService(TimerService):
 
 
 class TimeWithoutTimers(TimerService):
-    """Tells the time on a stream without keys, and refuses timers there."""
+    """Gives the time on a stream without keys, and refuses timers there."""
 
     def __init__(self, operator: StreamOperator) -> None:
         self._operator = operator

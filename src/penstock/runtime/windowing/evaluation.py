@@ -32,7 +32,7 @@ class WindowEvaluation:
         self.evaluate: Evaluate = self._evaluation()
 
     def clear(self, window: Window) -> None:
-        """Tell the function that the window is gone for good."""
+        """Let the function know that the window is gone for good."""
         if self._has_clear:
             self.function.clear(self._context.at(window))
 

@@ -40,7 +40,7 @@ class _OpenWindow:
         """The keys that have a cleanup timer."""
 
     def note(self) -> None:
-        """Tell the table what was written so far."""
+        """Pass on to the table what was written so far."""
         if self.written:
             self._table.note_all_written(self.window, self.written, self.new)
             self.written, self.new = [], []

@@ -85,7 +85,7 @@ class PartsToCompact:
             found = "it is gone" if size is None else f"it has {size}"
             raise JobExecutionError(
                 f"FileSink: {part.hidden_path}, with {part.length} bytes, is to be put together with others, but "
-                f"{found}; the job went on after this checkpoint, or the file was changed. Start from the latest "
+                f"{found}; the job continued after this checkpoint, or the file was changed. Start from the latest "
                 f"checkpoint"
             )
 

@@ -48,7 +48,7 @@ class HybridSourceEnumerator(SplitEnumerator[HybridSourceSplit, HybridEnumerator
             self._inner = self._source.restore_enumerator(self._inner_context(), former.enumerator)
 
     def _forget_readers(self) -> None:
-        self._told: set[int] = set()
+        self._have_all: set[int] = set()
         """Readers that will get no more splits of the current source."""
         self._finished: set[int] = set()
         """Readers that are through with it. After a failure they say so again."""
@@ -87,7 +87,7 @@ class HybridSourceEnumerator(SplitEnumerator[HybridSourceSplit, HybridEnumerator
     def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
         self._inner.handle_split_request(subtask_id, requester_hostname)
         # In batch mode the driver asks, before there are readers that could say that they are through.
-        while requester_hostname is None and self._all_readers_in(self._told) and not self._is_last:
+        while requester_hostname is None and self._all_readers_in(self._have_all) and not self._is_last:
             self._switch()
             self._inner.handle_split_request(subtask_id, None)
 
@@ -108,7 +108,7 @@ class HybridSourceEnumerator(SplitEnumerator[HybridSourceSplit, HybridEnumerator
         return readers.issuperset(self._context.registered_readers())
 
     def _switch(self) -> None:
-        """Go on with the next source."""
+        """Continue with the next source."""
         former = self._inner
         self._index += 1
         self._forget_readers()
@@ -121,7 +121,7 @@ class HybridSourceEnumerator(SplitEnumerator[HybridSourceSplit, HybridEnumerator
 
     def reader_has_all(self, subtask: int) -> None:
         """The reader gets no more splits of the current source."""
-        self._told.add(subtask)
+        self._have_all.add(subtask)
         self._context.send_event_to_source_reader(subtask, NoMoreSplits(self._index))
         if self._is_last:
             self._context.signal_no_more_splits(subtask)

@@ -28,7 +28,7 @@ from penstock.metrics import MetricGroup
 
 
 @dataclass
-class _Told:
+class _Progress:
     """What a reader has received from one enumerator, and how far it is: its memory."""
 
     run: str = ""
@@ -48,7 +48,7 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
         self._context = context
         self._sources = sources
         """None where a factory makes the source: it comes with the order to switch to it."""
-        self._told = _Told()
+        self._progress = _Progress()
         self._reader: SourceReader[Any, Any] | None = None
         self._reader_memory: Any = None
         self._waiting: defaultdict[int, list[SourceSplit]] = defaultdict(list)
@@ -60,40 +60,40 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
         self._go_on()
         if self._reader is None:
             return InputStatus.NOTHING_AVAILABLE
-        if not self._told.has_ended:
-            status = self._reader.poll_next(_InnerOutput(output, self._told.index))
+        if not self._progress.has_ended:
+            status = self._reader.poll_next(_InnerOutput(output, self._progress.index))
             if status is not InputStatus.END_OF_INPUT:
                 return status
-            self._told.has_ended = True
+            self._progress.has_ended = True
             if not self._is_last():
-                self._context.send_source_event_to_coordinator(ReaderFinished(self._told.index))
+                self._context.send_source_event_to_coordinator(ReaderFinished(self._progress.index))
         if self._is_last():
             return InputStatus.END_OF_INPUT
         return InputStatus.MORE_AVAILABLE if self._switch() else InputStatus.NOTHING_AVAILABLE
 
     def _go_on(self) -> None:
         """Begin where the reader in the former process was, if there was one."""
-        if self._reader is None and self._told.index >= 0:
+        if self._reader is None and self._progress.index >= 0:
             self._begin()
 
     def _is_last(self) -> bool:
-        return self._told.index == len(self._sources) - 1
+        return self._progress.index == len(self._sources) - 1
 
     def _switch(self) -> bool:
         """Begin with the next source, if that is allowed and the current one has ended."""
-        told = self._told
-        if told.last_allowed <= told.index or not (told.has_ended or told.index < 0):
+        progress = self._progress
+        if progress.last_allowed <= progress.index or not (progress.has_ended or progress.index < 0):
             return False
         # The first source of a reader that is new need not be the first of all.
-        told.index = told.last_allowed if told.index < 0 else told.index + 1
-        told.has_ended = False
+        progress.index = progress.last_allowed if progress.index < 0 else progress.index + 1
+        progress.has_ended = False
         self.close()
         self._begin()
         return True
 
     def _begin(self) -> None:
-        index = self._told.index
-        source = self._sources[index] or self._told.made_sources[index]
+        index = self._progress.index
+        source = self._sources[index] or self._progress.made_sources[index]
         self._reader = reader = source.create_reader(_InnerReaderContext(self._context, index))
         if self._reader_memory is not None:
             reader.restore_memory(self._reader_memory)
@@ -101,11 +101,11 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
         if index in self._waiting:
             reader.add_splits(self._waiting.pop(index))
         reader.start()
-        if index in self._told.complete:
+        if index in self._progress.complete:
             reader.notify_no_more_splits()
 
     def next_poll_time(self, now_ms: int, idle_poll_interval_ms: int) -> int | None:
-        if self._reader is None or self._told.has_ended:
+        if self._reader is None or self._progress.has_ended:
             return None  # Until the enumerator says to switch.
         return self._reader.next_poll_time(now_ms, idle_poll_interval_ms)
 
@@ -119,7 +119,7 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
     def add_splits(self, splits: list[HybridSourceSplit]) -> None:
         now = []
         for each in splits:
-            if self._reader is not None and each.source_index == self._told.index:
+            if self._reader is not None and each.source_index == self._progress.index:
                 now.append(each.split)
             else:
                 self._waiting[each.source_index].append(each.split)
@@ -129,7 +129,7 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
     def pause_or_resume_splits(self, splits_to_pause: list[str], splits_to_resume: list[str]) -> None:
         self._go_on()
         if self._reader is not None:
-            prefix = prefixed_id(self._told.index, "")
+            prefix = prefixed_id(self._progress.index, "")
             pause, resume = (
                 [split_id.removeprefix(prefix) for split_id in split_ids if split_id.startswith(prefix)]
                 for split_ids in (splits_to_pause, splits_to_resume)
@@ -146,21 +146,21 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
             return
         self._go_on()
         if isinstance(source_event, OfSource):
-            if self._reader is not None and index == self._told.index:
+            if self._reader is not None and index == self._progress.index:
                 self._reader.handle_source_events(source_event.event)
-        elif index not in self._told.complete:
-            self._told.complete.add(index)
-            if self._reader is not None and index == self._told.index:
+        elif index not in self._progress.complete:
+            self._progress.complete.add(index)
+            if self._reader is not None and index == self._progress.index:
                 self._reader.notify_no_more_splits()
 
     def _allow(self, order: SwitchSource) -> None:
-        if order.run != self._told.run:
+        if order.run != self._progress.run:
             # Another enumerator: it has sent this reader nothing yet, and what came before is void.
-            self._told = _Told(order.run)
+            self._progress = _Progress(order.run)
             self._reader_memory = None
-        self._told.last_allowed = order.source_index
+        self._progress.last_allowed = order.source_index
         if order.made_source is not None:
-            self._told.made_sources[order.source_index] = order.made_source
+            self._progress.made_sources[order.source_index] = order.made_source
         self._go_on()
         self._switch()
 
@@ -169,16 +169,16 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
     def snapshot_state(self, checkpoint_id: int) -> list[HybridSourceSplit]:
         found = [HybridSourceSplit(index, split) for index, splits in self._waiting.items() for split in splits]
         if self._reader is not None:
-            index = self._told.index
+            index = self._progress.index
             found += [HybridSourceSplit(index, split) for split in self._reader.snapshot_state(checkpoint_id)]
         return found
 
     def memory(self) -> Any:
         inner = self._reader_memory if self._reader is None else self._reader.memory()
-        return replace(self._told, complete=set(self._told.complete)), inner
+        return replace(self._progress, complete=set(self._progress.complete)), inner
 
     def restore_memory(self, memory: Any) -> None:
-        self._told, self._reader_memory = memory
+        self._progress, self._reader_memory = memory
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         if self._reader is not None:

@@ -65,7 +65,7 @@ class KafkaEnumerator(SplitEnumerator[KafkaSplit, KafkaEnumeratorState]):
         self._has_looked = state.has_looked
         self._connect = connect or (lambda: KafkaCluster(source.properties))
         self._cluster: KafkaCluster | None = None
-        self._told: set[int] = set()
+        self._notified: set[int] = set()
 
     def start(self) -> None:
         period_ms = self._source.discovery_interval_ms
@@ -123,8 +123,8 @@ class KafkaEnumerator(SplitEnumerator[KafkaSplit, KafkaEnumeratorState]):
         for split in ready:
             self._context.assign_split(split, self._owner(split))
         if self._has_looked and self._source.discovery_interval_ms is None:
-            for reader in sorted(readers - self._told):
-                self._told.add(reader)
+            for reader in sorted(readers - self._notified):
+                self._notified.add(reader)
                 self._context.signal_no_more_splits(reader)
 
     def _owner(self, split: KafkaSplit) -> int:

@@ -204,13 +204,13 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
 
     def _take_bad(self, message: Any, failure: Exception, output: ReaderOutput) -> None:
         place = f"the record at offset {message.offset()} of {message.topic()}-{message.partition()}"
-        told = f"{type(failure).__name__}: {failure}"
+        reason = f"{type(failure).__name__}: {failure}"
         if self._fails_on_bad:
             raise ConnectorError(
-                f"{_USER}: {type(self._schema).__name__} cannot read {place}: {told}; set_bad_records("
+                f"{_USER}: {type(self._schema).__name__} cannot read {place}: {reason}; set_bad_records("
                 f"BadRecords.skip()) leaves such records out, BadRecords.to_side_output(tag) keeps them apart"
             ) from failure
-        self._bad_records.take(BadRecord(message.value() or b"", told, place), output)
+        self._bad_records.take(BadRecord(message.value() or b"", reason, place), output)
 
     def _take_end(self, message: Any) -> None:
         """The end of a partition as of now, behind marks of transactions too; anything else is an error."""

@@ -107,7 +107,7 @@ class KafkaSink(Sink, SupportsWriterState[Any], SupportsCommitter[Any], Supports
     writes_timestamps: bool = True
     """Give records the event time of their elements."""
     ignores_lost_transactions: bool = False
-    """Go on when a transaction has timed out before it was committed; its records are lost."""
+    """Continue when a transaction has timed out before it was committed; its records are lost."""
     logs_failures_only: bool = False
     """Log records that Kafka does not take instead of failing."""
 

@@ -166,9 +166,9 @@ class TransactionalProducer(RecordProducer):
             self._producer.init_transactions(_BEGIN_TIMEOUT_S)
             self._producer.begin_transaction()
         except self._library.KafkaException as failure:
-            told = client_error(_USER, f"transaction {self._id!r} cannot begin", failure)
+            refusal = client_error(_USER, f"transaction {self._id!r} cannot begin", failure)
             raise ConnectorError(
-                f"{told}; if it says that the timeout is invalid, set {TRANSACTION_TIMEOUT} to no more than the "
+                f"{refusal}; if it says that the timeout is invalid, set {TRANSACTION_TIMEOUT} to no more than the "
                 f"brokers' transaction.max.timeout.ms"
             ) from failure
 
