@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli.program import Program
-from penstock.compat.pyflink_alias import pyflink_as_penstock
+from penstock.compat.pyflink_alias import AS_ON_PYFLINK, pyflink_as_penstock
 from penstock.datastream.launch import Launch, launching
 
 PROGRAM = str(Path(__file__).parent / "pyflink_kafka_program.py")
@@ -20,6 +20,6 @@ PROGRAM = str(Path(__file__).parent / "pyflink_kafka_program.py")
 @pytest.mark.parametrize("schema", ["json", "csv", "avro"])
 def test_rows_come_back_from_kafka(kafka, capsys, schema, writer, reader):
     arguments = (kafka.bootstrap_servers, kafka.topics.new(), schema, writer, reader)
-    with launching(Launch({"execution.target": "inline", "penstock.print.look": "pyflink"})), pyflink_as_penstock():
+    with launching(Launch({"execution.target": "inline", **AS_ON_PYFLINK})), pyflink_as_penstock():
         Program(PROGRAM, arguments=arguments).run()
     assert capsys.readouterr().out.splitlines() == ["1=to", "2=be, or", "3=not"]

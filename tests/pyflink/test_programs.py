@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli.program import Program
-from penstock.compat.pyflink_alias import pyflink_as_penstock
+from penstock.compat.pyflink_alias import AS_ON_PYFLINK, pyflink_as_penstock
 from penstock.datastream.launch import Launch, launching
 
 HERE = Path(__file__).parent
@@ -33,7 +33,7 @@ def recorded(program: Path) -> list[str]:
 @pytest.mark.filterwarnings("ignore::penstock.common.notices.PenstockWarning")
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
 def test_a_program_prints_what_it_prints_on_pyflink(program, capsys):
-    with launching(Launch({"execution.target": "inline", "penstock.print.look": "pyflink"})), pyflink_as_penstock():
+    with launching(Launch({"execution.target": "inline", **AS_ON_PYFLINK})), pyflink_as_penstock():
         Program(str(program)).run()
     assert capsys.readouterr().out.splitlines() == recorded(program)
 

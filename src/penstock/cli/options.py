@@ -17,6 +17,7 @@ from penstock.common import config_keys as keys
 from penstock.common.config_file import load_conf_dir, load_config_file
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import PenstockError, UnsupportedFeatureError
+from penstock.compat.pyflink_alias import AS_ON_PYFLINK
 from penstock.rest.client import Address
 from penstock.rest.security.access import ClientAccess
 
@@ -183,7 +184,7 @@ def read_request(given: dict[str, Any]) -> Request:
     configuration.update(_recovery(given))
     configuration.update(_cluster(given, configuration))
     if given["pyflink"]:
-        configuration.setdefault(keys.PRINT_LOOK.key, "pyflink")
+        configuration = {**AS_ON_PYFLINK, **configuration}
     program = _program(given)
     if program.python_files:
         files = [configuration.get("python.files"), *program.python_files]

@@ -112,6 +112,16 @@ PRINT_LOOK = (
     )
 )
 
+TIMESTAMP_ASSIGNERS = (
+    _key("penstock.timestamp-assigners")
+    .string_type()
+    .default_value("flink")
+    .with_description(
+        "Where timestamp assigners count: flink, everywhere; or pyflink, not at from_source, nor if with_idleness or "
+        "with_watermark_alignment was called after them, which `penstock run --pyflink` sets"
+    )
+)
+
 # Execution
 RUNTIME_MODE = (
     _key("execution.runtime-mode")

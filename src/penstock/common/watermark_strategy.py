@@ -100,6 +100,8 @@ class WatermarkStrategy:
     _timestamp_assigner: TimestampAssigner | None = None
     idle_timeout_ms: int | None = None
     alignment: WatermarkAlignment | None = None
+    is_assigner_lost_in_pyflink: bool = False
+    """True if idleness or alignment was added after the assigner: PyFlink's strategies forget it then."""
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
@@ -159,14 +161,23 @@ class WatermarkStrategy:
                     f"-> milliseconds, got {timestamp_assigner!r}"
                 )
             timestamp_assigner = _FunctionTimestampAssigner(timestamp_assigner)
-        return replace(self, _timestamp_assigner=timestamp_assigner)
+        return replace(self, _timestamp_assigner=timestamp_assigner, is_assigner_lost_in_pyflink=False)
+
+    @property
+    def has_assigner(self) -> bool:
+        """True if the strategy gives timestamps; elements keep those that they have otherwise."""
+        return self._timestamp_assigner is not None
+
+    def without_assigner(self) -> WatermarkStrategy:
+        """The same, but elements keep the timestamps that they have."""
+        return replace(self, _timestamp_assigner=None, is_assigner_lost_in_pyflink=False)
 
     def with_idleness(self, idle_timeout: Duration) -> WatermarkStrategy:
         """Mark a subtask idle after this long without an element, so that others' watermarks need not wait for it."""
         timeout_ms = to_milliseconds(idle_timeout)
         if timeout_ms <= 0:
             raise ValueError(f"idle_timeout must be positive, got {timeout_ms} ms")
-        return replace(self, idle_timeout_ms=timeout_ms)
+        return replace(self, idle_timeout_ms=timeout_ms, is_assigner_lost_in_pyflink=self.has_assigner)
 
     def with_watermark_alignment(
         self, watermark_group: str, max_allowed_watermark_drift: Duration, update_interval: Duration | None = None
@@ -174,7 +185,8 @@ class WatermarkStrategy:
         """Make sources of the same group wait for each other; `update_interval` is one second unless given."""
         drift_ms = to_milliseconds(max_allowed_watermark_drift)
         interval_ms = 1000 if update_interval is None else to_milliseconds(update_interval)
-        return replace(self, alignment=WatermarkAlignment(watermark_group, drift_ms, interval_ms))
+        alignment = WatermarkAlignment(watermark_group, drift_ms, interval_ms)
+        return replace(self, alignment=alignment, is_assigner_lost_in_pyflink=self.has_assigner)
 
     @property
     def does_nothing(self) -> bool:

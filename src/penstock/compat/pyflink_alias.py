@@ -14,10 +14,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from penstock.common import config_keys as keys
 from penstock.compat.absent import AbsentModule, kind_of
 from penstock.compat.pyflink_names import lookup_in
 
 _ALIAS, _REAL = "pyflink", "penstock"
+
+AS_ON_PYFLINK = {keys.PRINT_LOOK.key: "pyflink", keys.TIMESTAMP_ASSIGNERS.key: "pyflink"}
+"""Settings with which a program prints what it prints on PyFlink."""
 _WORKER_PATH = str(Path(__file__).parent / "on_path")
 
 

@@ -9,9 +9,10 @@ from penstock.common import config_keys as keys
 from penstock.common.config_checks import check_keys
 from penstock.common.configuration import Configuration
 from penstock.common.cores import machine_cores
-from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
+from penstock.common.exceptions import ConfigurationError, InvalidProgramError, UnsupportedFeatureError
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.notices import notify
 from penstock.common.time import to_milliseconds
 from penstock.common.typeinfo import TypeInformation
 from penstock.common.watermark_strategy import WatermarkStrategy
@@ -228,6 +229,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
                 f"from_source needs a WatermarkStrategy, got {watermark_strategy!r}; for a job without event time "
                 f"write WatermarkStrategy.no_watermarks()"
             )
+        watermark_strategy = self.strategy_as_configured(watermark_strategy, "from_source")
         watermarks = self._source_watermarks(watermark_strategy)
         if isinstance(source, NumberSequenceSource):
             if watermark_strategy.alignment is not None:
@@ -365,6 +367,22 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def _j_stream_execution_environment(self) -> JavaEnvironment:
         """For programs written for PyFlink, some of which go through its Java handle."""
         return JavaEnvironment(self)
+
+    def strategy_as_configured(self, strategy: WatermarkStrategy, where: str) -> WatermarkStrategy:
+        """The strategy without its assigner, if PyFlink would not use it and the job is to be as on PyFlink. For the
+        streams."""
+        way = self._configuration.get(keys.TIMESTAMP_ASSIGNERS).lower()
+        if way not in ("flink", "pyflink"):
+            raise ConfigurationError(f"{keys.TIMESTAMP_ASSIGNERS.key}: {way!r} is not one of flink, pyflink")
+        is_unused = where == "from_source" or strategy.is_assigner_lost_in_pyflink
+        if way == "flink" or not strategy.has_assigner or not is_unused:
+            return strategy
+        notify(
+            f"{where}: elements keep the timestamps of their source. The strategy's timestamp assigner is not used, as "
+            f"in PyFlink, which uses one in assign_timestamps_and_watermarks only, given after idleness and alignment; "
+            f"with -D {keys.TIMESTAMP_ASSIGNERS.key}=flink it is used"
+        )
+        return strategy.without_assigner()
 
     # --- building ----------------------------------------------------------------------------------------------------
 

@@ -189,7 +189,8 @@ class DataStream(StreamSettings, Generic[T]):
                 f"assign_timestamps_and_watermarks needs a WatermarkStrategy, got {type(watermark_strategy).__name__}"
             )
         description = d.WatermarksDescription(
-            watermark_strategy, self._environment.get_config().get_auto_watermark_interval()
+            self._environment.strategy_as_configured(watermark_strategy, "assign_timestamps_and_watermarks"),
+            self._environment.get_config().get_auto_watermark_interval(),
         )
         return self._then("Timestamps/Watermarks", description, self.transformation.output_type)
 
