@@ -27,7 +27,7 @@ def setting_of(parsed: argparse.Namespace, folder: str | None) -> Setting:
 
 
 def ratio(on: list[Measurement], off: list[Measurement], value: Callable[[Measurement], float | None]) -> float | None:
-    """Of the medians; None if the system does not tell the value."""
+    """Of the medians; None if the system does not report the value."""
     medians = []
     for runs in (on, off):
         found = [each for each in map(value, runs) if each is not None]

@@ -1,4 +1,4 @@
-"""Orders and their payments, which must come within four seconds: joined by hand, in state.
+"""Orders and their payments, which must come within four seconds: joined by the program itself, in state.
 
 PyFlink's API has no joins; `interval_join` is the same with the join that Flink's Java API and Penstock have.
 """

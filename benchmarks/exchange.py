@@ -26,7 +26,7 @@ class ExchangeWatch:
         self._within.__exit__(kind, exc, tb)
 
     def shuffled_bytes(self) -> int | None:
-        """What subtasks have reported. None if a job manager elsewhere ran a job: it does not tell its clients."""
+        """What subtasks have reported. None if a job manager elsewhere ran a job: its clients do not get them."""
         total = 0
         for client in self._launch.clients:
             if not isinstance(client, LocalJobClient):

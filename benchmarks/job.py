@@ -45,7 +45,7 @@ class Measurement:
     results: int
     digest: str
     shuffled_bytes: int | None = None
-    """What workers sent to each other. None: the system does not tell."""
+    """What workers sent to each other. None: the system does not report it."""
 
     @property
     def records_per_second(self) -> float:
@@ -58,7 +58,7 @@ class Measurement:
 
 Build = Callable[[StreamExecutionEnvironment, Setting], DataStream]
 Run = Callable[[Setting], tuple[Iterable[Any], int | None]]
-"""Runs a job to its end: what came out of it, and how many bytes its workers exchanged, if the system tells.
+"""Runs a job to its end: what came out of it, and how many bytes its workers exchanged, if the system reports it.
 
 Results that lie in files are read when they are iterated, which is when the time has been taken.
 """
@@ -73,12 +73,12 @@ def digest_of(results: Iterable[Any]) -> str:
 
 
 def run(build: Build, setting: Setting) -> tuple[list[Any], int | None]:
-    """Run the job to its end; what came out of it, and how many bytes its workers exchanged, if the system tells."""
+    """Run the job to its end; what came out of it, and how many bytes its workers exchanged, if that is reported."""
     return watched(lambda: results_of(build, setting))
 
 
 def watched(job: Callable[[], T]) -> tuple[T, int | None]:
-    """What a job returns, and how many bytes its workers exchanged, if the system tells."""
+    """What a job returns, and how many bytes its workers exchanged, if the system reports it."""
     if PACKAGE != "penstock":
         return job(), None
     from benchmarks.exchange import ExchangeWatch

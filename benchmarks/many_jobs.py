@@ -47,7 +47,7 @@ class Held:
 
 
 def run_jobs(cluster: SessionCluster, jobs: int, look_every: int) -> Iterator[Held]:
-    """Run jobs one after the other; tells what is held after each `look_every` of them."""
+    """Run jobs one after the other; report what is held after each `look_every` of them."""
     for number in range(1, jobs + 1):
         _run_one(cluster, number)
         if number % look_every == 0:

@@ -107,7 +107,7 @@ def table_of(slopes: list[Slope]) -> str:
 
 
 class CountsAndForgets(KeyedProcessFunction):
-    """A state and a timer for each key: counts for a second, then tells and starts anew."""
+    """A state and a timer for each key: counts for a second, then emits and starts over."""
 
     def open(self, runtime_context: Any) -> None:
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))

@@ -106,7 +106,7 @@ def run_once(row: Row, timeout: float, environment: dict[str, str]) -> Start:
 
 
 class _Deadline:
-    """Ends a child that takes too long, so that whoever reads from it goes on."""
+    """Ends a child that takes too long, so that the reader of its output can continue."""
 
     def __init__(self, child: subprocess.Popen[str], seconds: float) -> None:
         self._timer = threading.Timer(seconds, end_session, [child.pid])

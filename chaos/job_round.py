@@ -208,7 +208,7 @@ class _Round:
         return role if kill(pid) else None
 
     def _stop(self, job_id: str) -> bool:
-        """False if the job goes on: it has just ended, or it failed before its savepoint was written."""
+        """False if the job was not stopped: it has just ended, or it failed before its savepoint was written."""
         words = [sys.executable, "-m", "penstock.cli", "stop", "-p", str(self._savepoints), job_id]
         stopped = subprocess.run(words, env=self._environment(), capture_output=True, text=True, check=False)
         return stopped.returncode == 0

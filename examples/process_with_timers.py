@@ -1,4 +1,4 @@
-"""Tell when a machine has been silent for 30 seconds: a timer that every new reading moves on."""
+"""Report when a machine has been silent for 30 seconds: a timer that every new reading postpones."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from benchmarks.peers.script import run_as_script
 BATCH_SIZE = 10_000
 """Smaller batches are slower, larger ones hardly faster."""
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-# A clock goes on by itself while no records come: with no time to wait, a pause would make records late.
+# A clock runs by itself while no records come: with no time to wait, a pause would make records late.
 CLOCK = win.EventClock(
     ts_getter=lambda time: time,
     wait_for_system_duration=timedelta(seconds=10),
@@ -98,7 +98,7 @@ def count_keys(numbers: Stream[int], setting: Setting) -> Stream[Any]:
 
 
 def run_of(build: Callable[[Stream[int], Setting], Stream[Any]]) -> Run:
-    """Bytewax does not tell what it exchanges, and one worker exchanges nothing."""
+    """Bytewax does not report what it exchanges, and one worker exchanges nothing."""
 
     def run(setting: Setting) -> tuple[list[Any], None]:
         results: list[Any] = []

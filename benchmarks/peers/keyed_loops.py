@@ -87,7 +87,7 @@ def count_until_expiry(numbers: range, setting: Setting) -> list[Any]:
 
 
 def join_in_state(numbers: range, setting: Setting) -> list[Any]:
-    """An order and a payment in turn: so both streams go on side by side, and a timer per order clears both sides."""
+    """An order and a payment in turn: so both streams advance side by side, and a timer per order clears both sides."""
     within, delay, every = connected_join.WITHIN_MS, connected_join.MEAN_DELAY_MS, connected_join.EVERY_MS
     block, keeps_one_of = connected_join.A_BLOCK, connected_join.KEEPS_ONE_OF
     ordered: dict[int, int] = {}

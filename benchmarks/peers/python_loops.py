@@ -1,4 +1,4 @@
-"""The programs as loops that a person fused by hand, in plain Python.
+"""The programs as hand-fused loops in plain Python.
 
 What Penstock could reach at most in one process, if everything but the user's work were free: each loop does what the
 program says for every record (makes it, takes its time, finds its window, reads and writes its state, registers and

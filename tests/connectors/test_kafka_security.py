@@ -96,7 +96,7 @@ def test_transactions_are_committed_and_aborted_with_a_password(secured_kafka, t
     assert secured_kafka.topics.open_transactions(prefix) == []
 
 
-def test_wrong_password_is_told(secured_kafka):
+def test_wrong_password_is_reported(secured_kafka):
     for mechanism in ("PLAIN", "SCRAM-SHA-256"):
         settings = {"security.protocol": "SASL_PLAINTEXT", **login(secured_kafka, mechanism, "wrong")}
         settings["bootstrap.servers"] = secured_kafka.sasl_servers

@@ -249,7 +249,7 @@ def test_missing_offset_is_an_error_where_there_is_no_strategy(kafka):
 
 
 @pytest.mark.parametrize("change", ["fail", "crash", "more subtasks", "fewer subtasks"])
-def test_after_a_failure_reading_goes_on_where_the_checkpoint_was(kafka, change):
+def test_after_a_failure_reading_continues_where_the_checkpoint_was(kafka, change):
     topic = kafka.topics.new(partitions=3)
     for partition in range(3):
         kafka.topics.fill(topic, numbers(10, partition * 10), partition)
@@ -293,7 +293,7 @@ def test_bounded_source_commits_the_offsets_where_it_ended(kafka):
     assert committed(kafka, group, topic) == [4]
 
 
-def test_group_is_left_alone_if_told_so(kafka):
+def test_group_is_left_alone_if_asked_to(kafka):
     topic, group = kafka.topics.new(), f"group-{uuid.uuid4().hex[:8]}"
     kafka.topics.fill(topic, numbers(4))
     all_of(reading(kafka, topic).set_group_id(group).set_property("commit.offsets.on.checkpoint", "false"))
@@ -319,7 +319,7 @@ def test_each_partition_has_watermarks_of_its_own(kafka):
 # --- metrics, other ways to build it ---------------------------------------------------------------------------------
 
 
-def test_metrics_tell_offsets_and_what_is_left(kafka):
+def test_metrics_report_offsets_and_what_is_left(kafka):
     topic = kafka.topics.new()
     kafka.topics.fill(topic, numbers(10))
     job = ServerSourceJob(reading(kafka, topic).build(), settings=SMALL_EPOCHS).until(4)

@@ -38,7 +38,7 @@ def master_of(lines: Path, parallelism: int, settings: dict[str, str], executor:
 
 
 def lines_after(saved: Path, parallelism: int, lines: Path, more: dict[str, str] | None = None) -> list[str]:
-    """What the job writes that goes on from there, sorted."""
+    """What the job that continues from there writes, sorted."""
     settings = {"execution.state-recovery.path": str(saved), **(more or {})}
     master_of(lines, parallelism, settings, InlineExecutor()).run()
     return sorted(lines.read_text(encoding="utf-8").splitlines())

@@ -1,4 +1,4 @@
-"""What earlier versions have saved can be restored, and the job goes on from it as it would have then."""
+"""What earlier versions have saved can be restored, and the job continues from it as it would have then."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEPT = sorted(path.with_suffix("").with_suffix("") for path in HERE.glob("*/*.af
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize("parallelism", [1, 2, 3, 8])
 @pytest.mark.parametrize("kept", KEPT, ids=[f"{kept.parent.name}-{kept.name}" for kept in KEPT])
-def test_job_goes_on_from_what_an_earlier_version_saved(tmp_path, kept, parallelism, backend):
+def test_job_continues_from_what_an_earlier_version_saved(tmp_path, kept, parallelism, backend):
     saved = tmp_path / "moved"
     shutil.copytree(kept, saved)
     expected = kept.with_name(f"{kept.name}.after.txt").read_text(encoding="utf-8").splitlines()

@@ -72,7 +72,7 @@ def test_accumulators_are_merged_over_subtasks_operators_and_epochs(run_target, 
     assert sorted(result.get_accumulator_result("ends")) == [0, 1]
 
 
-def test_a_function_is_closed_once_even_if_others_go_on_for_longer(run_target):
+def test_a_function_is_closed_once_even_if_others_continue_for_longer(run_target):
     env = run_target(settings={"penstock.epoch.max-records": "1"})
     env.from_sequence(1, 1).map(Counting()).print()
     env.from_sequence(1, 4).print()

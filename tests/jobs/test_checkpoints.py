@@ -254,7 +254,7 @@ def test_listener_hears_of_every_checkpoint_and_of_the_last_before_it_is_closed(
     assert numbers == sorted(set(numbers)) and numbers[-1] == last
 
 
-def test_bounded_job_without_checkpoints_tells_its_listener_of_the_last_one(run_target, tmp_path):
+def test_bounded_job_without_checkpoints_notifies_its_listener_of_the_last_one(run_target, tmp_path):
     env = run_target()
     env.from_sequence(1, 6).map(Listening(tmp_path / "heard")).add_sink(Lines(tmp_path / "out"))
     env.execute()
@@ -299,7 +299,7 @@ def shown(tmp_path: Path) -> list[int]:
 
 @pytest.mark.parametrize("operation", ["create", "write", "rename"])
 @pytest.mark.parametrize("path", [METADATA, STATE])
-def test_job_goes_on_without_checkpoints_that_may_fail(faulty_job, ten_sums, tmp_path, path, operation):
+def test_job_continues_without_checkpoints_that_may_fail(faulty_job, ten_sums, tmp_path, path, operation):
     fault = Fault(operation, at=2, times=2, path=path)
     master = faulty_job(ten_sums, fault, tolerable_failed_checkpoints="4")
     master.run()

@@ -137,7 +137,7 @@ def test_bounded_job_without_checkpoints_shows_its_files_at_the_end(run_target, 
 
 
 @pytest.mark.parametrize("kind", ["files", "transactions"])
-def test_another_run_goes_on_from_the_checkpoint_of_a_failed_one(run_target, tmp_path, kind):
+def test_another_run_continues_from_the_checkpoint_of_a_failed_one(run_target, tmp_path, kind):
     out = tmp_path / "out"
     out.mkdir()
     checkpoints = {

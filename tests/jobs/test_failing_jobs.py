@@ -74,7 +74,7 @@ def test_failure_of_a_key_selector_is_the_users_too(run_target):
         env.execute()
 
 
-def test_failure_in_open_is_told(run_target):
+def test_failure_in_open_is_reported(run_target):
     class Broken(FlatMapFunction):
         def open(self, runtime_context):
             raise OSError("no such thing")

@@ -1,4 +1,4 @@
-"""Several job managers as processes of their own: one is killed or put to sleep, and its jobs go on at another one."""
+"""Several job managers as processes of their own: one is killed or put to sleep, its jobs continue at another."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def start_cluster(tmp_path: Path) -> Iterator[StartCluster]:
         yield start
 
 
-def test_job_of_a_killed_leader_goes_on_at_the_next_one_and_its_client_follows_it(start_cluster):
+def test_job_of_a_killed_leader_continues_at_the_next_one_and_its_client_follows_it(start_cluster):
     cluster = start_cluster()
     a, b = cluster.start_two()
     with subprocess.Popen(
@@ -254,7 +254,7 @@ def test_leader_that_slept_does_no_harm_when_it_wakes_up(start_cluster):
 
 
 @pytest.mark.spark
-def test_job_on_spark_goes_on_at_the_next_leader(start_cluster):
+def test_job_on_spark_continues_at_the_next_leader(start_cluster):
     cluster = start_cluster(20_000, **{"execution.target": "spark", "penstock.epoch.max-records": "1000"})
     a, b = cluster.start_two()
     job = cluster.submit(f"{b.address},{a.address}")

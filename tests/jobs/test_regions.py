@@ -148,13 +148,13 @@ def run_with_a_stop_in_between(tmp_path: Path, parallelism: int) -> None:
     again.execute("after")
 
 
-def test_job_with_regions_goes_on_from_its_savepoint(tmp_path, capfd):
+def test_job_with_regions_continues_from_its_savepoint(tmp_path, capfd):
     run_with_a_stop_in_between(tmp_path, parallelism=1)
     output = capfd.readouterr().out
     assert shown(output, "rough") == expected("rough") and shown(output, "smooth") == expected("smooth")
 
 
-def test_job_with_regions_goes_on_at_another_parallelism(tmp_path, capfd):
+def test_job_with_regions_continues_at_another_parallelism(tmp_path, capfd):
     run_with_a_stop_in_between(tmp_path, parallelism=3)
     output = "\n".join(line.split("> ")[-1] for line in capfd.readouterr().out.splitlines())
     totals = {f"{sum(value for value in range(1, 1001) if value % 3 == key)}" for key in range(3)}

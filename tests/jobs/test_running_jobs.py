@@ -106,7 +106,7 @@ def test_elements_come_while_the_job_runs_and_closing_ends_it(run_target, server
     assert seen == [1, 3, 6]
 
 
-def test_running_job_tells_its_status_and_can_be_cancelled(run_target, server):
+def test_running_job_reports_its_status_and_can_be_cancelled(run_target, server):
     env = run_target(2, QUICK)
     env.socket_text_stream("127.0.0.1", server.port).key_by(lambda line: line).map(lambda line: line).print()
     job = env.execute_async("endless")
@@ -134,7 +134,7 @@ def test_cancelling_stops_a_function_that_never_returns(on_spark):
     assert job.get_job_status().result() is JobStatus.CANCELED
 
 
-def test_finished_job_tells_its_result(run_target):
+def test_finished_job_reports_its_result(run_target):
     env = run_target()
     env.from_collection([1, 2]).print()
     job = env.execute_async("short")

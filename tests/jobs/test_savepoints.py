@@ -1,4 +1,4 @@
-"""Savepoints of running jobs: asked for while they run, or to stop them; and jobs that go on from them."""
+"""Savepoints of running jobs: asked for while they run, or to stop them; and jobs that continue from them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def wait_for_records(master: JobMaster, number: int = 20) -> None:
 
 
 @pytest.mark.parametrize(("format_type", "parallelism"), [("canonical", 3), ("native", 2)])
-def test_stopped_job_goes_on_exactly_where_it_stood(run_target, tmp_path, format_type, parallelism):
+def test_stopped_job_continues_exactly_where_it_stood(run_target, tmp_path, format_type, parallelism):
     counts, recovery = [], {}
     for width in (2, parallelism, 2):
         env = run_target(width, EPOCHS | recovery)
@@ -122,11 +122,11 @@ def test_only_a_drained_job_fires_what_waits_for_the_end_of_time(run_target, tmp
     assert has_windows is not drain
 
 
-# --- while the job goes on -------------------------------------------------------------------------------------------
+# --- while the job runs on -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("format_type", FORMATS)
-def test_job_goes_on_while_a_savepoint_is_taken(run_target, tmp_path, format_type):
+def test_job_continues_while_a_savepoint_is_taken(run_target, tmp_path, format_type):
     env = run_target(2, EPOCHS)
     counting(env, tmp_path / "first")
     job = env.execute_async()
@@ -191,7 +191,7 @@ def running(tmp_path: Path, *faults: Fault, executor: InlineExecutor | None = No
 
 
 @pytest.mark.parametrize("drain", [False, True])
-def test_savepoint_that_cannot_be_written_is_told(tmp_path, drain):
+def test_savepoint_that_cannot_be_written_is_reported(tmp_path, drain):
     with running(tmp_path, executor=CopiesFail(1)) as master:
         answer = master.stop_with_savepoint(str(tmp_path / "savepoints"), drain)
         with pytest.raises(CheckpointError, match=r"the savepoint in .* was not written: OSError: disk full"):
@@ -225,7 +225,7 @@ def test_job_does_not_stop_when_its_checkpoint_fails(tmp_path):
 
 def test_request_is_answered_when_the_job_is_cancelled(tmp_path):
     class Hangs(InlineExecutor):
-        """Never gets done with the files of a savepoint, until it is told to."""
+        """Does not finish the files of a savepoint until it is told to."""
 
         is_free = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Jobs of a session cluster on Spark when something fails: what they tell, how often they restart, what they show."""
+"""Jobs of a session cluster on Spark when something fails: what they report, how often they restart, what they show."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_python_process_that_is_killed_restarts_the_job_from_its_checkpoint(mana
     job.assert_each_count_is_there_once()
 
 
-def test_job_goes_on_when_the_storage_of_its_checkpoints_is_back(manager, tmp_path):
+def test_job_continues_when_the_storage_of_its_checkpoints_is_back(manager, tmp_path):
     counting_job(tmp_path, [])
     checkpoints = tmp_path / "checkpoints"
     tolerant = ("-D", "execution.checkpointing.tolerable-failed-checkpoints=1000")

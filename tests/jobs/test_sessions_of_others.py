@@ -82,4 +82,4 @@ def test_job_runs_on_a_session_that_the_program_has_made(tmp_path):
     found = printed(lines)
     assert [line for line in found if line in COUNTED] == COUNTED
     assert {f"({key},{total})" for key, total in sums.items()} <= set(found)
-    assert "rows 30 a notebook None" in lines  # The session is as it was, and goes on.
+    assert "rows 30 a notebook None" in lines  # The session is as it was, and still runs.

@@ -334,7 +334,7 @@ def test_an_empty_stream_becomes_an_empty_data_frame(spark, run_target):
     assert (data_frame.columns, data_frame.count()) == (["id"], 0)
 
 
-def test_what_cannot_become_a_data_frame_is_told_before_the_job_runs(run_target):
+def test_what_cannot_become_a_data_frame_is_reported_before_the_job_runs(run_target):
     with pytest.raises(InvalidProgramError, match="the columns are not known"):
         run_target().from_collection([1]).to_data_frame()
     types = Types.ROW_NAMED(["line"], [Types.STRING()])
@@ -394,7 +394,7 @@ def passed(number):
     ids=["simple source", "source function"],
 )
 @pytest.mark.parametrize("drain", [False, True])
-def test_job_goes_on_from_the_savepoint_it_was_stopped_with(tmp_path, add, before, everything, parallelism, drain):
+def test_job_continues_from_the_savepoint_it_was_stopped_with(tmp_path, add, before, everything, parallelism, drain):
     HELD_BACK.clear()
     while PROCESSED.acquire(blocking=False):
         pass

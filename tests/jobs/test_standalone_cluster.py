@@ -105,7 +105,7 @@ def job_manager(cluster: SparkCluster, tmp_path: Path) -> Iterator[int]:
     assert run(tmp_path, "jobmanager", "stop", "--port", str(port)).returncode == 0
 
 
-def test_job_goes_on_when_a_worker_dies(cluster, job_manager, tmp_path):
+def test_job_continues_when_a_worker_dies(cluster, job_manager, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "job.py").write_text(COUNTING_JOB.format(numbers=NUMBERS, out=tmp_path / "out"))
     pace = ["-D", "penstock.epoch.max-records=100", "-D", "penstock.epoch.interval=50 ms"]

@@ -159,7 +159,7 @@ def test_operators_and_their_states_are_listed(reader):
     }  # fmt: skip
 
 
-def test_positions_of_sources_are_told(reader):
+def test_positions_of_sources_are_reported(reader):
     assert reader.positions() == {"source": {"read": 42}}
     assert reader.checkpoint_id == 2
 
@@ -222,7 +222,7 @@ def test_namespaces_are_shown_where_there_are_any(reader):
     assert ("ada", "TimeWindow(start=0, end=5)", [1, 2]) in rows(panes)
 
 
-def test_timers_of_both_time_domains_are_told(reader):
+def test_timers_of_both_time_domains_are_reported(reader):
     assert rows(reader.timers(OperatorIdentifier.for_uid("totals"))) == [
         ("ada", "EVENT_TIME", 500, None, "user-timers"),
         ("bob", "EVENT_TIME", 500, None, "user-timers"),
@@ -326,14 +326,14 @@ def test_key_with_two_values_is_refused_and_nothing_stays_behind(spark, tmp_path
     assert not (tmp_path / "s").exists()
 
 
-def test_function_that_fails_is_told(spark, tmp_path):
+def test_function_that_fails_is_reported(spark, tmp_path):
     data = spark.createDataFrame([("a", 0)], "key string, value int")
     writer = state_processor.new_savepoint().with_keyed_state("o", "s", data, value=lambda row: 1 / row.value)
     with pytest.raises(CheckpointError, match="writing state 's' of operator 'o': ZeroDivisionError: division by zero"):
         writer.write(str(tmp_path / "s"))
 
 
-def test_mistakes_are_told_before_anything_is_written(spark, tmp_path):
+def test_mistakes_are_reported_before_anything_is_written(spark, tmp_path):
     data = spark.createDataFrame([("a", 0)], "key string, value int")
     writer = state_processor.new_savepoint().with_keyed_state("o", "s", data)
     with pytest.raises(StateMismatchError, match="state 's' is given twice"):
@@ -379,7 +379,7 @@ def test_what_is_not_changed_stays(spark, savepoints, tmp_path, base):
 
 
 class Counting(KeyedProcessFunction):
-    """Counts the records of each key, and tells at time 1000 of keys that somebody set a timer for."""
+    """Counts the records of each key, and reports at time 1000 the keys that somebody set a timer for."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
@@ -483,7 +483,7 @@ def counting_job(env) -> None:
 
 
 @pytest.mark.parametrize("format_type", [CANONICAL, NATIVE])
-def test_job_goes_on_with_state_that_was_changed_in_between(spark, on_spark, tmp_path, capfd, format_type):
+def test_job_continues_with_state_that_was_changed_in_between(spark, on_spark, tmp_path, capfd, format_type):
     env = on_spark(2, {"penstock.epoch.max-records": "500", "execution.checkpointing.interval": "1 ms"})
     counting_job(env)
     client = env.execute_async("before")

@@ -80,7 +80,7 @@ def test_exception_of_a_function_leaves_the_processes(on_spark, tmp_path):
 
 
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGSTOP"])
-def test_job_goes_on_when_a_worker_is_killed_or_hangs(on_spark, tmp_path, how):
+def test_job_continues_when_a_worker_is_killed_or_hangs(on_spark, tmp_path, how):
     env = on_spark(2, {**RESTARTS, "heartbeat.interval": "100 ms", "heartbeat.timeout": "3 s"})
     assert run(env, tmp_path, {20: how}) == EXPECTED
     processes = {process for _, _, process in opened(tmp_path)}

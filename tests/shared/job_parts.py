@@ -46,7 +46,7 @@ PATIENCE_S = 120
 
 
 class Counting(SourceFunction, CheckpointedFunction, CheckpointListener):
-    """Emits the numbers from `start` to `end`, and goes on where its state says."""
+    """Emits the numbers from `start` to `end`, and continues where its state says."""
 
     def __init__(self, start, end):
         self.next, self.end = start, end

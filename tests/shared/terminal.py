@@ -25,7 +25,7 @@ def on_a_terminal(
     screen = pyte.Screen(columns, rows)
     stream = pyte.ByteStream(screen)
     try:
-        with contextlib.suppress(OSError):  # So Linux tells that the last one has hung up.
+        with contextlib.suppress(OSError):  # This is how Linux reports that the last one has hung up.
             while content := os.read(terminal, 65536):
                 stream.feed(content)
                 yield [line.rstrip() for line in screen.display]

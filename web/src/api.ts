@@ -11,7 +11,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The address that a process prints carries its token behind the #: keep it for this tab, and out of sight. */
+/** The address that a process prints has its token behind the #: keep it for this tab, and remove it from the address. */
 export function takeTokenFromAddress(): void {
   const given = new URLSearchParams(location.hash.replace(/^#/, "")).get("token");
   if (given) {
@@ -41,8 +41,8 @@ export async function request(method: string, path: string, body?: unknown): Pro
     throw new ApiError(0, "The process does not answer. It may have ended with its job.");
   }
   if (!response.ok) {
-    const told = await response.json().catch(() => null);
-    throw new ApiError(response.status, told?.errors?.join("\n") ?? `${response.status} ${response.statusText}`);
+    const reply = await response.json().catch(() => null);
+    throw new ApiError(response.status, reply?.errors?.join("\n") ?? `${response.status} ${response.statusText}`);
   }
   return response;
 }
@@ -59,16 +59,16 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
   return (await request("POST", path, body)).json();
 }
 
-/** Begin an operation and wait for its end; gives what it came to, or raises the cause of its failure. */
+/** Begin an operation and wait for its end; returns its result, or throws the cause of its failure. */
 export async function operate(path: string, resultPath: string, body: unknown): Promise<Record<string, any>> {
   const begun = await post<{ "request-id": string }>(path, body);
   for (let pause = 200; ; pause = Math.min(2000, pause * 1.5)) {
     await new Promise((done) => setTimeout(done, pause));
-    const told = await get<any>(`${resultPath}/${begun["request-id"]}`);
-    if (told.status.id === "COMPLETED") {
-      const cause = told.operation?.["failure-cause"] ?? told.operation?.failureCause;
+    const reply = await get<any>(`${resultPath}/${begun["request-id"]}`);
+    if (reply.status.id === "COMPLETED") {
+      const cause = reply.operation?.["failure-cause"] ?? reply.operation?.failureCause;
       if (cause) throw new ApiError(500, lastLine(cause["stack-trace"]) || cause.class);
-      return told.operation ?? {};
+      return reply.operation ?? {};
     }
   }
 }

@@ -108,7 +108,7 @@ function shown(values: Values, at: number | null): number | null {
 function stacked(props: { timestamps: number[]; lines: Line[]; isStacked?: boolean }): uPlot.AlignedData {
   const times = props.timestamps.map((ms) => ms / 1000);
   if (!props.isStacked) return [times, ...props.lines.map((line) => line.values)] as uPlot.AlignedData;
-  // The last line lies at the bottom; each one before it is drawn on top of those behind it.
+  // The last line is at the bottom; each one before it is drawn on top of those that follow.
   const rows = [...props.lines].reverse().map((line) => line.values);
   const sums: Values[] = [];
   for (const row of rows) {

@@ -25,8 +25,8 @@ export function useEpochs(jobId: string, resolution: number, isOver: boolean): E
     async () => {
       const before = known.current.key === key ? known.current.series : undefined;
       const since = before?.timestamps.at(-1) ?? 0;
-      const told = await get<EpochSeries>(`/jobs/${jobId}/epochs?resolution=${resolution}&since=${since}`);
-      known.current = { key, series: before && told.resolution === resolution && !isOver ? joined(before, told) : told };
+      const update = await get<EpochSeries>(`/jobs/${jobId}/epochs?resolution=${resolution}&since=${since}`);
+      known.current = { key, series: before && update.resolution === resolution && !isOver ? joined(before, update) : update };
       return known.current.series as EpochSeries;
     },
     [key, isOver],
@@ -35,16 +35,16 @@ export function useEpochs(jobId: string, resolution: number, isOver: boolean): E
   return data;
 }
 
-function joined(before: EpochSeries, told: EpochSeries): EpochSeries {
+function joined(before: EpochSeries, update: EpochSeries): EpochSeries {
   const last = before.timestamps.at(-1) ?? 0;
-  const skip = told.timestamps.findIndex((at) => at > last);
-  if (skip < 0) return { ...before, now: told.now };
-  const cut = (one: Values, other: Values) => [...one, ...other.slice(skip)].slice(-LONGEST[told.resolution]);
-  const result: EpochSeries = { ...told };
-  for (const [name, values] of Object.entries(told))
+  const skip = update.timestamps.findIndex((at) => at > last);
+  if (skip < 0) return { ...before, now: update.now };
+  const cut = (one: Values, other: Values) => [...one, ...other.slice(skip)].slice(-LONGEST[update.resolution]);
+  const result: EpochSeries = { ...update };
+  for (const [name, values] of Object.entries(update))
     if (Array.isArray(values)) result[name] = cut(before[name] ?? [], values);
   result.vertices = Object.fromEntries(
-    Object.entries(told.vertices).map(([id, series]) => [
+    Object.entries(update.vertices).map(([id, series]) => [
       id,
       Object.fromEntries(Object.entries(series).map(([name, values]) => [name, cut(before.vertices[id]?.[name] ?? [], values)])),
     ]),
@@ -63,7 +63,7 @@ export function latest(values: Values | undefined): number | null {
   return null;
 }
 
-/** What all these vertices have in a series, added up. */
+/** The sum of a series over all these vertices. */
 export function summed(series: EpochSeries, vertices: string[], name: string): Values {
   return series.timestamps.map((_, at) => vertices.reduce((sum, id) => sum + (series.vertices[id]?.[name]?.[at] ?? 0), 0));
 }

@@ -84,7 +84,7 @@ export function watermark(value: number | null | undefined): string {
     : `${at.toISOString().slice(0, 19).replace("T", " ")}`;
 }
 
-/** How far event time is behind the clock, or null where that says nothing. */
+/** How far event time is behind the clock, or null where that is meaningless. */
 export function watermarkLag(value: number | null | undefined, now: number): number | null {
   return watermarkKind(value) === "time" ? Math.max(0, now - (value as number)) : null;
 }

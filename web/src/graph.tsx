@@ -13,7 +13,7 @@ const WIDTH = 252;
 const LINE = 20;
 const MOST_LINES = 5;
 
-/** The chain's operators by the names that the user gave; where it branches, which its name cannot show line by line, described. */
+/** The chain's operators by the names that the user gave, one a line; a chain that branches is described instead. */
 function operatorsOf(node: PlanNode, name: string): string[] {
   return name.includes("(") && name.includes(", ") ? node.description.split("<br/>").filter(Boolean) : name.split(" -> ");
 }
@@ -49,7 +49,7 @@ function place(nodes: PlanNode[], chains: Map<string, string[]>, isUpright: bool
   return { width: size.width ?? 0, height: size.height ?? 0, nodes: placed, edges };
 }
 
-/** Through all points, without corners. */
+/** A smooth line through all points. */
 function curve(points: { x: number; y: number }[]): string {
   if (points.length < 3) return `M${points.map((at) => `${at.x},${at.y}`).join("L")}`;
   let path = `M${points[0].x},${points[0].y}`;
@@ -82,7 +82,7 @@ export function JobGraph(props: { job: JobDetails; series?: EpochSeries; chosen?
   const pointers = useRef(new Map<number, { x: number; y: number }>());
   const hasMoved = useRef(false);
   const [width, setWidth] = useState(0);
-  // As high as the whole graph is when it fits the width.
+  // As high as the whole graph is when its width fits.
   const height = Math.min(560, Math.max(280, placed.height * Math.min(1, (width || placed.width) / placed.width) + 24));
 
   const fit = () => {
@@ -111,7 +111,7 @@ export function JobGraph(props: { job: JobDetails; series?: EpochSeries; chosen?
   useEffect(() => {
     const box = frame.current!;
     const wheel = (event: WheelEvent) => {
-      // The page scrolls as ever; with Ctrl or a pinch on a touchpad the graph is zoomed.
+      // The wheel scrolls the page; with Ctrl, or a pinch on a touchpad, it zooms the graph.
       if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
       zoom(Math.exp(-event.deltaY / 200), event.clientX, event.clientY);

@@ -15,13 +15,13 @@ export function setRefreshInterval(ms: number): void {
 
 const listeners = new Set<(isReached: boolean, error?: ApiError) => void>();
 
-/** Told after each question whether the process answered. */
+/** Called after each request with whether the process answered. */
 export function onReach(listener: (isReached: boolean, error?: ApiError) => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-/** Asks at once and then again and again, while the page is visible. What was told last stays when a question fails. */
+/** Requests at once and then repeatedly, while the page is visible. The last answer stays when a request fails. */
 export function usePoll<T>(ask: () => Promise<T>, about: unknown[], everyMs?: number | null): Polled<T> {
   const [state, setState] = useState<{ data?: T; error?: ApiError }>({});
   const asking = useRef(ask);
@@ -38,12 +38,12 @@ export function usePoll<T>(ask: () => Promise<T>, about: unknown[], everyMs?: nu
         const data = await asking.current();
         if (isOver) return;
         setState({ data });
-        for (const told of listeners) told(true);
+        for (const listener of listeners) listener(true);
       } catch (error) {
         if (isOver) return;
         const failure = error instanceof ApiError ? error : new ApiError(-1, String(error));
         setState((before) => ({ data: before.data, error: failure }));
-        for (const told of listeners) told(failure.status > 0 && failure.status !== 401, failure);
+        for (const listener of listeners) listener(failure.status > 0 && failure.status !== 401, failure);
       }
       if (everyMs !== null && !isOver) timer = window.setTimeout(look, everyMs ?? interval);
     };
@@ -85,7 +85,7 @@ export function useMedia(query: string): boolean {
   return matches;
 }
 
-/** Now, moving on by the second. */
+/** The current time, updated every second. */
 export function useNow(): number {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {

@@ -72,7 +72,7 @@ function App() {
       </header>
       {!reached.isReached && (
         <p class="banner" role="alert">
-          <Icon name="alert" /> {reached.error?.message ?? "No answer."} What is shown is what it told last.
+          <Icon name="alert" /> {reached.error?.message ?? "No answer."} The page shows its last answer.
         </p>
       )}
       <main key={isAsked}>
@@ -132,7 +132,7 @@ function TokenPage({ onGiven }: { onGiven: () => void }) {
         <h1>Who is there?</h1>
         <p>
           This dashboard opens with the address that the process has printed, which ends in <code>#token=…</code>. Open that, or paste the
-          token. For a job manager, <code>penstock jobmanager token</code> tells it.
+          token. For a job manager, <code>penstock jobmanager token</code> prints it.
         </p>
         <input name="token" type="password" autocomplete="off" required aria-label="Token" placeholder="Token" />
         <button type="submit" class="primary">

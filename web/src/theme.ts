@@ -1,4 +1,4 @@
-/** Light, dark, or as the system is. */
+/** Light, dark, or like the system. */
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -18,14 +18,14 @@ export function theme(): Choice {
 
 export function applyTheme(): void {
   document.documentElement.dataset.theme = theme();
-  for (const told of listeners) told();
+  for (const listener of listeners) listener();
 }
 
 system.addEventListener("change", applyTheme);
 
 export function toggleTheme(): void {
   const next: Choice = theme() === "dark" ? "light" : "dark";
-  // What the system says is not kept: the page then follows it again.
+  // The system's choice is not stored: the page then follows it again.
   if ((next === "dark") === system.matches) localStorage.removeItem(KEY);
   else localStorage.setItem(KEY, next);
   applyTheme();

@@ -77,7 +77,7 @@ export function Spark({ values, width = 120, height = 32 }: { values: Values; wi
   );
 }
 
-/** How a task has spent its time: busy, held up by those behind it, idle. */
+/** How a task has spent its time: busy, backpressured, idle. */
 export function TimeBar({ busy, held }: { busy: number; held: number }) {
   return (
     <span class="timebar" title={`busy ${Math.round(busy * 100)} %, backpressured ${Math.round(held * 100)} %`}>
@@ -184,7 +184,7 @@ export function Search(props: { value: string; onInput: (text: string) => void; 
   );
 }
 
-/** A question before something is done. */
+/** Asks for confirmation before something is done. */
 export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {

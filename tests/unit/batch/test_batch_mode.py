@@ -43,7 +43,7 @@ def keyed(env: StreamExecutionEnvironment, events: list[tuple[Any, int]]) -> Any
 
 
 class CountPerTenMillis(KeyedProcessFunction):
-    """A window made by hand: state and an event-time timer for each ten milliseconds."""
+    """A window of one's own: state and an event-time timer for each ten milliseconds."""
 
     def open(self, runtime_context):
         self._counts = runtime_context.get_state(ValueStateDescriptor("counts"))

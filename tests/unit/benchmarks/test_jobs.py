@@ -50,7 +50,7 @@ def test_both_joins_find_the_same() -> None:
     assert sorted(by_hand) == sorted(built_in)
 
 
-def test_a_run_tells_what_went_from_stage_to_stage() -> None:
+def test_a_run_reports_what_went_from_stage_to_stage() -> None:
     keyed, fewer_records = (run(module_of("keyed_count").build, replace(SMALL, records=n))[1] for n in (2_000, 200))
     assert keyed is not None and fewer_records is not None
     assert keyed > 5 * fewer_records > 0

@@ -130,7 +130,7 @@ def test_epochs_are_timed_that_began_in_the_last_seconds():
 
 
 @pytest.mark.parametrize("argument", ["--epochs", "--spans"])
-def test_the_penstock_job_tells_when_its_epochs_ran(tmp_path, argument):
+def test_the_penstock_job_reports_when_its_epochs_ran(tmp_path, argument):
     SteadyRun(penstock_row(1, *INLINE, f"{argument}={tmp_path}"), rate=100, timeout=300).measure(0, 0.1)
     assert epoch_times_ms(read_spans(tmp_path), 60)
 

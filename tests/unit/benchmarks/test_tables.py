@@ -62,7 +62,7 @@ def test_the_table_explains_its_mark():
     assert SHORT_RUN not in render("word_count", SETTING, [PENSTOCK, PEER], [])
 
 
-def test_only_settings_that_matter_to_a_program_are_told():
+def test_only_settings_that_matter_to_a_program_are_reported():
     assert render("nexmark.q1", SETTING, [PENSTOCK], []).startswith("nexmark.q1: parallelism 2\n")
 
 

@@ -102,7 +102,7 @@ def test_what_was_committed_is_not_committed_with_the_next(tmp_path):
     assert committed(job.on_disk()) == {}
 
 
-def test_statistics_tell_sizes_and_times(tmp_path):
+def test_statistics_report_sizes_and_times(tmp_path):
     job = Job(tmp_path)
     job.checkpoint(snapshot_ms=7)
     [stats] = job.stats.history()

@@ -81,7 +81,7 @@ def test_folders_are_within_folders(folder):
     assert inner.path_of("_metadata") == folder.path_of("chk-1/_metadata")
 
 
-def test_missing_file_is_told_as_such(folder):
+def test_missing_file_is_reported_as_such(folder):
     for ask in (folder.open, folder.read, folder.size):
         with pytest.raises(FileNotFoundError):
             ask("nothing")
@@ -131,7 +131,7 @@ def test_nothing_is_moved_in_an_object_store_and_no_folder_is_made(objects):
     assert {each.split()[1] for each in objects.asked} == {f"still/chk-{number}/_metadata" for number in range(3)}
 
 
-def test_bucket_that_is_not_there_is_told_at_once(objects):
+def test_bucket_that_is_not_there_is_reported_at_once(objects):
     with pytest.raises(OSError, match="there is no bucket other on s3"):
         folder_at(objects.uri("x").replace("@bucket/", "@other/")).make()
 

@@ -23,7 +23,7 @@ def counted(stream):
     return stream.map(lambda word: (word, 1)).key_by(lambda pair: pair[0]).sum(1)
 
 
-def test_job_goes_on_from_its_checkpoint_however_it_is_named(objects):
+def test_job_continues_from_its_checkpoint_however_it_is_named(objects):
     job = JobInEpochs(counted, 2, folder=folder_at(objects.uri("jobs/one")))
     for _ in range(3):
         job.epoch(["a", "b"])

@@ -1,4 +1,4 @@
-"""A job goes on from the state of another: at another parallelism, with other operators, in other chains."""
+"""A job continues from the state of another: at another parallelism, with other operators, in other chains."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_parallelism_above_the_max_parallelism_of_the_state_is_refused():
 # --- the same program ------------------------------------------------------------------------------------------------
 
 
-def test_same_job_goes_on_exactly_and_a_changed_one_does_not():
+def test_same_job_continues_exactly_and_a_changed_one_does_not():
     before = JobInEpochs(summed, 2)
     before.epoch([(1, 5)])
     assert restore_job(before.graph, before.checkpoint, False).is_exact

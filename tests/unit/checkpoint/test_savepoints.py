@@ -48,7 +48,7 @@ def assert_goes_on(found, parallelism: int = 3) -> None:
 
 @pytest.mark.parametrize("format_type", FORMATS)
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
-def test_job_goes_on_from_a_savepoint(job, tmp_path, format_type, parallelism):
+def test_job_continues_from_a_savepoint(job, tmp_path, format_type, parallelism):
     path = write_savepoint(job.checkpoint, place(tmp_path), format_type)
     shutil.rmtree(job.folder.path)
     found = find_checkpoint(path)
@@ -63,7 +63,7 @@ def test_savepoint_can_be_moved(job, tmp_path, format_type):
     assert_goes_on(find_checkpoint(str(moved)))
 
 
-def test_name_tells_the_job(job, tmp_path):
+def test_name_says_which_job_it_is_of(job, tmp_path):
     [name] = (Path(write_savepoint(job.checkpoint, place(tmp_path))).name,)
     assert name.startswith("savepoint-000000-") and len(name) == len("savepoint-000000-") + 12
 

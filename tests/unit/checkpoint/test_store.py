@@ -137,7 +137,7 @@ def faulty(folder, tmp_path):
     return make
 
 
-def test_file_that_cannot_be_removed_is_told_and_in_nobodys_way(folder, faulty, caplog):
+def test_file_that_cannot_be_removed_is_reported_and_in_nobodys_way(folder, faulty, caplog):
     store = CompletedCheckpointStore(faulty(Fault("delete", times=9)), 1)
     add(store, checkpoint(folder, 1, "v0-one"))
     with caplog.at_level(logging.WARNING):
@@ -228,7 +228,7 @@ def test_failed_checkpoint_is_not_there(folder, faulty):
 
 
 def test_checkpoint_that_was_written_but_counts_as_failed_is_taken_back(folder, faulty):
-    """Whoever goes on from the one before must not leave it to be found: the job may then die."""
+    """A job that continues from the one before must not leave this one to be found: it may die then."""
     store = CompletedCheckpointStore(faulty(Fault("rename", at=2, path="*/_metadata", action="lose-answer")), 1)
     add(store, checkpoint(folder, 1))
     with pytest.raises(OSError, match="planned fault"):
@@ -276,7 +276,7 @@ def test_claimed_checkpoint_is_removed_with_its_files(folder):
     assert (checkpoints_in(folder), files_in(folder)) == (["chk-1"], ["v0-one"])
 
 
-def test_claimed_checkpoint_that_cannot_be_removed_is_told(folder, faulty, caplog):
+def test_claimed_checkpoint_that_cannot_be_removed_is_reported(folder, faulty, caplog):
     store = CompletedCheckpointStore(folder, 1)
     claimed = checkpoint(folder, 1, "v0-one")
     add(store, claimed)

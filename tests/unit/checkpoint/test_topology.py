@@ -1,4 +1,4 @@
-"""Which jobs count as the same, so that one goes on exactly where the other stood."""
+"""Which jobs count as the same, so that one continues exactly where the other stood."""
 
 from __future__ import annotations
 

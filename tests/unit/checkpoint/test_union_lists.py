@@ -52,7 +52,7 @@ def test_items_of_a_subtask_do_not_pile_up_when_it_saves_only_its_own():
 
 
 @pytest.mark.parametrize("format_type", ["canonical", "native"])
-def test_same_job_goes_on_from_a_savepoint_with_the_items_of_all(tmp_path, format_type):
+def test_same_job_continues_from_a_savepoint_with_the_items_of_all(tmp_path, format_type):
     job = JobInEpochs(build, 2, folder=LocalFolder(str(tmp_path / "job")))
     job.epoch([1, 2, 3, 4])
     path = write_savepoint(job.checkpoint, str(tmp_path / "savepoints"), format_type)

@@ -33,7 +33,7 @@ def penstock(*words: str) -> Result:
     return CliRunner().invoke(main, list(words), prog_name="penstock")
 
 
-def test_version_is_told():
+def test_version_is_reported():
     assert penstock("--version").output.startswith("penstock, version ")
 
 
@@ -85,7 +85,7 @@ def test_run_announces_the_job_and_prints_its_results():
     assert "arguments ['x']" in result.stdout
 
 
-def test_failing_function_is_told_with_operator_and_record_and_without_the_runtimes_frames():
+def test_failing_function_is_reported_with_operator_and_record_and_without_the_runtimes_frames():
     Path("job.py").write_text(JOB.replace("lambda x: x + 1", "lambda x: x / 0"))
     result = penstock("run", "-t", "inline", "job.py")
     assert result.exit_code == 1

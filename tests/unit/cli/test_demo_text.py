@@ -5,7 +5,7 @@ import socket
 from penstock.demo.text_server import LINES, TextServer
 
 
-def test_text_goes_on_after_its_last_line_and_starts_anew_for_each_reader():
+def test_text_continues_after_its_last_line_and_starts_anew_for_each_reader():
     with TextServer(lines_per_second=10_000) as server:
         for _ in range(2):
             with socket.create_connection(("localhost", server.port)) as connection, connection.makefile() as lines:

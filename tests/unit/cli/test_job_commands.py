@@ -87,7 +87,7 @@ def test_stop_writes_a_savepoint_and_says_where(job, tmp_path):
     assert job.get_job_status().result().name == "FINISHED"
 
 
-def test_drain_is_told(job, tmp_path):
+def test_drain_is_reported(job, tmp_path):
     result = penstock("stop", "-d", "--savepointPath", str(tmp_path), id_of(job))
     assert result.stdout.startswith(f'Draining job "{id_of(job)}"') and result.stderr == "-d is --drain here\n"
 
@@ -98,7 +98,7 @@ def test_stop_without_any_folder_says_what_to_set(job):
     assert "execution.checkpointing.savepoint-dir" in result.stderr
 
 
-def test_savepoint_lets_the_job_go_on_and_can_be_disposed(job, tmp_path):
+def test_savepoint_lets_the_job_continue_and_can_be_disposed(job, tmp_path):
     told = json.loads(penstock("savepoint", "--json", id_of(job), str(tmp_path)).stdout)
     assert not job.get_job_status().result().is_terminal_state()
     result = penstock("savepoint", "-d", told["location"])
@@ -125,7 +125,7 @@ def test_cancel_with_a_savepoint_warns_and_ends_as_canceled(job, tmp_path):
     assert job.get_job_status().result().name == "CANCELED"
 
 
-def test_checkpoint_is_told_with_its_id(job):
+def test_checkpoint_is_reported_with_its_id(job):
     result = penstock("checkpoint", "-full", id_of(job))
     assert re.search(rf"^Checkpoint\(FULL\) \d+ for job {id_of(job)} completed\.$", result.stdout, re.MULTILINE)
 
@@ -141,11 +141,11 @@ def test_missing_job_ends_with_two(verb):
     assert penstock(verb).exit_code == 2
 
 
-def test_word_that_is_no_id_is_told(job):
+def test_word_that_is_no_id_is_reported(job):
     assert "'my-job' is no job id" in penstock("cancel", "my-job").stderr
 
 
-def test_job_manager_that_does_not_answer_is_told():
+def test_job_manager_that_does_not_answer_is_reported():
     with contextlib.closing(socket.create_server(("localhost", 0))) as server:
         address = f"localhost:{server.getsockname()[1]}"
     result = penstock("list", "-m", address)
@@ -166,7 +166,7 @@ def test_socket_of_a_dead_process_is_removed_by_whoever_finds_it():
     [("savepoint",), ("savepoint", "-detached"), ("stop",), ("stop", "-detached"), ("cancel", "-s")],
     ids=" ".join,
 )
-def test_a_savepoint_without_any_folder_says_to_name_one_and_the_job_goes_on(job, words):
+def test_a_savepoint_without_any_folder_says_to_name_one_and_the_job_continues(job, words):
     result = penstock(*words, id_of(job))
     assert result.exit_code == 1
     assert "name a folder" in result.stderr and "execution.checkpointing.savepoint-dir" in result.stderr

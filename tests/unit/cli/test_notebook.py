@@ -60,7 +60,7 @@ def test_a_job_in_the_background_is_shown_until_it_is_cancelled(notebook: Notebo
     assert notebook.lines[0].endswith("starting") and "CANCELED" in notebook.lines[-1]
 
 
-def test_a_failure_is_told_in_one_line(notebook: Notebook) -> None:
+def test_a_failure_is_reported_in_one_line(notebook: Notebook) -> None:
     def fail(number: Any) -> Any:
         raise ValueError("no such number")
 

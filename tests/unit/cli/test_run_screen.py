@@ -117,7 +117,7 @@ def test_line_gives_way_to_a_narrow_terminal_by_parts(room):
     assert (line == longest) == (len(longest) <= room)
 
 
-def test_lag_and_checkpoint_are_told_on_80_columns():
+def test_lag_and_checkpoint_are_reported_on_80_columns():
     line = in_one_line({**MORE, "backpressure": TOLD["backpressure"]}, 3_000, 79)
     assert line == "RUNNING  50%  1,234 records  57/s  lag 1.5 s  checkpoint 2.0 s ago  restarts 2"
 
@@ -150,7 +150,7 @@ env.execute("words")
 """
 
 
-def test_line_tells_what_is_known():
+def test_line_reports_what_is_known():
     assert in_one_line(TOLD, 0) == "RUNNING  1,234 records  57/s"
     more = MORE
     told = in_one_line(more, 3_000)

@@ -54,5 +54,5 @@ def test_wide_terminal_shows_all_and_a_narrow_one_what_matters():
     assert narrow[3].startswith("orders by") and "RUNNING 42%" in narrow[3] and "BUSY" not in narrow[1]
 
 
-def test_share_of_an_ended_job_is_not_told():
+def test_share_of_an_ended_job_is_not_reported():
     assert _cells(ENDED, 0)["STATE"] == "FINISHED" and _cells(JOB, 0)["STATE"] == "RUNNING 42%"

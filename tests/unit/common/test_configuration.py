@@ -99,7 +99,7 @@ def test_add_all_puts_the_prefix_before_each_key_as_it_is():
     assert (config.key_set(), set(config), len(config), "b" in config) == ({"p.a", "b"}, {"p.a", "b"}, 2, True)
 
 
-def test_remove_tells_whether_there_was_something():
+def test_remove_says_whether_there_was_something():
     config = Configuration().set_string("a", "1")
     assert config.contains_key("a") and config.remove_config("a") and not config.remove_config("a")
     assert not config.contains_key("a") and bool(config)

@@ -39,7 +39,7 @@ def test_only_suspended_is_terminal_without_being_so_globally():
     assert {s for s in JobStatus if s.is_terminal_state()} == over | {JobStatus.SUSPENDED}
 
 
-def test_result_tells_id_run_time_and_accumulators():
+def test_result_reports_id_run_time_and_accumulators():
     result = JobExecutionResult(JobID("0" * 32), 12, {"lines": 3})
     assert (result.get_job_id(), result.get_net_runtime()) == (JobID("0" * 32), 12)
     assert (result.get_accumulator_result("lines"), result.get_accumulator_result("none")) == (3, None)

@@ -32,7 +32,7 @@ def test_bytes_stay_as_they_are(message):
     assert schema.deserialize(schema.serialize(bytearray(message))) == message
 
 
-def test_schemas_tell_their_type_and_never_end_a_stream():
+def test_schemas_have_a_type_and_never_end_a_stream():
     assert SimpleStringSchema().get_produced_type() == Types.STRING()
     assert ByteArraySchema().get_produced_type() == Types.PRIMITIVE_ARRAY(Types.BYTE())
     assert DeserializationSchema().get_produced_type() == Types.PICKLED_BYTE_ARRAY()

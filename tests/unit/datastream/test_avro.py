@@ -89,7 +89,7 @@ def test_the_type_of_the_rows_follows_flinks_rules():
     ]  # fmt: skip
 
 
-def test_a_row_that_does_not_fit_is_told_with_its_field():
+def test_a_row_that_does_not_fit_is_reported_with_its_field():
     schema = AvroRowSerializationSchema(avro_schema_string=json.dumps(record(id="long", name="string")))
     with pytest.raises(ValueError, match=r"shop\.Order\.name is <3> of type <class 'int'> expected string"):
         schema.serialize(Row(1, 3))
@@ -97,7 +97,7 @@ def test_a_row_that_does_not_fit_is_told_with_its_field():
         schema.serialize(Row(1))
 
 
-def test_bytes_that_are_no_such_record_are_told():
+def test_bytes_that_are_no_such_record_are_reported():
     schema = AvroRowDeserializationSchema(avro_schema_string=json.dumps(record(name="string")))
     with pytest.raises(ValueError, match=r"b'\\x0cab' is no record of 'shop\.Order'"):
         schema.deserialize(b"\x0cab")
@@ -114,7 +114,7 @@ def test_schemas_that_cannot_be_rows_are_refused_at_once():
         AvroBulkWriters.for_generic_record(AvroSchema.parse_string(json.dumps(record(id="number"))))
 
 
-def test_a_missing_library_is_told_with_the_command_that_installs_it(monkeypatch):
+def test_a_missing_library_is_reported_with_the_command_that_installs_it(monkeypatch):
     def missing(module):
         raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
@@ -147,7 +147,7 @@ def test_a_missing_library_is_told_with_the_command_that_installs_it(monkeypatch
         ("string", "int", "the element is written as string"),
     ],
 )
-def test_what_cannot_be_read_by_another_schema_is_told_with_the_field(written, wanted, told):
+def test_what_cannot_be_read_by_another_schema_is_reported_with_the_field(written, wanted, told):
     found = mismatch(written, wanted)
     assert found is None if told is None else told in found
 

@@ -105,7 +105,7 @@ def test_csv_files_are_read_as_they_were_written_or_refused(
     row_type, rows = table
     schema = csv_schema(row_type, header, line_separator, comments, quote, delimiter, null)
     kept = []
-    for row in rows:  # Rows that cannot be told from others are refused one by one.
+    for row in rows:  # Rows that cannot be distinguished from others are refused one by one.
         try:
             written(CsvBulkWriters.for_schema(schema), [row])
         except ValueError as refusal:

@@ -127,7 +127,7 @@ def test_other_uris_stay_as_they_are():
     assert absolute_location("s3://bucket/x") == "s3://bucket/x"
 
 
-def test_unknown_scheme_is_told():
+def test_unknown_scheme_is_reported():
     message = r"nowhere://x/y: no file system is known for it .*use a local path, file://, or a URI that Arrow"
     with pytest.raises(ValueError, match=message):
         store_at("nowhere://x/y")

@@ -11,7 +11,7 @@ from penstock.testing import MemoryFolder
 
 
 class Stopped(BaseException):
-    """The actor is not to go on: its process was killed."""
+    """The actor must not continue: its process was killed."""
 
 
 class Actor:

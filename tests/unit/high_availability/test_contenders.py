@@ -220,7 +220,7 @@ def test_job_manager_without_others_is_taken_as_it_is():
 # --- jobs ------------------------------------------------------------------------------------------------------------
 
 
-def test_job_goes_on_at_the_next_leader_with_its_id(managers, tmp_path):
+def test_job_continues_at_the_next_leader_with_its_id(managers, tmp_path):
     a, b = managers
     job = submit(environment(tmp_path), b)
     eventually(lambda: has_checkpoint(tmp_path))
@@ -317,7 +317,7 @@ def test_leadership_that_is_over_before_it_begins_does_no_harm(start):
     assert a.contender.leader is None and a.contender.failure is None
 
 
-def test_folder_that_remembers_other_leaderships_is_told(start, tmp_path, monkeypatch):
+def test_folder_that_remembers_other_leaderships_is_reported(start, tmp_path, monkeypatch):
     monkeypatch.setattr(Contender, "revoked_within_s", 0.1)
     folder = tmp_path / "ha" / "default" / "fence"
     folder.mkdir(parents=True)
@@ -328,7 +328,7 @@ def test_folder_that_remembers_other_leaderships_is_told(start, tmp_path, monkey
 
 
 @pytest.mark.slow
-def test_job_goes_on_at_the_leader_that_zookeeper_elects(start, zookeeper, tmp_path):
+def test_job_continues_at_the_leader_that_zookeeper_elects(start, zookeeper, tmp_path):
     settings = {
         "high-availability.type": "zookeeper",
         "high-availability.zookeeper.quorum": f"127.0.0.1:{zookeeper.port}",

@@ -83,7 +83,7 @@ class Driver:
         return sorted(line for path in files for line in path.read_text().split())
 
 
-def test_killed_driver_goes_on_from_its_newest_checkpoint_and_every_result_is_there_once(tmp_path):
+def test_killed_driver_continues_from_its_newest_checkpoint_and_every_result_is_there_once(tmp_path):
     driver = Driver(tmp_path)
     driver.kill_after(checkpoint=2)
     driver.kill_after(checkpoint=driver.newest() + 2)  # It has got further than the first one.
@@ -91,7 +91,7 @@ def test_killed_driver_goes_on_from_its_newest_checkpoint_and_every_result_is_th
     _, said = last.communicate(timeout=WITHIN_S)
     assert last.returncode == 0, said
     assert driver.written() == sorted(f"({n % 7},{(n + 6) // 7})" for n in range(1, LAST + 1))
-    assert not driver.checkpoints.exists()  # It has finished, and nobody goes on with it.
+    assert not driver.checkpoints.exists()  # It has finished, so nobody continues it.
 
 
 def graph(is_batch: bool = False) -> JobGraph:
@@ -117,7 +117,7 @@ def test_second_driver_fences_off_the_first(tmp_path):
     assert third.checkpoint == "chk-3"
 
 
-def test_job_that_has_failed_goes_on_from_what_was_retained(tmp_path):
+def test_job_that_has_failed_continues_from_what_was_retained(tmp_path):
     first = lead(JobID(JOB_ID), graph(), config_of(tmp_path))
     first.confirm(3, "chk-3")
     first.end("FAILED", None)

@@ -155,7 +155,7 @@ def test_suspended_job_has_removed_nothing_and_commits_nothing(places):
     assert places.shown() == before
 
 
-def test_job_goes_on_with_its_own_checkpoints_and_larger_ids(places):
+def test_job_continues_with_its_own_checkpoints_and_larger_ids(places):
     takes_over = Once(places.folder / "mark", 10, lambda: put_up_fence(str(places.folder), 2))
     graph = counting_job(places, takes_over)
     places.first(graph).run()
@@ -267,7 +267,7 @@ def test_finished_job_is_not_run_again(places):
     assert places.store(2).adopt(str(JOB)) is None
 
 
-def test_regions_go_on_each_from_its_own_part_of_the_checkpoint(places):
+def test_regions_continue_each_from_its_own_part_of_the_checkpoint(places):
     env = StreamExecutionEnvironment.get_execution_environment()
     takes_over = Once(places.folder / "mark", 10, lambda: put_up_fence(str(places.folder), 2))
     for offset, function in ((0, takes_over), (1000, Once(places.folder / "other", -1, lambda: None))):

@@ -43,7 +43,7 @@ def test_next_leader_gets_the_job_as_it_was_submitted(folder):
     assert job.read_blob(GRAPH) == f"content of {GRAPH}".encode()
 
 
-def test_next_leader_goes_on_from_the_last_confirmed_checkpoint_with_ids_that_are_new(folder):
+def test_next_leader_continues_from_the_last_confirmed_checkpoint_with_ids_that_are_new(folder):
     first = put(leader(folder, 1))
     first.reserve(3)
     first.confirm(3, "chk-3")
@@ -144,7 +144,7 @@ def test_storage_that_is_gone_is_not_taken_for_one_where_nobody_else_leads(folde
         first.confirm(1, "chk-1")
 
 
-def test_damaged_record_is_told_with_what_to_do(folder):
+def test_damaged_record_is_reported_with_what_to_do(folder):
     put(leader(folder, 1))
     jobs = folder.within("jobs").within(JOB)
     (record,) = [name for name in jobs.names() if name.startswith("record-")]

@@ -64,7 +64,7 @@ def test_clusters_that_share_a_folder_have_their_own_parts_of_it():
         ),
     ],
 )
-def test_what_does_not_fit_is_told(settings, message):
+def test_what_does_not_fit_is_reported(settings, message):
     with pytest.raises(ConfigurationError, match=message):
         HighAvailabilityOptions.of(Configuration.from_dict(settings))
 

@@ -24,7 +24,7 @@ Work = list[list[int]]
 
 
 class World:
-    """A job that leaders go on with; each works until it finds that it leads no more, or the job is done."""
+    """A job that leaders continue; each works until it finds that it no longer leads, or the job is done."""
 
     def __init__(self) -> None:
         self.folder = TurnFolder(MemoryFolder())

@@ -107,7 +107,7 @@ def test_leader_without_a_server_leads_no_more_until_the_server_is_back(contende
     assert max(a.tokens[1:] + b.tokens) > a.tokens[0]
 
 
-def test_quorum_that_does_not_answer_is_told():
+def test_quorum_that_does_not_answer_is_reported():
     pytest.importorskip("kazoo", reason="needs the package kazoo")
     with pytest.raises(EnvironmentSetupError, match=r"quorum: no server of 127\.0\.0\.1:\d+ has answered within 1 s"):
         ZooKeeperElection(f"127.0.0.1:{free_port()}", NODE, SESSION_MS, 1_000).leader_address()

@@ -74,7 +74,7 @@ def test_idle_job_commits_its_transactions(tmp_path, settings):
             wait_until(lambda: numbers_in(tmp_path) == [1, 2, 3])
 
 
-def test_idle_job_tells_its_listeners(tmp_path):
+def test_idle_job_notifies_its_listeners(tmp_path):
     env, heard = environment(), Heard()
     with serving([1]) as server:
         env.socket_text_stream("127.0.0.1", server.port).map(Listener(heard)).print()
@@ -83,7 +83,7 @@ def test_idle_job_tells_its_listeners(tmp_path):
             wait_until(lambda: job.master.checkpoints.latest_completed.id in heard.of)
 
 
-def test_each_checkpoint_is_told_once(tmp_path):
+def test_each_checkpoint_is_reported_once(tmp_path):
     env, heard = environment(), Heard()
     env.from_sequence(1, 100).map(Listener(heard)).print()
     job = job_of(env, RESTARTING).start().join()
@@ -158,7 +158,7 @@ def test_timer_at_the_end_of_time_only_waits(tmp_path):
 
 
 def test_wall_clock_that_is_set_back_stalls_nothing(monkeypatch, tmp_path):
-    """Ten hours back after the third epoch: the job, its checkpoints and its restarts go on."""
+    """Ten hours back after the third epoch: the job, its checkpoints and its restarts continue."""
     real, steps = time.time_ns, []
     monkeypatch.setattr(time, "time_ns", lambda: real() - 36_000 * 10**9 * len(steps))
 

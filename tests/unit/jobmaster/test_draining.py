@@ -1,4 +1,4 @@
-"""A job that is to be drained ends with its savepoint, or goes on as if nobody had asked."""
+"""A job that is to be drained ends with its savepoint, or continues as if nobody had asked."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def test_drained_job_fires_what_is_open_and_ends(tmp_path, settings, regions):
     assert max(reads) > 50, "the gate opens when any region has come so far"
 
 
-def test_job_that_fails_while_it_is_drained_goes_on(tmp_path):
-    """The request is told; the region starts again from before."""
+def test_job_that_fails_while_it_is_drained_continues(tmp_path):
+    """The request gets an answer; the region starts again from before."""
     failures = []
 
     class FailsAtTheEndOfTime(MapFunction):

@@ -78,13 +78,13 @@ def test_memory_is_bounded():
     assert len(with_subtasks) <= 16
 
 
-def test_only_buckets_that_are_over_and_new_are_told():
+def test_only_buckets_that_are_over_and_new_are_reported():
     history = added(epoch(0, 10), epoch(1_000, 1_010), epoch(2_000, 2_010))
     _, start, buckets = history.buckets(True, START, START + 2_500)
     assert (start, len(buckets)) == (START + 1_000, 1)
 
 
-def test_seconds_without_an_epoch_are_told_as_empty():
+def test_seconds_without_an_epoch_are_reported_as_empty():
     history = added(epoch(0, 10, records=5), epoch(3_000, 3_010, records=5))
     _, _, buckets = history.buckets(True, 0, START + 4_000)
     assert [bucket.epochs for bucket in buckets] == [1, 0, 0, 1]

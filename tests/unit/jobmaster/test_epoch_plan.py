@@ -64,7 +64,7 @@ def test_last_epoch_is_a_checkpoint_only_if_somebody_commits_it():
     assert ending.is_checkpoint and ending.hears_afterwards
 
 
-def test_checkpoint_is_told_with_the_format_of_its_savepoint():
+def test_checkpoint_is_reported_with_the_format_of_its_savepoint():
     plan = planned(CheckpointRequest([REGION]), savepoint(format_type="native"))
     assert plan.ending(False, False, False).savepoint_format == "native"
     assert planned(CheckpointRequest([REGION])).ending(False, False, False).savepoint_format is None

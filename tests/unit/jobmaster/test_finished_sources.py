@@ -1,4 +1,4 @@
-"""A changed program goes on from a savepoint: a source that had come to its end stays there, whatever kind it is."""
+"""A changed program continues from a savepoint: a source that had come to its end stays there, whatever kind it is."""
 
 from __future__ import annotations
 

@@ -314,7 +314,7 @@ class GivesBack(InlineExecutor):
         self._given_back.set()
 
 
-def test_region_that_has_ended_gives_back_what_it_held_while_others_go_on(env):
+def test_region_that_has_ended_gives_back_what_it_held_while_others_continue(env):
     given_back = threading.Event()
     env.from_sequence(1, 3).map(lambda value: value)
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:

@@ -33,7 +33,7 @@ def failure_of(env):
     return str(failed.value)
 
 
-def test_a_file_that_is_not_there_is_told_with_the_line_that_reads_it(env):
+def test_a_file_that_is_not_there_is_reported_with_the_line_that_reads_it(env):
     env.read_text_file("/nope").print()
     assert re.search(
         r"no file or folder /nope\n\n  made at .*test_places_in_programs\.py:\d+: env\.read_text_file\(\"/nope\"\)\.pr",
@@ -41,7 +41,7 @@ def test_a_file_that_is_not_there_is_told_with_the_line_that_reads_it(env):
     )
 
 
-def test_a_result_that_is_no_iterable_is_told_with_the_line_of_its_operator(env):
+def test_a_result_that_is_no_iterable_is_reported_with_the_line_of_its_operator(env):
     env.from_collection([1]).flat_map(lambda number: number + 1).name("plus one").print()
     told = failure_of(env)
     assert "'plus one', subtask 1/1, at record 1: TypeError: 'int' object is not iterable; a function that" in told
@@ -81,7 +81,7 @@ def unreadable(kind: str, folder: Path):
         ("orc", r"data\.orc: .*(ORC|postscript)"),
     ],
 )
-def test_a_record_that_cannot_be_read_is_told_with_file_and_line(env, tmp_path, kind, place):
+def test_a_record_that_cannot_be_read_is_reported_with_file_and_line(env, tmp_path, kind, place):
     env.from_source(unreadable(kind, tmp_path), WatermarkStrategy.no_watermarks(), kind).print()
     told = failure_of(env)
     assert re.search(f"file {re.escape(str(tmp_path))}/{place}", told)

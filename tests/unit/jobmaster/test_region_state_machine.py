@@ -159,7 +159,7 @@ def test_drained_epoch_completes_only_with_its_savepoint():
     assert machine.on_event(NoticeGiven()) == [ReportEnd((stop,)), EndAttempt(), Leave()]
 
 
-def test_job_without_its_savepoint_goes_on_reading():
+def test_job_without_its_savepoint_continues_reading():
     stop, _, answer = stopped(drains=False, is_written=False)
     assert answer == [
         FailRequests((stop,), "job the-job goes back to an earlier checkpoint"),

@@ -151,7 +151,7 @@ def test_exception_of_a_committer_fails_the_job_with_the_sinks_name():
         commits.commit({sink_id: ["a"]})
 
 
-def test_committables_of_a_sink_that_is_gone_are_told():
+def test_committables_of_a_sink_that_is_gone_are_reported():
     commits, _, _ = commits_of(ScriptedSink())
     with pytest.raises(JobExecutionError, match="2 committables of operator other, but the job has no such"):
         commits.commit({"other": [1, 2]})

@@ -108,7 +108,7 @@ def test_segments_are_removed_when_nothing_in_them_is_needed(folder):
     assert len(files_of(folder)) == 1
 
 
-def test_reopened_spool_goes_on_numbering_after_old_segments_were_removed(folder):
+def test_reopened_spool_continues_numbering_after_old_segments_were_removed(folder):
     spool = Spool(folder, segment_records=2)
     for number in range(6):
         spool.append([str(number).encode()])

@@ -33,7 +33,7 @@ NO_WATERMARKS = WatermarkStrategy.no_watermarks()
 
 
 class Signal:
-    """Tells a test that a job has come to some record; shared by all copies of a function."""
+    """Lets a test know that a job has come to some record; shared by all copies of a function."""
 
     def __init__(self):
         self.came = threading.Event()
@@ -67,7 +67,7 @@ READ_AGAIN = {
     "file": from_file,
     "function with state": lambda env, folder: env.add_source(Counting(1, LAST + 1)),
 }
-"""Sources that go on where the savepoint stood."""
+"""Sources that continue where the savepoint stood."""
 READ_AT_ONCE = {"file"}
 """A block of a file is larger than all the lines of the test."""
 
@@ -112,7 +112,7 @@ CHECKPOINTS = {"every epoch": {}, "20 ms": {"execution.checkpointing.interval": 
 @pytest.mark.parametrize("checkpoints", sorted(CHECKPOINTS))
 @pytest.mark.parametrize("failing", [0, 2], ids=["saved at once", "savepoint fails twice"])
 @pytest.mark.parametrize("kind", sorted(READ_AGAIN))
-def test_stopped_job_goes_on_where_it_stood(tmp_path, kind, failing, checkpoints):
+def test_stopped_job_continues_where_it_stood(tmp_path, kind, failing, checkpoints):
     job, signal = started(READ_AGAIN[kind], tmp_path, "first", failing, **CHECKPOINTS[checkpoints])
     assert signal.came.wait(PATIENCE_S)
     path = stop(job, tmp_path, failing, drain=False)
@@ -182,7 +182,7 @@ def test_what_was_taken_from_outside_is_processed_before_the_job_stops(
 
 
 @pytest.mark.parametrize("kind", sorted(GIVEN_ONCE))
-def test_job_that_goes_on_after_a_failed_stop_reads_to_the_end(monkeypatch, tmp_path, kind):
+def test_job_that_continues_after_a_failed_stop_reads_to_the_end(monkeypatch, tmp_path, kind):
     with GIVEN_ONCE[kind]() as build:
         job, signal = started(build, tmp_path, "out", 1, **{"penstock.epoch.max-records": "500"})
         assert signal.came.wait(PATIENCE_S)

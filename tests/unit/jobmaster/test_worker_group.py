@@ -92,14 +92,14 @@ def test_failure_of_a_function_leaves_the_workers_and_the_next_run_begins_anew(g
     assert [worker for worker in several.workers.values()] == processes and several.losses == []
 
 
-def test_job_that_cannot_be_loaded_is_told_as_a_failure(group):
+def test_job_that_cannot_be_loaded_is_reported_as_a_failure(group):
     several = group(2)
     rows = several.group.deploy(b"no pickle", MemoryFolder())
     assert "could not be loaded in worker" in pickle.loads(rows[0].chunk).task_name
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_worker_that_goes_is_told_by_number_and_ends_the_others(group, victim):
+def test_worker_that_goes_is_reported_by_number_and_ends_the_others(group, victim):
     several = group(2)
     several.deploy(graph_of(counted, 2))
     several.run(["a", "b"])
@@ -151,7 +151,7 @@ def test_worker_waits_for_the_others_as_long_as_its_driver_lives():
     group.hang_up()
 
 
-def test_failure_of_the_exchange_is_told_as_such(group, monkeypatch):
+def test_failure_of_the_exchange_is_reported_as_such(group, monkeypatch):
     """It is no function's failure, and its worker is not gone."""
     several = group(2)
     several.deploy(graph_of(counted, 2))
@@ -230,7 +230,7 @@ def test_cancelled_driver_does_not_wait_for_a_function(group):
     go_on.set()
 
 
-def test_threads_of_workers_are_told_while_a_function_runs(group):
+def test_threads_of_workers_are_reported_while_a_function_runs(group):
     started, go_on = threading.Event(), threading.Event()
     _waits[0] = (started, go_on)
     several = group(2)

@@ -72,7 +72,7 @@ class Never(AsyncFunction):
 
 
 class Flaky(AsyncFunction):
-    """Fails or answers with nothing, as often as it is told."""
+    """Fails or answers with nothing, as often as it is told to."""
 
     def __init__(self, failures=0, empties=0):
         self.failures = failures

@@ -46,7 +46,7 @@ class Multiply(BroadcastProcessFunction):
 
 
 class Limit(KeyedBroadcastProcessFunction):
-    """Sums by key; after 10 the sum is told along with all rules and forgotten."""
+    """Sums by key; after 10 the sum is emitted along with all rules, and forgotten."""
 
     def open(self, runtime_context):
         self.sum = runtime_context.get_state(ValueStateDescriptor("sum", Types.INT()))
@@ -72,7 +72,7 @@ def test_elements_see_the_rules_of_the_moment():
     assert h.recorded.side == {"seen": [("a at 2", 2), ("a at 4", 4)]}
 
 
-def test_context_tells_the_time():
+def test_context_gives_the_time():
     class Times(BroadcastProcessFunction):
         def process_element(self, value, ctx):
             yield ctx.timestamp(), ctx.current_watermark(), ctx.current_processing_time()
@@ -140,7 +140,7 @@ def test_broadcast_side_has_no_current_key():
         h.element(("x", 1), input=1)
 
 
-def test_broadcast_and_keyed_state_go_on_after_a_restore():
+def test_broadcast_and_keyed_state_continue_after_a_restore():
     before = harness(Limit(), keyed=True).element(("x", 1), input=1).element(("a", 2), at=1)
     after = harness(Limit(), before.snapshot(), keyed=True).element(("y", 2), input=1).element(("a", 5), at=1)
     after.watermark(11)

@@ -120,7 +120,7 @@ def test_both_inputs_share_state_and_timers_of_a_key():
     assert h.element(("a", "4"), at=12, input=1).output[4:] == [("a", None, "4")]
 
 
-def test_connected_state_goes_on_after_a_restore():
+def test_connected_state_continues_after_a_restore():
     before = keyed_harness(lambda both: both.process(LastOfOther())).element(("a", "x"), at=1)
     after = keyed_harness(lambda both: both.process(LastOfOther()), before.snapshot())
     after.element(("a", "1"), at=3, input=1).watermark(11)

@@ -44,7 +44,7 @@ def timed(stream):
 
 
 class Timers(KeyedProcessFunction):
-    """Counts by key; tells the count ten event-time and 1500 processing-time milliseconds later."""
+    """Counts by key; emits the count ten event-time and 1500 processing-time milliseconds later."""
 
     def open(self, runtime_context):
         self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.INT()))
@@ -87,7 +87,7 @@ class Connected(KeyedCoProcessFunction):
 
 
 class Broadcast(KeyedBroadcastProcessFunction):
-    """Rules are the latest times of keys; each timer tells all of them."""
+    """Rules are the latest times of keys; each timer emits all of them."""
 
     def process_element(self, value, ctx):
         ctx.timer_service().register_event_time_timer(ctx.timestamp() + 3)

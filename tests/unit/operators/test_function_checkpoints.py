@@ -75,7 +75,7 @@ def test_state_is_initialized_before_open():
     assert function_of(total_harness()).how == ["initialized", False, None, "opened"]
 
 
-def test_checkpointed_function_goes_on_after_a_restore():
+def test_checkpointed_function_continues_after_a_restore():
     before = total_harness(processing_time=50).element(1).element(2)
     snapshot = before.snapshot()
     assert function_of(before).how[-1] == ("snapshot", 1, 50)
@@ -91,7 +91,7 @@ def test_what_came_after_the_snapshot_is_forgotten():
     assert total_harness(snapshot).element(1).output == [2]
 
 
-def test_list_checkpointed_function_goes_on_after_a_restore():
+def test_list_checkpointed_function_continues_after_a_restore():
     before = OperatorHarness.of(lambda stream: stream.process(Recent())).element(1).element(2)
     assert function_of(before).is_restored is False
     after = OperatorHarness.of(lambda stream: stream.process(Recent()), before.snapshot()).element(3)
@@ -111,7 +111,7 @@ def test_snapshot_after_close_keeps_what_was_saved_last():
     assert total_harness(before.snapshot()).element(1).output == [6]
 
 
-def test_listener_is_told_of_completed_checkpoints():
+def test_listener_is_notified_of_completed_checkpoints():
     class Listens(SinkFunction, CheckpointListener):
         def __init__(self):
             self.completed = []

@@ -60,7 +60,7 @@ def test_pair_has_the_later_timestamp():
     assert h.output_with_timestamps == [(("a0", "a1"), 12), (("a0", "a2"), 10)]
 
 
-def test_context_tells_both_timestamps_and_has_side_outputs():
+def test_context_gives_both_timestamps_and_has_side_outputs():
     h = harness(-5, 5, function=PairWithTimes()).element("a0", at=10).element("a1", at=12, input=1)
     assert h.recorded.side == {"times": [((10, 12, 12), 12), ("both", 12)]}
 

@@ -62,7 +62,7 @@ def test_flat_map_has_state_by_key():
     assert OperatorHarness.of(lambda stream: stream.key_by(first).flat_map(Repeat())).element("ab").output == ["ab"]
 
 
-def test_state_goes_on_after_a_restore():
+def test_state_continues_after_a_restore():
     def build(stream):
         return stream.key_by(first).map(CountMap())
 

@@ -39,7 +39,7 @@ class Count(KeyedProcessFunction):
 
 
 class Alarm(KeyedProcessFunction):
-    """Elements (key, command, domain, time): set or delete a timer; tells what it fires."""
+    """Elements (key, command, domain, time): set or delete a timer; emits what fires."""
 
     def process_element(self, value, ctx):
         _, command, domain, time = value

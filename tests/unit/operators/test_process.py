@@ -66,7 +66,7 @@ def test_tuples_that_do_not_begin_with_a_tag_are_values():
     assert h.side_output(ODD) == []
 
 
-def test_context_tells_timestamp_watermark_and_clock():
+def test_context_gives_timestamp_watermark_and_clock():
     class Times(ProcessFunction):
         def process_element(self, value, ctx):
             timers = ctx.timer_service()

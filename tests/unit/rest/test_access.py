@@ -437,7 +437,7 @@ def test_address_with_https_is_not_asked_in_the_clear(keystore):
     assert Address.parse("https://localhost:8081", access) == Address(host="localhost", port=8081)
 
 
-def test_keystore_that_is_not_pem_is_told_with_what_to_do(tmp_path):
+def test_keystore_that_is_not_pem_is_reported_with_what_to_do(tmp_path):
     (tmp_path / "store.jks").write_bytes(b"\xfe\xed\xfe\xed")
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
         with pytest.raises(ConfigurationError, match="openssl pkcs12"):

@@ -44,12 +44,12 @@ def put_megabytes(listener: socket.socket, serve: Callable[[socket.socket], None
     client.put("/blobs/1", bytes(20 * MEGABYTE), 20 * MEGABYTE)
 
 
-def test_refusal_that_comes_before_the_body_was_read_is_told(listener):
+def test_refusal_that_comes_before_the_body_was_read_is_reported(listener):
     with pytest.raises(RestClientError, match="at most 10 bytes") as refused:
         put_megabytes(listener, refuse_at_once)
     assert refused.value.status == 413
 
 
-def test_server_that_hangs_up_without_an_answer_is_told_as_gone(listener):
+def test_server_that_hangs_up_without_an_answer_is_reported_as_gone(listener):
     with pytest.raises(RestClientError, match="nobody answers at"):
         put_megabytes(listener, hang_up)

@@ -134,7 +134,7 @@ def test_files_are_asked_for_again_and_answers_of_the_api_are_not_kept(address):
     assert asked(where, "/jobs", token)[1]["cache-control"] == "no-store"
 
 
-def test_process_tells_its_threads_its_python_and_its_settings_without_secrets(address):
+def test_process_reports_its_threads_its_python_and_its_settings_without_secrets(address):
     where, token = address
     threads = json.loads(asked(where, "/jobmanager/thread-dump", token)[2])["threadInfos"]
     assert "MainThread" in {thread["threadName"] for thread in threads}
@@ -171,7 +171,7 @@ def run(tmp_path: Path, *flags: str, **variables: str) -> subprocess.CompletedPr
     )
 
 
-def test_address_is_told_once_on_stderr_and_a_job_nobody_looks_at_loads_no_server(tmp_path):
+def test_address_is_reported_once_on_stderr_and_a_job_nobody_looks_at_loads_no_server(tmp_path):
     done = run(tmp_path)
     assert done.stderr.count("Dashboard: http://127.0.0.1:") == 1
     assert "Dashboard" not in done.stdout and done.stdout.endswith("False False\n")

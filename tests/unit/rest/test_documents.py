@@ -36,7 +36,7 @@ def test_prefix_v1_means_the_same(job):
     assert job.rest.get(f"/v1{job.path}/config") == job.get("/config")
 
 
-def test_details_tell_vertices_and_plan(job):
+def test_details_report_vertices_and_plan(job):
     details = job.get()
     assert [vertex["name"] for vertex in details["vertices"]] == [
         "Source: Socket Stream -> Map",
@@ -49,7 +49,7 @@ def test_details_tell_vertices_and_plan(job):
     assert sum(details["status-counts"].values()) == 2
 
 
-def test_vertex_tells_its_subtasks(job, eventually):
+def test_vertex_reports_its_subtasks(job, eventually):
     # Before the first record, as in Flink.
     vertex = eventually(lambda: next((v["id"] for v in job.get()["vertices"][:1] if v["status"] == "RUNNING"), None))
     told = job.get(f"/vertices/{vertex}")
@@ -62,7 +62,7 @@ def test_vertex_tells_its_subtasks(job, eventually):
     assert refused(job.get, f"/vertices/{vertex}/subtasks/7").status == 404
 
 
-def test_vertex_tells_what_went_through_it_and_where_it_runs(job, eventually):
+def test_vertex_reports_what_went_through_it_and_where_it_runs(job, eventually):
     job.send("river\nrain\n")
     vertex = eventually(lambda: next((v for v in job.get()["vertices"][1:] if v["metrics"]["read-records"] == 2), None))
     metrics = vertex["metrics"]
@@ -104,7 +104,7 @@ def test_what_does_not_exist_is_refused_with_flinks_errors(job):
     assert str(refused(job.rest.get, "/nothing")) == "Not found: GET /nothing"
 
 
-def test_ended_job_stays_and_tells_the_same(job):
+def test_ended_job_stays_and_reports_the_same(job):
     job.send("river\n")
     job.end()
     assert job.get("/status") == {"status": "FINISHED"}
@@ -118,7 +118,7 @@ def test_ended_job_stays_and_tells_the_same(job):
     assert result["job-execution-result"]["application-status"] == "SUCCEEDED"
 
 
-def test_failed_job_tells_its_exceptions(start_job):
+def test_failed_job_reports_its_exceptions(start_job):
     job = start_job(define=lambda text: text.map(lambda word: 1 / 0))
     job.send("river\n")
     with pytest.raises(Exception, match="ZeroDivisionError"):
@@ -156,7 +156,7 @@ class Counting(MapFunction):
         return value
 
 
-def test_accumulators_are_told_by_job_vertex_and_subtask(start_job, eventually):
+def test_accumulators_are_reported_by_job_vertex_and_subtask(start_job, eventually):
     def define(text):
         words = text.map(Counting("words")).set_parallelism(1)
         keyed = words.key_by(lambda word: word).map(Counting("words")).set_parallelism(2)
@@ -185,7 +185,7 @@ def test_accumulators_are_told_by_job_vertex_and_subtask(start_job, eventually):
     assert job.get(second + "/subtasks/accumulators") == told, "it stays as the job left it"
 
 
-def test_attempt_that_has_entered_no_state_yet_can_be_told():
+def test_attempt_that_has_entered_no_state_yet_can_be_reported():
     graph = ExecutionGraph(build_job_graph(_environment_with_a_job().get_stream_graph()))
     told = [executions.attempt(each, each.current) for each in graph.vertices()]
     assert told and all(set(each["status-duration"].values()) == {-1} for each in told)

@@ -17,7 +17,7 @@ def busy(text):
     return text.map(work).filter(lambda pair: pair[1] < 0)
 
 
-def test_series_tell_what_went_through_each_vertex(job, eventually):
+def test_series_report_what_went_through_each_vertex(job, eventually):
     job.send("river\nrain\n" * 10)
     source, counts = (vertex["id"] for vertex in job.get()["vertices"])
 

@@ -232,7 +232,7 @@ def test_bytes_that_are_no_request_harm_nobody(module_cluster, content):
     assert module_cluster.rest.get("/config")["features"]
 
 
-# --- what was found by hand ------------------------------------------------------------------------------------------
+# --- what was found without fuzzing ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("host", ["[", "[::1", "[x]y", "]", "a[b"])

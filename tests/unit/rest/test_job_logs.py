@@ -61,7 +61,7 @@ def test_warning_has_time_level_and_place_where_no_logging_is_set_up(monkeypatch
     assert is_error and "WARNING [Map (1/1)#0] fish.deep - shark" in line and line[:2] == "20"
 
 
-def test_log_is_bounded_and_numbers_go_on():
+def test_log_is_bounded_and_numbers_continue():
     log, _ = a_log()
     for _ in range(7_000):
         log.write(logging.LogRecord("f", logging.INFO, "f.py", 1, "x" * 1_000, None, None))
@@ -86,7 +86,7 @@ def test_file_is_written_and_a_folder_that_cannot_be_does_no_harm(tmp_path, capl
     assert "writes no log file" in caplog.text
 
 
-def test_full_disk_is_told_once_and_the_job_goes_on_without_its_file(tmp_path, caplog, capsys):
+def test_full_disk_is_reported_once_and_the_job_continues_without_its_file(tmp_path, caplog, capsys):
     (tmp_path / f"penstock-{'ab' * 16}.log").symlink_to("/dev/full")
     log, _ = a_log(**{"env.log.dir": str(tmp_path)})
     for number in range(5):
@@ -139,7 +139,7 @@ def test_first_failure_shows_the_users_frames_and_its_repetition_one_line(start_
     assert "the same failure, for the 2. time" in warnings[1] and "\n" not in warnings[1]
 
 
-def test_different_failures_are_told_each():
+def test_different_failures_are_reported_each():
     told = FailureReports()
     assert "\n" in told.of("fish", ValueError("one"), 1, 10)
     assert "\n" in told.of("fish", ValueError("two"), 2, 10)

@@ -195,7 +195,7 @@ def test_damaged_upload_takes_no_room(tmp_path):
     put(store, b"x" * 100)
 
 
-def test_room_is_told_to_the_client(start_cluster):
+def test_room_is_reported_to_the_client(start_cluster):
     cluster = start_cluster({"penstock.blob.max-total-size": "10"})
     content = b"x" * 11
     with pytest.raises(RestClientError, match="keeps at most 10") as caught:
@@ -206,7 +206,7 @@ def test_room_is_told_to_the_client(start_cluster):
 # --- operations ------------------------------------------------------------------------------------------------------
 
 
-def test_operations_that_go_on_have_a_limit():
+def test_operations_that_continue_have_a_limit():
     operations, going_on = Operations(60_000), []
 
     def begin() -> Future[Any]:

@@ -45,7 +45,7 @@ def with_log_folder(folder: Any) -> Dispatcher:
     return Dispatcher(lambda job: {}, Configuration.from_dict({"env.log.dir": str(folder)}))
 
 
-def test_process_and_its_task_manager_tell_what_was_logged_and_printed(start_job, eventually):
+def test_process_and_its_task_manager_report_what_was_logged_and_printed(start_job, eventually):
     job = start_job(define=noisy)
     job.send("river\n")
     eventually(lambda: job.get("/stdout")["lines"])

@@ -112,7 +112,7 @@ def measured_job(start_job, tmp_path, eventually):
     job = start_job({**settings, "execution.state-recovery.path": path}, define)
     job.send("rain\n")
     wanted = {each.name for each in CATALOGUE if each.condition not in NEEDS_A_SERVER}
-    with contextlib.suppress(AssertionError):  # What is missing is told by the comparison.
+    with contextlib.suppress(AssertionError):  # The comparison reports what is missing.
         eventually(lambda: wanted <= {sample.logical for sample in samples_of(job)} | {"latency"})
     return job
 
@@ -142,7 +142,7 @@ def test_list_and_job_agree_in_both_directions(measured_job):
     assert reported[Scope.OPERATOR, "numRecordsInErrors"].value > 0
 
 
-def test_inputs_of_an_operator_tell_how_far_each_is(measured_job):
+def test_inputs_of_an_operator_report_how_far_each_is(measured_job):
     reported = {
         each.name: each
         for each in samples_of(measured_job)
@@ -153,14 +153,14 @@ def test_inputs_of_an_operator_tell_how_far_each_is(measured_job):
     assert reported["currentInputWatermark"].value == first, "the slower one decides"
 
 
-def test_rest_tells_the_same_names_as_flink(measured_job):
+def test_rest_reports_the_same_names_as_flink(measured_job):
     of_job = {each["id"] for each in measured_job.get("/metrics")}
     assert {"uptime", "numRestarts", "lastCheckpointRestoreTimestamp", "numEpochs"} <= of_job
     latency = r"latency\.source_id\.[0-9a-f]{32}\.operator_id\.[0-9a-f]{32}\.operator_subtask_index\.\d\.latency_p99"
     assert any(re.fullmatch(latency, name) for name in of_job)
 
 
-def test_prometheus_reads_what_is_told(measured_job):
+def test_prometheus_reads_what_is_reported(measured_job):
     with measured_job.rest.open("GET", "/metrics") as answer:
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         text = answer.read().decode()
@@ -244,7 +244,7 @@ def test_flinks_keys_open_a_port_for_prometheus(reporters):
         urllib.request.urlopen(f"http://127.0.0.1:{port}/etc/passwd")
 
 
-def test_reporter_that_cannot_be_started_is_told_and_does_no_harm(reporters, caplog):
+def test_reporter_that_cannot_be_started_is_reported_and_does_no_harm(reporters, caplog):
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = str(taken.getsockname()[1])
         config = {"metrics.reporter.prom.factory.class": "prometheus", "metrics.reporter.prom.port": port}

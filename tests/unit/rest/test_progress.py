@@ -39,7 +39,7 @@ def told(client: Any) -> dict[str, Any]:
     return progress(RunningJob(client, Configuration()))
 
 
-def test_share_of_a_bounded_input_is_told_while_it_is_read(eventually, tmp_path):
+def test_share_of_a_bounded_input_is_reported_while_it_is_read(eventually, tmp_path):
     client = start(tmp_path / "open", {"penstock.epoch.max-records": "10"}, gate_at=51)
     # The epoch that runs is planned: what it reads counts as read.
     eventually(lambda: (told(client)["records"], told(client)["share-done"]) == (50, 0.6))
@@ -63,7 +63,7 @@ def test_batch_job_runs_and_counts_before_its_end(eventually, tmp_path):
     assert {each["status"] for each in details(RunningJob(client, Configuration()))["vertices"]} == {"FINISHED"}
 
 
-def test_stopped_job_tells_its_savepoint_and_failed_one_its_failure(start_job, tmp_path):
+def test_stopped_job_reports_its_savepoint_and_failed_one_its_failure(start_job, tmp_path):
     stopped = start_job()
     path = stopped.client.stop_with_savepoint(False, str(tmp_path)).result()
     stopped.client.get_job_execution_result().result()

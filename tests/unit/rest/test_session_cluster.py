@@ -59,7 +59,7 @@ def test_accumulators_come_back_with_the_result(cluster):
     assert env.execute().get_accumulator_result("seen") == 3
 
 
-def test_failure_is_raised_in_the_client_as_it_was_there_and_others_go_on(cluster, capsys):
+def test_failure_is_raised_in_the_client_as_it_was_there_and_others_continue(cluster, capsys):
     failing, good = cluster.environment(), cluster.environment()
     failing.from_collection([1, 0]).map(lambda x: 1 // x).name("dividing").print()
     with pytest.raises(UserFunctionError, match="ZeroDivisionError") as caught:
@@ -282,7 +282,7 @@ def test_pages_of_other_sites_cannot_reach_it(cluster):
     assert cluster.rest.open("GET", "/jobs", None, {"Origin": "http://river.example.com"}).status == 200
 
 
-def test_address_that_is_no_job_manager_is_told(start_cluster):
+def test_address_that_is_no_job_manager_is_reported(start_cluster):
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = server.getsockname()[1]
     env = start_cluster().environment(rest_port=str(port))

@@ -1,4 +1,4 @@
-"""A fused chain does what its operators do one by one, and a failure in it is told as precisely."""
+"""A fused chain does what its operators do one by one, and a failure in it is reported as precisely."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_exception_itself_travels_to_the_driver():
     assert isinstance(error, ValueError) and str(error) == "no sevens"
 
 
-def test_exception_that_cannot_travel_is_told_as_text():
+def test_exception_that_cannot_travel_is_reported_as_text():
     class Stubborn(Exception):
         def __reduce__(self):
             raise TypeError("stays here")

@@ -162,7 +162,7 @@ def test_many_keys_with_few_elements_each_are_the_same_with_and_without_combinin
     assert results(True) == results(False)
 
 
-def test_element_without_event_time_is_told_as_it_is_where_accumulators_are_sent() -> None:
+def test_element_without_event_time_is_reported_as_it_is_where_accumulators_are_sent() -> None:
     env = environment(True, 10)
     pairs = env.from_collection([("a", 7)]).map(lambda pair: pair, Types.TUPLE([Types.STRING(), Types.LONG()]))
     windowed = pairs.key_by(lambda pair: pair[0]).window(TumblingEventTimeWindows.of(Time.seconds(1)))

@@ -125,7 +125,7 @@ def failing_reduce(a, b):
         (lambda line: [(word, b"x") for word in line[1]], lambda pair: pair[0], REDUCES[0]),
     ],
 )
-def test_failures_are_told_as_without_the_loop(make: Any, select: Any, reduce: Any) -> None:
+def test_failures_are_reported_as_without_the_loop(make: Any, select: Any, reduce: Any) -> None:
     said = []
     for inlines in (True, False):
         stream = timed(environment(inlines), GIVEN, 0).flat_map(make, PAIR)
@@ -151,7 +151,7 @@ class Total(AggregateFunction):
 
 
 @pytest.mark.parametrize("function", [Total(), failing_reduce])
-def test_failures_of_a_window_are_told_as_without_combining(function: Any) -> None:
+def test_failures_of_a_window_are_reported_as_without_combining(function: Any) -> None:
     said = []
     for combines in ("true", "false"):
         env = environment(True)

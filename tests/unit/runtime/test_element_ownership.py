@@ -70,7 +70,7 @@ class Emitting(SourceFunction):
         pass
 
 
-def test_source_function_may_go_on_with_what_it_has_emitted():
+def test_source_function_may_continue_with_what_it_has_emitted():
     assert list(environment().add_source(Emitting()).execute_and_collect()) == [[0], [0, 1], [0, 1, 2]]
 
 

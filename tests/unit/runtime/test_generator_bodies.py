@@ -1,4 +1,4 @@
-"""The statements of a generator function stand in the loop of its chain, and nobody can tell but by the clock."""
+"""The statements of a generator function stand in the loop of its chain: only the clock shows it."""
 
 from __future__ import annotations
 

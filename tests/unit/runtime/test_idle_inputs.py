@@ -87,7 +87,7 @@ class JoinModel:
 
 @st.composite
 def sequences(draw):
-    """Time goes on most of the time; now and then an input falls idle or falls behind."""
+    """Time advances for the most part; now and then an input falls idle or falls behind."""
     sequence, now = [], 0
     for _ in range(draw(st.integers(0, 30))):
         now += draw(st.integers(0, 5))

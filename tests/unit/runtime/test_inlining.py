@@ -1,4 +1,4 @@
-"""Small functions are inlined into generated loops, and nobody can tell but by the clock."""
+"""Small functions are inlined into generated loops: only the clock shows it."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def test_failure_shows_the_users_line_and_leaves_the_table_whole():
     assert loops_of(harness) and harness.state_entries == 2
 
 
-def test_failure_in_columns_is_told_with_its_record():
+def test_failure_in_columns_is_reported_with_its_record():
     harness = harness_of(Fails())
     with pytest.raises(ZeroDivisionError) as raised:
         feed(harness, [("a", 1), ("b", 0), ("c", 1)], in_columns=True)

@@ -69,7 +69,7 @@ def test_other_partitioners_connect_all_to_all(partitioner):
 
 
 @given(batches, targets_of)
-def test_round_robin_goes_on_across_batches(parts, targets):
+def test_round_robin_continues_across_batches(parts, targets):
     dealer = build_dealer(p.RebalancePartitioner(), targets, 128)
     records = [value for values in parts for value in values]
     expected = {target: records[target::targets] for target in range(targets) if records[target::targets]}
@@ -77,7 +77,7 @@ def test_round_robin_goes_on_across_batches(parts, targets):
 
 
 @given(batches, batches, targets_of)
-def test_round_robin_goes_on_in_another_process(before, after, targets):
+def test_round_robin_continues_in_another_process(before, after, targets):
     kept = build_dealer(p.RebalancePartitioner(), targets, 128)
     deal_all(kept, before)
     restored = build_dealer(p.RebalancePartitioner(), targets, 128)

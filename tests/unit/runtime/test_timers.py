@@ -43,7 +43,7 @@ class Queue:
         return self.fired
 
     def restore(self) -> None:
-        """Go on in another process, from what was saved."""
+        """Continue in another process, from what was saved."""
         saved = [(name, copy.deepcopy(contents)) for name, contents in self.backend.snapshot(Extent.ALL)]
         self.backend = KeyedStateBackend("op")
         for name, contents in saved:

@@ -73,7 +73,7 @@ def test_windows_of_elements_with_fractions_of_milliseconds_begin_at_whole_ones(
     assert list(windows.process(Bounds()).execute_and_collect()) == ["0 10", "10 20"]
 
 
-def test_an_assigner_that_yields_is_told_so_with_the_record() -> None:
+def test_an_assigner_that_yields_is_reported_with_the_record() -> None:
     def yields(value: Any, _: int) -> Any:
         yield value
 

@@ -156,7 +156,7 @@ def test_output_watermark_only_rises(case):
 
 
 @given(marks_of_two_inputs(), st.integers(0, 60))
-def test_restored_task_goes_on_as_if_nothing_had_happened(case, cut):
+def test_restored_task_continues_as_if_nothing_had_happened(case, cut):
     inputs, sequence = case
     task = InputWatermarks(inputs)
     for channel, mark in sequence[:cut]:
@@ -168,7 +168,7 @@ def test_restored_task_goes_on_as_if_nothing_had_happened(case, cut):
 
 
 @given(marks_of_two_inputs(), st.integers(0, 60))
-def test_two_inputs_go_on_from_the_single_valve_of_version_0_1(case, cut):
+def test_two_inputs_continue_from_the_single_valve_of_version_0_1(case, cut):
     inputs, sequence = case
     former = StatusWatermarkValve(len(inputs))
     for channel, mark in sequence[:cut]:
@@ -184,7 +184,7 @@ def test_two_inputs_go_on_from_the_single_valve_of_version_0_1(case, cut):
     assert restored.watermark == 100  # No channel is stuck.
 
 
-def test_one_input_goes_on_from_the_valve_of_version_0_1():
+def test_one_input_continues_from_the_valve_of_version_0_1():
     former = StatusWatermarkValve(2)
     former.on_watermark(0, 10)
     former.on_watermark(1, 7)

@@ -104,7 +104,7 @@ class SinkJob:
         return self
 
     def aborted_checkpoint(self):
-        """A checkpoint that fails although all subtasks have done their part; the job goes on."""
+        """A checkpoint that fails although all subtasks have done their part; the job continues."""
         taken = self._snapshot()
         for operator in self.operators:
             operator.notify_checkpoint_aborted(taken.number)
@@ -122,7 +122,7 @@ class SinkJob:
     # --- failures ----------------------------------------------------------------------------------------------------
 
     def fail(self, parallelism=None):
-        """Something raises: tasks are closed, and the job goes on from the last checkpoint."""
+        """Something raises: tasks are closed, and the job continues from the last checkpoint."""
         for operator in self.operators:
             operator.close()
         return self._restart(parallelism)

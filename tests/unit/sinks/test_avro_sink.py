@@ -67,7 +67,7 @@ def test_elements_may_be_dicts_or_rows(codec):
     assert fastavro.reader(io.BytesIO(content)).codec == codec
 
 
-def test_elements_of_another_schema_are_told_with_the_field():
+def test_elements_of_another_schema_are_reported_with_the_field():
     with pytest.raises(ValueError, match="does not fit the Avro schema: field 'id': 'x' is no whole number"):
         written(AvroBulkWriters.for_generic_record(SCHEMA), [{**payment(0), "id": "x"}])
 

@@ -110,7 +110,7 @@ def test_compression_may_be_chosen():
     assert pyarrow.orc.ORCFile(io.BytesIO(content)).compression == "UNCOMPRESSED"
 
 
-def test_rows_that_do_not_fit_are_told_by_column():
+def test_rows_that_do_not_fit_are_reported_by_column():
     factory = ParquetBulkWriters.for_row_type(PEOPLE)
     with pytest.raises(ValueError, match=r"column 'age' is declared as .*, but holds something else"):
         written(factory, [("a", "old")])

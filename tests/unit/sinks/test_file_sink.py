@@ -108,7 +108,7 @@ def test_file_that_was_gone_on_with_is_there_until_the_next_checkpoint_is_comple
     assert contents(tmp_path) == [b"0\n1\n"] and hidden_files(tmp_path) == []
 
 
-def test_every_checkpoint_finishes_files_if_told_so(tmp_path):
+def test_every_checkpoint_finishes_files_if_asked_to(tmp_path):
     sink = rows(tmp_path).with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build()
     SinkJob(sink, tmp_path).write(2).checkpoint().write(1).checkpoint().checkpoint().close()
     assert contents(tmp_path) == [b"0\n1\n", b"2\n"] and hidden_files(tmp_path) == []
@@ -200,7 +200,7 @@ def test_open_files_of_former_subtasks_are_finished_after_a_change_of_parallelis
     assert contents(tmp_path) == [b"0\n3\n", b"1\n4\n", b"2\n5\n"]
 
 
-def test_restart_tells_if_the_open_file_is_gone_or_too_short(tmp_path):
+def test_restart_reports_if_the_open_file_is_gone_or_too_short(tmp_path):
     job = SinkJob(rows(tmp_path).build(), tmp_path).write(2).checkpoint()
     [hidden] = tmp_path.glob(".part*")
     os.truncate(hidden, 1)
@@ -219,7 +219,7 @@ def test_files_that_were_fetched_after_their_commit_do_not_stop_a_restart(tmp_pa
     assert contents(tmp_path) == [b"2\n"]  # and 1, the open file, which had been committed
 
 
-def test_commit_tells_which_file_is_lost(tmp_path):
+def test_commit_reports_which_file_is_lost(tmp_path):
     job = SinkJob(rows(tmp_path, part_size=1).build(), tmp_path).write(2).checkpoint("metadata")
     for hidden in tmp_path.glob(".part*"):
         hidden.unlink()

@@ -130,7 +130,7 @@ def test_overwriting_leaves_the_rows_of_the_last_checkpoint(spark, tmp_path):
 
 
 @pytest.mark.spark
-def test_staged_rows_that_were_lost_are_told(spark, tmp_path):
+def test_staged_rows_that_were_lost_are_reported(spark, tmp_path):
     job = job_of(spark, tmp_path, "parquet", {"path": str(tmp_path / "out")})
     job.write(1).checkpoint("metadata")
     for staged in (tmp_path / "staging").rglob(".part-*"):
@@ -139,7 +139,7 @@ def test_staged_rows_that_were_lost_are_told(spark, tmp_path):
         job.crash()
 
 
-def test_wrong_arguments_are_told_at_once(tmp_path):
+def test_wrong_arguments_are_reported_at_once(tmp_path):
     path = {"path": str(tmp_path)}
     with pytest.raises(ValueError, match=r"files need a folder; give options=\{'path': \.\.\.\} for 'csv'"):
         stream().sink_to_spark("csv")

@@ -182,7 +182,7 @@ class SourceJob:
         return self
 
     def rebuild(self):
-        """All is well, but the subtasks go on in other processes."""
+        """All is well, but the subtasks continue in other processes."""
         wake_up_ms = self.wake_up_ms  # The job knows it from the last epoch.
         self._close()
         self._open(self.last, True)

@@ -66,7 +66,7 @@ def test_packed_files_are_unpacked(tmp_path):
     assert sorted(values, key=lambda person: person["age"]) == people(range(5))
 
 
-def test_reading_goes_on_behind_any_block():
+def test_reading_continues_behind_any_block():
     content = avro(people(range(40)), sync_interval=30)
     batches = read(content)
     assert len(batches) > 5
@@ -106,7 +106,7 @@ def test_new_fields_have_their_defaults_and_others_are_left_out(tmp_path):
     assert values == [{"age": 1, "city": "Ulm"}]
 
 
-def test_a_file_of_another_schema_is_told_with_file_and_field(tmp_path):
+def test_a_file_of_another_schema_is_reported_with_file_and_field(tmp_path):
     (tmp_path / "a.avro").write_bytes(avro(people([1])))
     schema = AvroSchema.parse_string(json.dumps(PERSON).replace('["null", "int"]', '"string"'))
     for source in (
@@ -118,7 +118,7 @@ def test_a_file_of_another_schema_is_told_with_file_and_field(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"Obj", b"hello, this is a text of some length", avro(people([1]))[:20]])
-def test_a_file_that_is_not_avro_is_told(content):
+def test_a_file_that_is_not_avro_is_reported(content):
     with pytest.raises(ConnectorError, match=r"file people\.avro: this is no Avro file"):
         read(content)
 

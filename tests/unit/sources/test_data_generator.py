@@ -32,7 +32,7 @@ def test_restored_at_other_parallelisms_every_number_comes_once():
     assert sorted(job.to_the_end().values) == list(range(100))
 
 
-def test_endless_source_goes_on_where_it_stood():
+def test_endless_source_continues_where_it_stood():
     job = SourceJob(DataGeneratorSource(int), 2, settings={"penstock.epoch.max-records": "5"})
     while len(job.shown) < 40:
         job.wait_for_work()

@@ -72,7 +72,7 @@ def test_empty_files_and_folders_have_nothing(tmp_path):
     assert lines_of(tmp_path) == []
 
 
-def test_missing_path_is_told(tmp_path):
+def test_missing_path_is_reported(tmp_path):
     with pytest.raises(JobExecutionError, match=r"there is no file or folder .*nowhere"):
         lines_of(tmp_path / "nowhere")
 
@@ -90,7 +90,7 @@ def test_files_are_read_through_arrow_where_they_are_not_local(tmp_path):
         list(files.find(str(tmp_path / "nothing")))
 
 
-def test_unknown_scheme_is_told():
+def test_unknown_scheme_is_reported():
     with pytest.raises(JobExecutionError, match=r"nope://x/y: no file system is known.*use a local path"):
         lines_of("nope://x/y")
 
@@ -158,7 +158,7 @@ def test_parts_of_a_file_have_every_line_once(content, part, block):
 
 
 @given(content=st.text(alphabet="ab\n\r", max_size=60).map(str.encode), block=st.integers(1, 20))
-def test_reading_goes_on_from_any_offset(content, block):
+def test_reading_continues_from_any_offset(content, block):
     whole = list(line_blocks(io.BytesIO(content), 0, None, None, block))
     for done, (_, offset) in enumerate(whole, start=1):
         rest = [blk for blk, _ in line_blocks(io.BytesIO(content), 0, None, offset, block)]
@@ -262,7 +262,7 @@ def test_csv_files_with_any_line_ends_are_read_on_from_the_middle(tmp_path, endi
     assert [row.id for row in job.crash().to_the_end().values] == list(range(40_000))
 
 
-def test_csv_header_that_does_not_fit_is_told(tmp_path):
+def test_csv_header_that_does_not_fit_is_reported(tmp_path):
     strict = CsvSchema.builder().add_number_column("id").set_use_header().set_strict_headers().build()
     with pytest.raises(ValueError, match=r"the header is \['other'\], but the schema's columns are \['id'\]"):
         rows_of(strict, "other\n1\n", tmp_path)

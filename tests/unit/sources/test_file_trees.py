@@ -222,7 +222,7 @@ def test_packed_files_are_unpacked_however_many_streams_they_have(tmp_path, suff
 
 
 @pytest.mark.parametrize("suffix", [suffix for suffix in PACKED if suffix])
-def test_packed_files_that_are_cut_off_are_told(tmp_path, suffix):
+def test_packed_files_that_are_cut_off_are_reported(tmp_path, suffix):
     (tmp_path / f"a.txt{suffix}").write_bytes(PACKED[suffix](os.urandom(300_000))[:-1000])
     with pytest.raises((EOFError, OSError)):
         lines_of(tmp_path)

@@ -92,7 +92,7 @@ def test_every_record_comes_once_whatever_fails(lengths, events, in_turns):
     assert [value[0] for value in job.values] == sorted(value[0] for value in job.values)
 
 
-def test_last_source_may_go_on_for_ever():
+def test_last_source_may_continue_for_ever():
     source = hybrid(Lists("a", 2), Endless("b", 2))
     assert source.get_boundedness() is Boundedness.CONTINUOUS_UNBOUNDED and not source.is_bounded
     job = SourceJob(source)
@@ -115,7 +115,7 @@ class Second(TimestampAssigner):
         return value[2]
 
 
-def test_watermarks_go_on_across_the_seam():
+def test_watermarks_continue_across_the_seam():
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Second())
     job = SourceJob(hybrid(Lists("a", 3), Lists("b", 6)), strategy=strategy, settings=few_at_once(3)).to_the_end()
     [found] = job.watermarks

@@ -57,7 +57,7 @@ def test_a_coordinator_that_stays_unready_fails_in_the_end(monkeypatch):
         asked.offsets(COMMITTED, [PLACE])
 
 
-def test_other_errors_are_told_at_once(monkeypatch):
+def test_other_errors_are_reported_at_once(monkeypatch):
     asked = cluster(kafka.KafkaError.GROUP_AUTHORIZATION_FAILED, monkeypatch=monkeypatch)
     with pytest.raises(ConnectorError, match="the offsets of group 'readers' are not known"):
         asked.offsets(COMMITTED, [PLACE])

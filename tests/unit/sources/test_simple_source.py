@@ -142,7 +142,7 @@ def test_unbounded_source_finds_what_is_added_later(parallelism):
     assert by_split(job.values) == {"a": [0, 1, 2, 3, 4], "b": [0], "new": [0, 1]}
 
 
-def test_unbounded_source_goes_on_in_a_new_process_at_another_parallelism():
+def test_unbounded_source_continues_in_a_new_process_at_another_parallelism():
     source = Growing({"a": 2, "b": 3})
     job = SourceJob(source, 1)
     read_until(job, 5)

@@ -48,7 +48,7 @@ class Shared:
 
 
 class Counting(SourceFunction, CheckpointedFunction):
-    """Emits the numbers up to `end`, and goes on where it stood. Pauses behind those in `pauses`."""
+    """Emits the numbers up to `end`, and continues where it stood. Pauses behind those in `pauses`."""
 
     def __init__(self, end, shared=None, pauses=(), fails_at=None):
         self.end = end
@@ -94,7 +94,7 @@ def test_function_that_returns_ends_the_source():
     assert function.shared.calls == [("initialized at", 0, False), "closed"]
 
 
-def test_elements_are_replayed_while_the_function_goes_on():
+def test_elements_are_replayed_while_the_function_continues():
     shared = Shared()
     job = SourceJob(Counting(6, shared, pauses=(2, 4)))
     shared.wait_until_paused()
@@ -109,7 +109,7 @@ def test_elements_are_replayed_while_the_function_goes_on():
     assert [call for call in shared.calls if call != "closed"] == [("initialized at", 0, False)]
 
 
-def test_new_process_goes_on_exactly_where_the_checkpoint_stood():
+def test_new_process_continues_exactly_where_the_checkpoint_stood():
     shared = Shared()
     job = SourceJob(Counting(6, shared, pauses=(2, 4)))
     shared.wait_until_paused()
@@ -288,7 +288,7 @@ def test_function_waits_while_it_is_too_far_ahead(settings, most):
 
 class IgnoresCancel(Endless):
     def cancel(self):
-        """Goes on and on."""
+        """Never ends."""
 
 
 def test_function_that_ignores_cancel_ends_with_its_next_element():

@@ -221,7 +221,7 @@ def test_timestamps_of_the_reader_are_kept_unless_the_strategy_has_its_own():
     ]
 
 
-def test_watermarks_go_on_after_a_failure_in_the_process():
+def test_watermarks_continue_after_a_failure_in_the_process():
     few = {"penstock.epoch.max-records": "2"}
     job = SourceJob(NumbersSource(Numbers("a", 0, 9)), strategy=MONOTONOUS, settings=few)
     job.epoch().epoch()
@@ -255,7 +255,7 @@ class AssignsToNobody(NumbersEnumerator):
         (AssignsToNobody, "there is no reader 7; there are 1, numbered from 0"),
     ],
 )
-def test_enumerator_that_breaks_the_rules_is_told_which(enumerator, message):
+def test_enumerator_that_breaks_the_rules_is_reported_which(enumerator, message):
     source = NumbersSource(*A_AND_B)
     source.enumerator_class = enumerator
     job = SourceJob(source)

@@ -62,7 +62,7 @@ def latest(values):
 
 
 def one_epoch(job):
-    """As soon as there is something to do; time goes on meanwhile."""
+    """As soon as there is something to do; meanwhile time advances."""
     if not job.has_work():
         job.now_ms += 1000
     job.wait_for_work()
@@ -70,7 +70,7 @@ def one_epoch(job):
 
 
 def watched_to_the_end(job, most_ahead, rebuilds=False):
-    """Runs the job; while the slow clock goes on, the fast one must never be further ahead than this."""
+    """Runs the job; while the slow clock advances, the fast one must never be further ahead than this."""
     while not job.coordinator.is_exhausted:
         one_epoch(job)
         if rebuilds and not job.coordinator.is_exhausted:

@@ -61,7 +61,7 @@ def test_java_says_where_it_listens_and_gets_the_settings(started, spark_home):
     assert (spark_home / "said").read_text() == "--conf spark.master=local[1] pyspark-shell\n"
 
 
-def test_java_that_ends_early_is_told_with_its_code(spark_home, started):
+def test_java_that_ends_early_is_reported_with_its_code(spark_home, started):
     submits(spark_home, "exit 3")
     with pytest.raises(EnvironmentSetupError, match="Java ended with code 3 before Spark had started"):
         started({}).address()

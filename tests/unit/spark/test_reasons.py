@@ -1,4 +1,4 @@
-"""What is told of a failure of Spark's own."""
+"""What is reported of a failure of Spark's own."""
 
 from __future__ import annotations
 

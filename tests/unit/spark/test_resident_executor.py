@@ -237,7 +237,7 @@ def test_workers_for_which_there_is_no_room_any_more_are_not_waited_for(cluster,
     assert cluster.deploy(executor) == 2
 
 
-def test_workers_that_do_not_come_are_told_with_required_and_available(cluster):
+def test_workers_that_do_not_come_are_reported_with_required_and_available(cluster):
     executor = cluster.executor(slot_request_timeout="2 s")
     cluster.has_room_for(3)
     with pytest.raises(NoResourceAvailableError, match="required 4, available 3"):
@@ -246,7 +246,7 @@ def test_workers_that_do_not_come_are_told_with_required_and_available(cluster):
 
 
 def test_cancellation_while_the_group_is_made_is_heard(cluster, monkeypatch):
-    """Nobody could tell the group, and its workers never come."""
+    """Nobody could notify the group, and its workers never come."""
     executor = cluster.executor()
     cluster.has_room_for(0)
 

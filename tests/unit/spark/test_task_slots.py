@@ -71,7 +71,7 @@ def test_never_more_slots_are_taken_than_there_are(total, asked):
         assert sum(held) <= total
 
 
-def test_too_few_slots_are_told_with_required_and_available():
+def test_too_few_slots_are_reported_with_required_and_available():
     ledger = ledger_of(1)
     told = r"'job' could not acquire .* within 0 ms: required 2 \(one of them for DataFrames\), available 1 of 1 tasks"
     with pytest.raises(NoResourceAvailableError, match=told):

@@ -89,7 +89,7 @@ def test_state_on_disk_gives_the_same_also_after_failures(name, parts, paralleli
 @pytest.mark.parametrize("name", ["keyed reduce", "process function"])
 @settings(max_examples=25)
 @given(parts=epochs, parallelisms=st.lists(st.integers(1, 3), min_size=3, max_size=3))
-def test_a_job_goes_on_from_a_checkpoint_of_the_other_backend_at_another_parallelism(name, parts, parallelisms):
+def test_a_job_continues_from_a_checkpoint_of_the_other_backend_at_another_parallelism(name, parts, parallelisms):
     expected = JobInEpochs(JOBS[name], 1, state_backend=HEAP)
     checkpoint, folder = None, MemoryFolder()
     for parallelism, backend in zip(parallelisms, (HEAP, DISK, HEAP), strict=True):

@@ -155,7 +155,7 @@ def test_sink_says_what_is_to_be_committed_with_a_checkpoint():
 @pytest.mark.parametrize("backend", [HeapBackend(), DiskBackend(cache_entries=1)])
 @given(keys=st.lists(st.sampled_from("abcdefgh"), max_size=30))
 def test_subtasks_take_their_shares_of_former_subtasks_state(backend, keys):
-    """From one subtask to three and on to two: every key goes on with its sum, in one subtask."""
+    """From one subtask to three and on to two: every key continues with its sum, in one subtask."""
 
     def subtasks(parallelism, former=None):
         return [

@@ -121,7 +121,7 @@ def assert_equal(quick, slow, is_session):
     results = [run.harness.output_with_timestamps for run in (quick, slow)]
     assert in_order(results[0], is_session) == in_order(results[1], is_session)
     assert [timestamp for _, timestamp in results[0]] == [timestamp for _, timestamp in results[1]]
-    # One window may fire and another be dropped at the same time: which of the two is told first is open.
+    # One window may fire and another be dropped at the same time: which of the two is reported first is open.
     side = [sorted(run.harness.recorded.side.get("late", []), key=repr) for run in (quick, slow)]
     assert side[0] == side[1]
     assert quick.harness.metrics == slow.harness.metrics
@@ -149,7 +149,7 @@ def test_quick_and_general_operator_agree_in_output_and_state(describe, case, st
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(time_windows, streams(), st.integers(0, 40))
-def test_either_operator_goes_on_from_the_others_state(case, steps, cut):
+def test_either_operator_continues_from_the_others_state(case, steps, cut):
     quick, slow = describe(case), general(describe(case))
     results = []
     for first, second in [(quick, quick), (quick, slow), (slow, quick), (slow, slow)]:

@@ -59,7 +59,7 @@ def join(left, right):
 
 
 class Texts(AggregateFunction):
-    """Collects texts in a list that is its own result: a hard case, for it goes on changing."""
+    """Collects texts in a list that is its own result: a hard case, because it keeps changing."""
 
     def create_accumulator(self):
         return []

@@ -13,8 +13,8 @@ const LABELS: Record<Action, string> = {
 };
 const ICONS: Record<Action, string> = { checkpoint: "flag", savepoint: "camera", stop: "stop", cancel: "close" };
 const QUESTIONS: Record<Action, [string, string, string]> = {
-  checkpoint: ["Take a checkpoint now?", "The job goes on. A restart would begin from here.", "Take checkpoint"],
-  savepoint: ["Write a savepoint?", "The job goes on. The savepoint is yours to keep: start the job, or a changed one, from it later.", "Write savepoint"],
+  checkpoint: ["Take a checkpoint now?", "The job continues. A restart would begin from here.", "Take checkpoint"],
+  savepoint: ["Write a savepoint?", "The job continues. The savepoint is yours to keep: start the job, or a changed one, from it later.", "Write savepoint"],
   stop: ["Stop the job with a savepoint?", "Sources stop, a savepoint is written, and the job ends as finished.", "Stop job"],
   cancel: ["Cancel the job?", "It ends now, without a savepoint. What it did since its last checkpoint is not committed.", "Cancel job"],
 };

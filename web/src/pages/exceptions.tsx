@@ -61,7 +61,7 @@ function Failed({ failure }: { failure: Failure }) {
   );
 }
 
-/** A Python stack with its places made out; the innermost frame and the message stand out. */
+/** A Python stack with its files and lines marked; the innermost frame and the message are highlighted. */
 function Stack({ text }: { text: string }) {
   const lines = text.trimEnd().split("\n");
   const lastFrame = lines.reduce((last, line, at) => (/^\s*File "/.test(line) ? at : last), -1);

@@ -28,7 +28,7 @@ export function ExecutorsPage() {
       </div>
       <Card title="Where tasks run">
         {all.length === 0 ? (
-          <Empty title="No task has told where it runs">
+          <Empty title="No task has reported where it runs">
             <p>Executors are listed when a job has done its first epoch.</p>
           </Empty>
         ) : (

@@ -70,7 +70,7 @@ function focused(root: Frame, path: string[]): Frame {
   return at;
 }
 
-/** Not Penstock's or Spark's; small functions of the user's are written into the loop of their chain. */
+/** True for frames that are neither Penstock's nor Spark's; small functions of the user's run in the generated loop of their chain. */
 function isOwn(name: string): boolean {
   return name.includes("(<penstock chain ") || (name !== "root" && !/\((penstock|pyspark|py4j|threading|socket|pickle|cloudpickle|lmdb|pyarrow)[/.:]/.test(name) && !name.includes("<frozen") && !name.includes("(<penstock"));
 }

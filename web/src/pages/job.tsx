@@ -20,9 +20,9 @@ export function JobPage(props: { jobId: string; tab: string; rest: string[]; can
   const [hasEnded, setEnded] = useState(false);
   const { data: job, error, again } = usePoll(
     async () => {
-      const told = await get<JobDetails>(`/jobs/${props.jobId}`);
-      setEnded(isOver(told));
-      return told;
+      const details = await get<JobDetails>(`/jobs/${props.jobId}`);
+      setEnded(isOver(details));
+      return details;
     },
     [props.jobId],
     hasEnded ? 15_000 : undefined,

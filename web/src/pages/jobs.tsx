@@ -11,7 +11,7 @@ export function isOver(job: { "end-time": number }): boolean {
   return job["end-time"] >= 0;
 }
 
-/** A process with a single job shows that one at once. */
+/** A process with a single job opens that job directly. */
 export function FirstPage() {
   const { data, error } = usePoll(() => get<{ jobs: JobEntry[] }>("/jobs/overview"), []);
   useEffect(() => {
@@ -93,7 +93,7 @@ function JobTable({ jobs, hasRates }: { jobs: JobEntry[]; hasRates?: boolean }) 
   );
 }
 
-/** What the sources of a job read: of those vertices that nothing leads into. */
+/** What the sources of a job read: the vertices without an input. */
 function Rate({ jobId }: { jobId: string }) {
   const { data } = usePoll<Values>(async () => {
     const [plan, series] = await Promise.all([

@@ -44,14 +44,14 @@ export function OutputTab({ job }: { job: JobDetails }) {
 
 const MOST_LINES = 5_000;
 
-/** Only what is new is asked for. */
+/** Fetches only what is new. */
 export function LogTab({ job }: { job: JobDetails }) {
   const kept = useRef<Line[]>([]);
   const { data, error } = usePoll(
     async () => {
       const last = kept.current.length ? kept.current[kept.current.length - 1].key : -1;
-      const told = await get<{ lines: { number: number; text: string }[] }>(`/jobs/${job.jid}/log?after=${last}`);
-      if (told.lines.length) kept.current = [...kept.current, ...told.lines.map(({ number, text }): Line => ({ key: number, text, tone: toneOf(text) }))].slice(-MOST_LINES);
+      const reply = await get<{ lines: { number: number; text: string }[] }>(`/jobs/${job.jid}/log?after=${last}`);
+      if (reply.lines.length) kept.current = [...kept.current, ...reply.lines.map(({ number, text }): Line => ({ key: number, text, tone: toneOf(text) }))].slice(-MOST_LINES);
       return kept.current;
     },
     [job.jid, isOver(job)],

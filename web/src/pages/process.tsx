@@ -50,7 +50,7 @@ function Configuration() {
   );
 }
 
-/** Lines that are told as one text. */
+/** Lines that arrive as one text. */
 export function TextLog(props: { path: string; title: string; file: string; empty: string }) {
   const { data, error } = usePoll(async () => {
     const lines = (await getText(props.path)).split("\n").slice(0, -1);

@@ -32,8 +32,8 @@ export function TimelineTab({ job, failures }: { job: JobDetails; failures: any 
   const [open, setOpen] = useState<string[]>([]);
   const { data, error } = usePoll(
     async () => {
-      const told = await Promise.all(job.vertices.map((vertex) => get<{ subtasks: Times[] }>(`/jobs/${job.jid}/vertices/${vertex.id}/subtasktimes`)));
-      return new Map(job.vertices.map((vertex, at) => [vertex.id, told[at].subtasks]));
+      const replies = await Promise.all(job.vertices.map((vertex) => get<{ subtasks: Times[] }>(`/jobs/${job.jid}/vertices/${vertex.id}/subtasktimes`)));
+      return new Map(job.vertices.map((vertex, at) => [vertex.id, replies[at].subtasks]));
     },
     [job.jid, isOver(job)],
     isOver(job) ? null : undefined,
@@ -77,7 +77,7 @@ export function TimelineTab({ job, failures }: { job: JobDetails; failures: any 
   );
 }
 
-/** A vertex as a whole: each state from when the first subtask was in it. */
+/** A vertex as a whole: each state begins when its first subtask enters it. */
 function earliest(subtasks: Times[], end: number): Segment[] {
   const first: Record<string, number> = {};
   for (const each of subtasks)

@@ -172,8 +172,8 @@ function Metrics({ path, isOver }: { path: string; isOver: boolean }) {
     async () => {
       const wanted = (ids ?? []).map(({ id }) => id).filter((id) => names.includes(id.slice(id.indexOf(".") + 1)));
       if (wanted.length === 0) return {};
-      const told = await get<{ id: string; value: string }[]>(`${path}/metrics?get=${wanted.map(encodeURIComponent).join(",")}`);
-      const now: Record<string, string> = Object.fromEntries(told.map(({ id, value }) => [id, value]));
+      const reply = await get<{ id: string; value: string }[]>(`${path}/metrics?get=${wanted.map(encodeURIComponent).join(",")}`);
+      const now: Record<string, string> = Object.fromEntries(reply.map(({ id, value }) => [id, value]));
       const kept = recorded.current;
       kept.timestamps = [...kept.timestamps, Date.now()].slice(-KEPT);
       for (const id of wanted) {
