@@ -1,7 +1,7 @@
 """The process in which an uploaded program defines its job: `python -m penstock.cli.uploaded_program FOLDER`.
 
-What to run is read from standard input, as JSON. The job that the program executes first is left in the folder, for the
-job manager that has started this process; the program ends there.
+What to run is read from standard input, as JSON. The job that the program executes first is left in the folder, with
+its plan, for the job manager that has started this process; the program ends there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 
 from penstock.cli.program import Program
 from penstock.cluster.job_bundle import bundled
-from penstock.cluster.uploaded_programs import SUBMISSION
+from penstock.cluster.uploaded_programs import PLAN, SUBMISSION
+from penstock.common import JobID
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.compat.pyflink_alias import pyflink_as_penstock
@@ -22,6 +23,7 @@ from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.launch import Launch, PlanOnlyExit, launching
 from penstock.graph.descriptions import CollectSinkDescription
 from penstock.graph.job_graph import JobGraph
+from penstock.rest.documents.jobs import plan_of
 
 
 def main() -> None:
@@ -51,6 +53,7 @@ def _leave(
             else:
                 (folder / blob).write_bytes(content)
         (folder / SUBMISSION).write_text(json.dumps(bundle.submission.to_json()))
+    (folder / PLAN).write_text(json.dumps(plan_of(job_graph, JobID.generate().to_hex_string())))
     raise PlanOnlyExit
 
 

@@ -1,4 +1,4 @@
-"""Programs are uploaded, listed, run and deleted as Flink's jars are; refused unless `web.submit.enable` is true."""
+"""Programs are uploaded, run and deleted as Flink's jars are; refused unless `web.submit.enable` is true."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 from penstock.cluster.session_cluster import SessionCluster
 from penstock.cluster.uploaded_programs import ProgramError, ProgramRun, UploadedProgram
 from penstock.common import config_keys as keys
-from penstock.common.exceptions import LeadershipLostError, PenstockError
+from penstock.common.exceptions import InvalidProgramError, LeadershipLostError, PenstockError
 from penstock.rest.routes.endpoint import Call, Handler, endpoint, shown, text_in
 from penstock.rest.routes.errors import RestError, bad_request
 from penstock.rest.routes.json_response import JsonResponse
@@ -28,6 +28,7 @@ def program_routes(cluster: SessionCluster) -> list[BaseRoute]:
     return [
         Route("/jars", routes.list, methods=["GET"]),
         Route("/jars/upload", routes.upload, methods=["POST"]),
+        Route("/jars/{jar}/plan", endpoint(routes.when_enabled(routes.plan)), methods=["GET", "POST"]),
         Route("/jars/{jar}/run", endpoint(routes.when_enabled(routes.run)), methods=["POST"]),
         Route("/jars/{jar}", endpoint(routes.when_enabled(routes.delete)), methods=["DELETE"]),
     ]
@@ -79,6 +80,13 @@ class _ProgramRoutes:
     def delete(self, call: Call) -> dict[str, Any]:
         self._programs.delete(call.path["jar"])
         return {}
+
+    def plan(self, call: Call) -> dict[str, Any]:
+        program = self._programs.find(call.path["jar"])
+        try:
+            return self._programs.plan(program, _run_of(call.json()))
+        except InvalidProgramError as error:
+            raise bad_request(str(error)) from error
 
     def run(self, call: Call) -> dict[str, Any]:
         program = self._programs.find(call.path["jar"])

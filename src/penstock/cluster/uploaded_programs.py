@@ -32,6 +32,7 @@ from penstock.jobmaster.job_submission import JobSubmission
 _log = logging.getLogger(__name__)
 
 SUBMISSION = "submission.json"
+PLAN = "plan.json"
 _DEFINES_WITHIN_S = 300
 _MOST_PROGRAMS = 100
 _PIECE = 1 << 20
@@ -161,6 +162,13 @@ class UploadedPrograms:
                         upload.write(piece)
                     upload.finish()
         return submission
+
+    def plan(self, program: UploadedProgram, run: ProgramRun) -> dict[str, Any]:
+        """Run the program until it executes a job, which is only looked at."""
+        with tempfile.TemporaryDirectory(prefix="run-", dir=self._folder) as folder:
+            _run(program, run, Path(folder))
+            plan: dict[str, Any] = json.loads((Path(folder) / PLAN).read_text())
+        return plan
 
 
 def _remove(program: UploadedProgram) -> None:

@@ -72,6 +72,7 @@ def test_nothing_is_taken_or_run_unless_enabled(cluster):
         lambda: cluster.rest.get("/jars"),
         lambda: upload(cluster, "job.py", PROGRAM),
         lambda: cluster.rest.post("/jars/x_job.py/run", {}),
+        lambda: cluster.rest.get("/jars/x_job.py/plan"),
         lambda: cluster.rest.delete("/jars/x_job.py"),
     ]
     for call in calls:
@@ -95,6 +96,21 @@ def test_program_is_uploaded_listed_run_and_deleted(start_cluster, eventually):
     assert cluster.rest.get("/jars")["files"] == []
     assert refused(cluster.rest.post, f"/jars/{program}/run", {}).status == 404
     assert list(cluster.session.programs._folder.iterdir()) == [], "nothing stays of it"
+
+
+def test_plan_of_a_program_is_that_of_its_job_which_does_not_run(start_cluster):
+    cluster = start_cluster(ENABLED)
+    program = upload(cluster, "words.py", PROGRAM)
+    plan = cluster.rest.get(f"/jars/{program}/plan")["plan"]
+    assert (plan["name"], plan["type"]) == ("uploaded", "STREAMING")
+    assert any("Map" in node["description"] for node in plan["nodes"])
+    wide = cluster.rest.post(f"/jars/{program}/plan", {"parallelism": 3, "programArgsList": ["river"]})["plan"]
+    assert 3 in [node["parallelism"] for node in wide["nodes"]]
+    assert cluster.rest.get("/jobs")["jobs"] == []
+    assert refused(cluster.rest.get, "/jars/nowhere.py/plan").status == 404
+    broken = upload(cluster, "broken.py", b"raise ValueError('broken')")
+    error = refused(cluster.rest.get, f"/jars/{broken}/plan")
+    assert error.status == 400 and "ValueError: broken" in str(error)
 
 
 def test_archive_brings_its_modules_along(start_cluster, eventually):

@@ -139,6 +139,10 @@ DESCRIBED: dict[str, Described] = {
         {"filename": str, "status": str},
         form={"jarfile": "the file"},
     ),
+    "GET /jars/{jar}/plan": Described("The graph of the job that a program executes", shapes.JOB_PLAN),
+    "POST /jars/{jar}/plan": Described(
+        "The same, of a program that is run as told", shapes.JOB_PLAN, body=shapes.PROGRAM_RUN
+    ),
     "POST /jars/{jar}/run": Described(
         "Run a program until it executes a job, and the job from there on", {"jobid": str}, body=shapes.PROGRAM_RUN
     ),

@@ -14,7 +14,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.job_status import JobStatus
 from penstock.common.redaction import redacted_settings, redacted_text
 from penstock.graph.execution_graph import ExecutionState
-from penstock.graph.job_graph import JobVertex
+from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.jobmaster.dispatcher import RunningJob
 from penstock.rest.documents.executions import now_ms
 from penstock.rest.documents.vertices import job_vertex_entry
@@ -23,7 +23,11 @@ _ENDINGS = {JobStatus.FINISHED: "SUCCEEDED", JobStatus.FAILED: "FAILED", JobStat
 
 
 def job_type(job: RunningJob) -> str:
-    return "BATCH" if job.master.job_graph.is_batch else "STREAMING"
+    return _type_of(job.master.job_graph)
+
+
+def _type_of(graph: JobGraph) -> str:
+    return "BATCH" if graph.is_batch else "STREAMING"
 
 
 def overview(job: RunningJob) -> dict[str, Any]:
@@ -98,19 +102,22 @@ def status(job: RunningJob) -> dict[str, Any]:
 
 
 def plan(job: RunningJob) -> dict[str, Any]:
-    graph = job.master.job_graph
+    return plan_of(job.master.job_graph, job.job_id)
+
+
+def plan_of(graph: JobGraph, job_id: str) -> dict[str, Any]:
+    """The plan of a job, which need not run."""
     return {
         "plan": {
-            "jid": job.job_id,
+            "jid": job_id,
             "name": graph.job_name,
-            "type": job_type(job),
-            "nodes": [_plan_node(job, vertex) for vertex in graph.vertices],
+            "type": _type_of(graph),
+            "nodes": [_plan_node(graph, vertex) for vertex in graph.vertices],
         }
     }
 
 
-def _plan_node(job: RunningJob, vertex: JobVertex) -> dict[str, Any]:
-    graph = job.master.job_graph
+def _plan_node(graph: JobGraph, vertex: JobVertex) -> dict[str, Any]:
     node: dict[str, Any] = {
         "id": vertex.vertex_id,
         "parallelism": vertex.parallelism,
