@@ -67,7 +67,7 @@ class CompletedCheckpointStore:
         except LeadershipLostError:
             raise  # Another leader may continue from it: it stays.
         except BaseException:
-            with _telling_what_stays(folder.uri):
+            with _reporting_what_stays(folder.uri):
                 self.remove_doubtful()
             raise
         self._doubtful.discard(metadata.checkpoint_id)
@@ -159,7 +159,7 @@ class CompletedCheckpointStore:
         """
         vertices = tuple(f"v{vertex}-" for vertex in region)
         names: list[str] = []
-        with _telling_what_stays(self.folder.path_of(SHARED)):
+        with _reporting_what_stays(self.folder.path_of(SHARED)):
             names = self.folder.within(SHARED).names()
             self.leadership.check()
         self.remove_files({f"{SHARED}/{name}" for name in names if name.startswith(vertices)})
@@ -173,7 +173,7 @@ class CompletedCheckpointStore:
         with self._lock:
             checkpoints, self._checkpoints = self._checkpoints, []
         self.drain()
-        with _telling_what_stays(self.folder.uri):
+        with _reporting_what_stays(self.folder.uri):
             # First the metadata, as above.
             for each in checkpoints:
                 self._folder_of(each.checkpoint_id).delete_all()
@@ -203,7 +203,7 @@ def remove_savepoint(folder: Folder, metadata: CheckpointMetadata) -> None:
 
 
 @contextmanager
-def _telling_what_stays(path: str) -> Iterator[None]:
+def _reporting_what_stays(path: str) -> Iterator[None]:
     """A file that cannot be removed only takes up room: the job continues."""
     try:
         yield

@@ -331,7 +331,7 @@ class JobMaster:
             )
         self._savepoints = SavepointWriter(store.folder, self._executor.run_copies)
         status = JobStatus.FAILED
-        self._goes_on()
+        self._note_running()
         try:
             with self._slots():
                 self._run_regions(folder)
@@ -460,9 +460,9 @@ class JobMaster:
                     runner.go_back()
         with self._changed:
             self._changed.wait_for(lambda: self.is_cancelled, timeout=wait_seconds(delay_ms))
-        self._goes_on()
+        self._note_running()
 
-    def _goes_on(self) -> None:
+    def _note_running(self) -> None:
         """As in Flink a job is RUNNING as soon as it is scheduled, whatever its tasks do."""
         with self._changed:
             if not self.is_cancelled:

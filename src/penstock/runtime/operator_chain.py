@@ -177,9 +177,9 @@ class OperatorChain:
             return declared_form(node.output_type) if is_row and not node.operator.has_declared_form else None
         if isinstance(node.operator, _PASSING_ON) and (is_row or node is self._vertex.head):
             return None
-        return declared_form(node.output_type) if is_row or not self._goes_on_in_a_function(node) else None
+        return declared_form(node.output_type) if is_row or not self._continues_in_a_function(node) else None
 
-    def _goes_on_in_a_function(self, node: StreamNode) -> bool:
+    def _continues_in_a_function(self, node: StreamNode) -> bool:
         """True if one function of the user's in the same chain, and nothing else, gets what `node` emits."""
         chained = [edge for edge in self._vertex.chained_edges if edge.source == node.id]
         leaves = any(edge.source_node == node.id for edge in self._job_graph.out_edges(self._vertex.id))

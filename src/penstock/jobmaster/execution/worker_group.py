@@ -307,7 +307,7 @@ class WorkerGroup:
             self._rows, self._has_failed, self._epoch = [], False, 0
             for member in self._members.values():
                 member.answered.pop(Kind.DEPLOYED, None)
-        self._tell_all(Kind.DEPLOY, pickle.dumps(Deploying(pickled, folder, self._settings.backups)))
+        self._send_to_all(Kind.DEPLOY, pickle.dumps(Deploying(pickled, folder, self._settings.backups)))
         with self._changed:
             self._wait(lambda: self._has_failed or self._have_all(Kind.DEPLOYED, 1))
             return self._rows
@@ -337,7 +337,7 @@ class WorkerGroup:
             return False
         self._releases += 1
         try:
-            self._tell_all(Kind.RELEASE, number=self._releases)
+            self._send_to_all(Kind.RELEASE, number=self._releases)
             with self._changed:  # Cancelled or not, they are to answer.
                 return self._wait(lambda: self._have_all(Kind.RELEASED, self._releases), GRACE_S, heeds_cancel=False)
         except WorkerLostError:
@@ -395,7 +395,7 @@ class WorkerGroup:
 
     # --- within ----------------------------------------------------------------------------------------------------
 
-    def _tell_all(self, kind: Kind, content: bytes = b"", number: int = 0) -> None:
+    def _send_to_all(self, kind: Kind, content: bytes = b"", number: int = 0) -> None:
         for index in range(self.workers):
             self._send(index, 0, [Row(kind, 0, 0, 0, number, content)])
 

@@ -27,7 +27,7 @@ class RegionAttempt:
         self._coordinator = coordinator
         self._host = TaskHost(deployment, folder)
         """Of the tasks that live in the driver."""
-        self._origin = self._told_checkpoint = coordinator.completed_id
+        self._origin = self._notified_checkpoint = coordinator.completed_id
         """The checkpoint that it began with; 0 for none."""
         self.last_epoch = 0
         """The last one that all tasks have done; 0 for none."""
@@ -47,7 +47,7 @@ class RegionAttempt:
     @property
     def has_news(self) -> bool:
         """True if a checkpoint has completed or failed that the tasks have not heard of."""
-        return self._coordinator.completed_id > self._told_checkpoint or bool(self._coordinator.aborted)
+        return self._coordinator.completed_id > self._notified_checkpoint or bool(self._coordinator.aborted)
 
     def report_wait_ms(self, now: Moment) -> int | None:
         """How long until subtasks are to be asked how they are doing, 0 for now; None if nothing has happened since."""
@@ -88,7 +88,7 @@ class RegionAttempt:
         )
         result = run_whole_epoch(self._executor, self._host, self._deployment, command, source_rows)
         if not result.failures:
-            self._told_checkpoint, self.last_epoch = completed, epoch
+            self._notified_checkpoint, self.last_epoch = completed, epoch
             self._owes_report = command.is_plain
             if not command.is_plain:
                 self._reported_tick_ms = now.tick_ms

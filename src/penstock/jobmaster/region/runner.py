@@ -416,7 +416,7 @@ class RegionRunner:
         if ending.is_checkpoint:
             self._coordinator.start(epoch, now, ending.savepoint_format)
         is_last = ending.is_last and not ending.hears_afterwards
-        acks = self._tell_tasks(epoch, now, source_rows, is_checkpoint=ending.is_checkpoint, is_last=is_last)
+        acks = self._command_tasks(epoch, now, source_rows, is_checkpoint=ending.is_checkpoint, is_last=is_last)
         ran_ms = now.since()
         self._sources.epoch_complete(acks, ran_ms)
         if ending.is_checkpoint:
@@ -425,7 +425,7 @@ class RegionRunner:
         self._ran = _RanEpoch(epoch, acks, positions, now, planning_ms, ran_ms)
         return EpochRan(ending)
 
-    def _tell_tasks(
+    def _command_tasks(
         self,
         epoch: int,
         now: Moment,
@@ -460,7 +460,7 @@ class RegionRunner:
 
     def _give_notice(self, is_last: bool) -> NoticeGiven:
         assert self._attempt is not None
-        acks = self._tell_tasks(self._attempt.last_epoch, Moment.now(), [], is_last=is_last, is_notice=True)
+        acks = self._command_tasks(self._attempt.last_epoch, Moment.now(), [], is_last=is_last, is_notice=True)
         if not is_last:
             self._sources.notice_given(acks)
         self._take(acks)
@@ -503,7 +503,7 @@ class RegionRunner:
         completed = self._results.prepare_checkpoint()
         prepared = self._coordinator.complete_acknowledged(positions, Moment.now())
         if prepared is None:
-            self._go_on_without(epoch, ending)
+            self._continue_without(epoch, ending)
             return False
         # State, positions and results move on together, and nothing here can fail. Whatever fails afterwards finds the
         # checkpoint complete: it is not repeated, and what belongs to it is kept until it is settled.
@@ -516,7 +516,7 @@ class RegionRunner:
         )
         return True
 
-    def _go_on_without(self, epoch: int, ending: EpochEnding) -> None:
+    def _continue_without(self, epoch: int, ending: EpochEnding) -> None:
         """The checkpoint failed, which is tolerated unless it was the last one."""
         for request in ending.requests:
             request.fail(f"checkpoint {epoch} failed; the job continues")

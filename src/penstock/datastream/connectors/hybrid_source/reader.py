@@ -57,7 +57,7 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
     # --- reading ---------------------------------------------------------------------------------------------------
 
     def poll_next(self, output: ReaderOutput) -> InputStatus:
-        self._go_on()
+        self._begin_again()
         if self._reader is None:
             return InputStatus.NOTHING_AVAILABLE
         if not self._progress.has_ended:
@@ -71,7 +71,7 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
             return InputStatus.END_OF_INPUT
         return InputStatus.MORE_AVAILABLE if self._switch() else InputStatus.NOTHING_AVAILABLE
 
-    def _go_on(self) -> None:
+    def _begin_again(self) -> None:
         """Begin where the reader in the former process was, if there was one."""
         if self._reader is None and self._progress.index >= 0:
             self._begin()
@@ -127,7 +127,7 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
             self._reader.add_splits(now)
 
     def pause_or_resume_splits(self, splits_to_pause: list[str], splits_to_resume: list[str]) -> None:
-        self._go_on()
+        self._begin_again()
         if self._reader is not None:
             prefix = prefixed_id(self._progress.index, "")
             pause, resume = (
@@ -144,7 +144,7 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
         if isinstance(source_event, SwitchSource):
             self._allow(source_event)
             return
-        self._go_on()
+        self._begin_again()
         if isinstance(source_event, OfSource):
             if self._reader is not None and index == self._progress.index:
                 self._reader.handle_source_events(source_event.event)
@@ -161,7 +161,7 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
         self._progress.last_allowed = order.source_index
         if order.made_source is not None:
             self._progress.made_sources[order.source_index] = order.made_source
-        self._go_on()
+        self._begin_again()
         self._switch()
 
     # --- checkpoints -----------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ class KafkaCluster:
 
     def partitions(self) -> Iterator[KafkaTopicPartition]:
         """All partitions of all topics that this client may see."""
-        with self._telling("the topics cannot be listed"):
+        with self._reporting("the topics cannot be listed"):
             topics = self._client.list_topics(timeout=_TIMEOUT_S).topics
         for name, topic in topics.items():
             if topic.error is None:
@@ -161,14 +161,14 @@ class KafkaCluster:
         levels = self._library.IsolationLevel
         level = levels.READ_COMMITTED if self._reads_committed else levels.READ_UNCOMMITTED
         asked = {self._library.TopicPartition(each.topic, each.partition): spec for each in partitions}
-        with self._telling(f"the offsets of {_names(partitions)} are not known"):
+        with self._reporting(f"the offsets of {_names(partitions)} are not known"):
             answers = self._client.list_offsets(asked, isolation_level=level, request_timeout=_TIMEOUT_S)
             return {_named(at): answer.result().offset for at, answer in answers.items()}
 
     def _group_offsets(self, partitions: list[KafkaTopicPartition]) -> Offsets:
         asked = [self._library.TopicPartition(each.topic, each.partition) for each in partitions]
         request = self._library.ConsumerGroupTopicPartitions(self._group, asked)
-        with self._telling(f"the offsets of group {self._group!r} are not known"):
+        with self._reporting(f"the offsets of group {self._group!r} are not known"):
             found = self._asked_until_answered(
                 lambda: self._client.list_consumer_group_offsets([request], request_timeout=_TIMEOUT_S)
             )
@@ -189,7 +189,7 @@ class KafkaCluster:
                 time.sleep(_ASKED_AGAIN_AFTER_S)
 
     @contextmanager
-    def _telling(self, what: str) -> Iterator[None]:
+    def _reporting(self, what: str) -> Iterator[None]:
         try:
             yield
         except self._library.KafkaException as failure:
