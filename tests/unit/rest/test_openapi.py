@@ -155,7 +155,7 @@ def test_no_request_about_programs_breaks_the_job_manager(start_cluster, is_enab
     operations = list(
         schemathesis.openapi.from_asgi("/openapi.json", app).include(path_regex="/jars").get_all_operations()
     )
-    assert len(operations) == 4
+    assert len(operations) == 6
     for found in operations:
 
         @settings(max_examples=10, database=None, phases=[Phase.explicit, Phase.generate])
