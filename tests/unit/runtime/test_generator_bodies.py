@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.datastream import FlatMapFunction
+from penstock.datastream import FlatMapFunction, MapFunction
 from penstock.graph.descriptions import FilterDescription, FlatMapDescription, MapDescription, OperatorDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.chain_compiler import FusedOperator
@@ -168,6 +168,153 @@ def test_a_chain_gives_the_same_with_the_statements_of_a_generator_as_with_calls
     inlined = fused(*chain)
     assert records_of(inlined, batch) == records_of(fused(*chain, inlines=False), batch)
     assert all(f"f{len(before)}(" not in source.text for source in inlined.generated_sources())
+
+
+# --- functions that return -------------------------------------------------------------------------------------------
+
+
+def in_two_steps(number):
+    """A docstring is no hindrance here either."""
+    half, rest = divmod(number, 2)
+    return half, rest, "of", number
+
+
+def changes_what_it_got(number):
+    number += most
+    number *= 2
+    return [number]
+
+
+def adds_up(number):
+    total = 0
+    for each in range(number):
+        if each == 3:
+            continue
+        total += each
+    return total, number
+
+
+def decides(number):
+    if number % 2:
+        name = "odd"
+    elif number > 4:
+        name = "large"
+    else:
+        name = "even"
+    return name if number else None
+
+
+def returning_outer(step: int) -> Callable[[int], Any]:
+    def stepped(number):
+        moved = number + step
+        return moved, step
+
+    return stepped
+
+
+class Numbering(MapFunction):
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def map(self, value):
+        self.seen += 1
+        return self.seen, value
+
+
+RETURNING: list[Callable[[], Any]] = [
+    lambda: in_two_steps,
+    lambda: changes_what_it_got,
+    lambda: adds_up,
+    lambda: decides,
+    lambda: returning_outer(3),
+    lambda: Numbering(),
+]
+
+
+@given(
+    st.sampled_from(RETURNING),
+    st.sampled_from(FOLLOWING),
+    st.lists(st.integers(0, 9), max_size=5),
+    st.booleans(),
+    st.sampled_from(["", "one", "several", "generator", "tuple"]),
+)
+def test_a_chain_gives_the_same_with_the_statements_of_a_map_as_with_calls(
+    make, following, values, has_timestamps, before
+):
+    batch = Batch(values, list(range(len(values))) if has_timestamps else None)
+    first: dict[str, list[OperatorDescription]] = {
+        "": [],
+        "one": [FilterDescription(lambda value: value != 4)],
+        "several": [FlatMapDescription(lambda value: [value, value + 1])],
+        "generator": [FlatMapDescription(noting), FilterDescription(lambda value: value != 1)],
+        "tuple": [MapDescription(lambda value: (value, 1)), MapDescription(sums)],
+    }
+    chain = [*first[before], MapDescription(make()), *following]
+    inlined = fused(*chain)
+    assert records_of(inlined, batch) == records_of(fused(*chain, inlines=False), batch)
+    assert all(f"f{len(first[before])}(" not in source.text for source in inlined.generated_sources())
+
+
+def sums(pair):
+    left, right = pair
+    return left + right
+
+
+def returns_early(number):
+    if number:
+        return number
+    number += 1
+    return number
+
+
+def returns_nothing(number):
+    turns.append(number)
+    return
+
+
+def ends_without(number):
+    turns.append(number)
+
+
+def tries(number):
+    try:
+        found = 1 // number
+    except ZeroDivisionError:
+        found = 0
+    return found
+
+
+def makes_functions(number):
+    doubled = 2 * number
+    return lambda: doubled
+
+
+def may_lack(number):
+    if number:
+        found = number
+    return found
+
+
+@pytest.mark.parametrize(
+    "function", [returns_early, returns_nothing, ends_without, tries, makes_functions, may_lack, len]
+)
+def test_other_functions_are_called(function):
+    assert all("f0(v0)" in source.text for source in fused(MapDescription(function)).generated_sources())
+
+
+def divides_later(number):
+    less = number - 2
+    return 12 // less
+
+
+@pytest.mark.parametrize("inlines", [True, False])
+def test_a_failure_among_the_statements_of_a_map_shows_the_function_and_the_record(inlines):
+    operator = fused(MapDescription(lambda x: x + 1), MapDescription(divides_later), inlines=inlines)
+    with pytest.raises(ZeroDivisionError) as raised:
+        operator.process_batch(Batch([0, 1]))
+    failure = describe_failure(raised.value, 0, "task", 0, 1)
+    assert (failure.operator, failure.record) == ("op 1", "2")
+    assert "return 12 // less" in failure.user_traceback
 
 
 # --- what is not -----------------------------------------------------------------------------------------------------

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 from penstock.common.constants import MAX_LONG_VALUE
 from penstock.graph.descriptions import ReduceDescription
 from penstock.runtime.batch import Batch
-from penstock.runtime.element_copies import IMMUTABLE_TYPES, as_it_is
+from penstock.runtime.element_copies import IMMUTABLE_TYPES, as_it_is, copied_unless_tuple
+from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source
 from penstock.runtime.operators.keyed import KeyedOperator
 from penstock.runtime.runtime_context import StreamingRuntimeContext
 from penstock.runtime.state.table import VOID_NAMESPACE
 from penstock.runtime.user_function import UserFunction
 
-_MISSING = object()
+_LOOP_TEXT = """\
+def reduce_all(keys, values, partials, opened):
+    out = []
+    append = out.append
+    get = partials.get
+    for key, value in zip(keys, values):
+        held = get(key)
+        if held is None and key not in partials:
+            opened.append(key)
+        else:
+            self_backend.current_key = key
+            value = {reduced}
+        partials[key] = value
+        append({emitted})
+    return out
+"""
 
 
 class ReduceOperator(KeyedOperator):
@@ -43,23 +60,34 @@ class ReduceOperator(KeyedOperator):
             self._check_first(batch.values[0])
             self._check_first = None
         reduced = self._table.open_namespace(VOID_NAMESPACE)
-        reduce = self.user_function.call
-        backend = self.context.keyed_state
-        copied = self.context.copied_result
         new: list[Any] = []
-        results: list[Any] = []
-        for key, value in zip(keys, batch.values, strict=True):
-            before = reduced.get(key, _MISSING)
-            if before is not _MISSING:
-                backend.current_key = key
-                value = reduce(before, value)
-            else:
-                new.append(key)
-            reduced[key] = value
-            # It stays here as what the next element is reduced with, so the receiver gets a copy.
-            results.append(value if copied is as_it_is or type(value) in IMMUTABLE_TYPES else copied(value))
+        try:
+            results: list[Any] = self._loop.run(keys, batch.values, reduced, new)
+        except Exception as failure:
+            found = cast(Any, failure.__traceback__).tb_next.tb_frame.f_locals
+            self._fail_again(found.get("held"), found.get("value"))
+            raise
         self._table.note_all_written(VOID_NAMESPACE, keys, new)
         return results
+
+    def _fail_again(self, held: Any, value: Any) -> None:
+        """Where the record and the user's frames are seen."""
+        self.user_function.call(held, value)
+
+    @cached_property
+    def _loop(self) -> GeneratedLoop:
+        """Looks up, reduces, keeps and emits: with the user's function in it if it is small."""
+        copied = self.context.copied_result
+        scope = LoopScope(self.context.inlines_functions, {"zip": zip, "self_backend": self.context.keyed_state})
+        scope.locals |= {"type_of": type, "tuple_type": tuple, "immutable_types": IMMUTABLE_TYPES, "copied": copied}
+        # It stays here as what the next element is reduced with, so the receiver gets a copy of what can be changed.
+        emitted = "value if type_of(value) in immutable_types else copied(value)"
+        if copied is as_it_is:
+            emitted = "value"
+        elif copied is copied_unless_tuple:
+            emitted = "value if type_of(value) is tuple_type else copied(value)"
+        text = _LOOP_TEXT.format(reduced=scope.call("f0", self.user_function.call, "held", "value"), emitted=emitted)
+        return scope.compile(Source(text, f"{GENERATED_FILE_PREFIX}reduce>"))
 
 
 class FinalReduceOperator(ReduceOperator):
