@@ -195,7 +195,7 @@ class RunScreen:
         room = None if self._line is None else self._line.room
         try:
             text = in_one_line(_progress_of(client), int(time.time() * 1000), room)
-        except Exception as error:  # Whoever looks on does not disturb; a job manager may be away for a while.
+        except Exception as error:  # Watching must not disturb the job; a job manager may be away for a while.
             text = redacted_text(f"(not known: {error})".partition("\n")[0])
         if self._line is not None:
             self._line.draw(text)

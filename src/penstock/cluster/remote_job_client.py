@@ -73,7 +73,7 @@ class RemoteJobClient(JobClient):
             result = self._followed()
             self._end_collected(None)
             self._result.set_result(result)
-        except BaseException as failure:  # Handed to whoever waits for the result
+        except BaseException as failure:  # Raised where the result is waited for
             self._end_collected(failure)
             self._result.set_exception(failure)
 
@@ -266,7 +266,7 @@ def _in_background(action: Callable[[], str]) -> Future[str]:
     def act() -> None:
         try:
             done.set_result(action())
-        except Exception as failure:  # Handed to whoever waits
+        except Exception as failure:  # Raised where the result is waited for
             done.set_exception(failure)
 
     threading.Thread(target=act, daemon=True).start()

@@ -268,7 +268,7 @@ class SessionCluster:
         self.blobs.clean(in_use)
 
     def close(self, timeout_s: float) -> None:
-        """Cancel all jobs and wait for their ends, but not for ever."""
+        """Cancel all jobs and wait for their ends, but not forever."""
         jobs = self.dispatcher.running()
         self.dispatcher.cancel_all()
         _wait_for(jobs, timeout_s)

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 def check_keys(config: Configuration) -> None:
-    """Move values from older names of keys to today's, and warn about keys that nobody knows or that have no effect.
+    """Move values from older names of keys to today's, and warn about keys that are unknown or have no effect.
 
     Warnings go through `warnings`, so Python shows each text once. Values are read as their type once, so that a bad
     one is an error here and not in the middle of a job.

@@ -442,7 +442,7 @@ EXPONENTIAL_RESET = (
     _key("restart-strategy.exponential-delay.reset-backoff-threshold")
     .duration_type()
     .default_value(60 * _MINUTE_MS)
-    .with_description("after so long without a failure the delay begins anew")
+    .with_description("after so long without a failure the delay starts over")
 )
 EXPONENTIAL_JITTER = (
     _key("restart-strategy.exponential-delay.jitter-factor")
@@ -454,7 +454,7 @@ EXPONENTIAL_ATTEMPTS = (
     _key("restart-strategy.exponential-delay.attempts-before-reset-backoff")
     .int_type()
     .default_value(2**31 - 1)
-    .with_description("how many restarts before the job fails, counted since the delay last began anew")
+    .with_description("how many restarts before the job fails, counted since the delay last started over")
 )
 REPEATED_FAILURE_ATTEMPTS = (
     _key("penstock.restart.repeated-failure-attempts")

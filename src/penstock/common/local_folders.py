@@ -3,8 +3,8 @@
     <folder>/penstock-files-<user>/<process>-<token>/lock
                                                     /<purpose>-<token>/
 
-A process holds the lock of its folder as long as it lives. Whoever finds a folder whose lock is free removes it: the
-lock also distinguishes processes of other containers, which process ids do not.
+A process holds the lock of its folder as long as it lives, and removes folders whose lock is free. The lock also
+distinguishes processes of other containers, which process ids do not.
 """
 
 from __future__ import annotations

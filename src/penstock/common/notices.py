@@ -13,7 +13,7 @@ class PenstockWarning(UserWarning):
 
 
 def notify(message: str, category: type[Warning] = PenstockWarning) -> None:
-    """Warn; Python shows each text once. `warnings.filterwarnings` hides them or makes them errors, as ever."""
+    """Warn; Python shows each text once. `warnings.filterwarnings` hides them or makes them errors, as usual."""
     warnings.warn(message, category, stacklevel=2)
 
 

@@ -43,7 +43,7 @@ def listen(host: str, ports: str, key: str, backlog: int) -> socket.socket:
 
 def _bound(host: str, port: int, backlog: int) -> socket.socket:
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    # A name may have addresses of both kinds: whoever connects by number most often means IPv4.
+    # A name may have addresses of both kinds: clients that connect by number most often mean IPv4.
     family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
     is_any = address[0] == "::" and socket.has_dualstack_ipv6()
     return socket.create_server(address, family=family, backlog=backlog, dualstack_ipv6=is_any)

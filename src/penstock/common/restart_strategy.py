@@ -120,7 +120,7 @@ class RestartStrategies:
 
     @dataclass(frozen=True)
     class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """Restarts for ever, with delays that grow up to a limit and start anew after a quiet time."""
+        """Restarts without limit, with delays that grow up to a maximum and start over after a quiet time."""
 
         initial_backoff: Delay = 1000
         max_backoff: Delay = 60_000
@@ -194,7 +194,7 @@ class RestartStrategies:
         reset_backoff_threshold: Delay,
         jitter_factor: float,
     ) -> ExponentialDelayRestartStrategyConfiguration:
-        """Restart for ever, after delays that grow to `max_backoff` and fall back after a quiet time."""
+        """Restart without limit, after delays that grow to `max_backoff` and start over after a quiet time."""
         return RestartStrategies.ExponentialDelayRestartStrategyConfiguration(
             initial_backoff, max_backoff, backoff_multiplier, reset_backoff_threshold, jitter_factor
         )

@@ -142,7 +142,7 @@ class WatermarksWithIdleness(WatermarkGenerator):
             self.is_idle = True
 
     def restart(self) -> None:
-        """Count anew: there was a reason why no events came."""
+        """Start the count over: there was a reason why no events came."""
         self._had_event = True
 
     def _check_if_idle(self) -> bool:

@@ -30,7 +30,7 @@ __all__ = [
 
 
 class StateBackend(ABC):
-    """Says how working state is held. What is kept for recovery is said by the checkpoint storage."""
+    """Determines how working state is held. The checkpoint storage determines what is kept for recovery."""
 
     @abstractmethod
     def configuration(self) -> dict[str, str]:

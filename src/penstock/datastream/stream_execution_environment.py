@@ -312,7 +312,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return self.get_stream_graph(clear_transformations=False).get_streaming_plan_as_json()
 
     def get_stream_graph(self, clear_transformations: bool = False, job_name: str | None = None) -> StreamGraph:
-        """The job as a graph of operators; with `clear_transformations` the environment begins anew."""
+        """The job as a graph of operators; with `clear_transformations` the environment is empty afterwards."""
         max_parallelism = self.get_max_parallelism()
         generator = StreamGraphGenerator(
             job_name or self._configuration.get_optional(keys.JOB_NAME) or DEFAULT_JOB_NAME,
@@ -334,7 +334,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return graph
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
-        """Run the job and wait for its end. Ctrl-C cancels it. What was built is used up: the environment begins anew.
+        """Run the job and wait for its end. Ctrl-C cancels it. The environment is empty afterwards.
 
         Raises `JobExecutionError` if the job fails; if a function of yours raised, `UserFunctionError`, which names the
         operator, the subtask and the record.

@@ -274,7 +274,7 @@ class SocketSourceDescription(SourceDescription):
     port: int
     delimiter: str = "\n"
     max_retries: int = 0
-    """Connection attempts after a lost or refused connection; negative means for ever."""
+    """Connection attempts after a lost or refused connection; negative means without limit."""
     retry_delay_ms: int = 500
 
     @property

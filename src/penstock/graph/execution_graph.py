@@ -66,7 +66,7 @@ class ExecutionFacts:
     watermark: int | None = None
     state_size: int = 0
     is_provisional: bool = False
-    """True in the middle of a batch job: its end brings all facts anew."""
+    """True in the middle of a batch job: its end brings all facts again."""
 
 
 @dataclass

@@ -47,7 +47,7 @@ class FailureHistory:
 
 
 class FailureReports:
-    """What is said about attempts that fail: all of a failure when it is new, a short line when it comes again."""
+    """What is reported about attempts that fail: all of a failure when it is new, a short line when it comes again."""
 
     def __init__(self, remembered: int = 100) -> None:
         self._counts: OrderedDict[str, int] = OrderedDict()

@@ -29,7 +29,7 @@ class FlameGraphs:
         self._by_vertex: dict[int, _Samples] = {}
 
     def ask(self, vertex: int, now_ms: int) -> dict[str, Any]:
-        """The tree as Flink shows it; begins anew when nobody has asked for a while."""
+        """The tree as Flink shows it; starts over when nobody has asked for a while."""
         with self._lock:
             samples = self._by_vertex.get(vertex)
             if samples is None or samples.wanted_until_ms < now_ms:

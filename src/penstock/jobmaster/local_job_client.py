@@ -38,7 +38,7 @@ class LocalJobClient(JobClient):
         try:
             self._ended.set_result(self._run_master())
             self._result.set_result(self._ended.result())
-        except BaseException as failure:  # Handed to whoever waits for the result
+        except BaseException as failure:  # Raised where the result is waited for
             if not self._ended.done():
                 self._ended.set_exception(failure)
             self._result.set_exception(failure)

@@ -11,7 +11,7 @@ _TICK_S = 1.0
 
 
 class CalmServer(uvicorn.Server):
-    """uvicorn looks ten times a second whether it shall end. Here whoever ends it says so."""
+    """uvicorn checks ten times a second whether it is to end. Here it is notified instead."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

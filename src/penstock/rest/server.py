@@ -40,7 +40,7 @@ class LazyServer:
         try:
             select.select([self._listener], [], [])
             self._serve()
-        except Exception:  # The job must not suffer; whoever connects is hung up on
+        except Exception:  # The job must not suffer; the client's connection is closed
             _log.warning("the REST API of this process has ended", exc_info=True)
             self._listener.close()
 
@@ -53,7 +53,7 @@ class LazyServer:
         config = uvicorn.Config(
             self._guarded(self._make_app()),
             log_config=None,
-            log_level=logging.WARNING,  # A program that logs at INFO wants to hear of itself, not of the server.
+            log_level=logging.WARNING,  # A program that logs at INFO wants to see its own lines, not the server's.
             access_log=False,
             lifespan="off",
             loop="asyncio",

@@ -27,7 +27,7 @@ _SAYS_ALL = (PenstockError, FileNotFoundError, PermissionError)
 
 @dataclass(frozen=True)
 class TaskFailure:
-    """A failure as it travels to the driver. `record` is the repr of the element, None where none was at hand."""
+    """A failure as it travels to the driver. `record` is the repr of the element, None if there was none."""
 
     vertex: int
     task_name: str
@@ -59,7 +59,7 @@ def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: i
         record = None  # State is restored before there is any record.
     all_frames = traceback.extract_tb(exc.__traceback__)
     users = [frame for frame in all_frames if _is_users(frame.filename)]
-    # Without a frame of the user's, a record at hand says that a built-in of the user's choice failed on it.
+    # Without a frame of the user's, a record says that a built-in of the user's choice failed on it.
     # An error of Penstock's own says itself what the user can do, and a file that is not there needs no frames.
     is_user_error = bool(users) or record is not None or isinstance(exc, _SAYS_ALL)
     shown = users if is_user_error else all_frames

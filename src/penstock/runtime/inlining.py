@@ -1,9 +1,9 @@
 """Takes small functions apart, so that a generated loop can do their work without calling them.
 
 A call costs more than most of what such functions do. A function qualifies if it is a lambda, a `def` with nothing but
-a `return`, or a generator with nothing but `yield`s, and if its source is at hand and compiles to the very code that
+a `return`, or a generator with nothing but `yield`s, and if its source is available and compiles to the very code that
 the function has. Names keep their meaning: globals are looked up in the function's own module, variables of an
-enclosing function in their cells, each time anew.
+enclosing function in their cells, each time again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _EXPRESSIONS = (
 )
 # Python 3.11 gets confused if two threads make syntax trees at the same time.
 ONE_AT_A_TIME = threading.RLock()
-"""Whoever turns text into a syntax tree, or a tree into code, holds this."""
+"""Held while text is turned into a syntax tree, or a tree into code."""
 _ABOUT_SCOPES = {"locals", "globals", "vars", "dir", "eval", "exec", "super", "__class__"}
 _NAMES_IN_LOOPS = re.compile(
     r"(values|timestamps|timestamp|out|append|out_timestamps|append_timestamp|zip|value|key|select|reduce"

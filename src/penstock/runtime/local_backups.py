@@ -4,7 +4,7 @@
                                                /v<vertex>-s<subtask>-e<epoch>-<token>
 
 They may be lost at any time: who finds none, or one that is damaged, reads the checkpoint storage. Processes of a job
-hold a shared lock of its folder. Whoever finds a folder of another job whose lock is free removes it.
+hold a shared lock of its folder. A process that finds a folder of another job whose lock is free removes it.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ class EdgeTarget:
         self.dealer.restore(memory)
 
     def end_epoch(self) -> None:
-        """Send what is left; numbers start anew with the next epoch."""
+        """Send what is left; numbers start over with the next epoch."""
         for target in range(len(self._targets)):
             self._send(target)
         self._sent = [0] * len(self._targets)

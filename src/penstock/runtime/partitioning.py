@@ -33,7 +33,7 @@ class Dealer:
     def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> list[tuple[int, Columns]] | None:
         """The same for elements that have columns; None if these must be dealt one by one.
 
-        `values` are the elements, where they are at hand.
+        `values` are the elements, where they are known.
         """
         return None
 

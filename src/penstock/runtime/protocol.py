@@ -57,7 +57,7 @@ class EpochCommand:
     is_last: bool = False
     """True if the tasks end with this epoch."""
     is_notice: bool = False
-    """True if there is nothing to do but to hear of the last checkpoint. It goes under the number of the last epoch."""
+    """True if all there is to do is to notify tasks of the last checkpoint. It has the number of the last epoch."""
     sampled_vertices: frozenset[int] = frozenset()
     """Those whose acknowledgements shall include what their threads were doing."""
 

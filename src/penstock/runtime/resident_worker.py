@@ -110,7 +110,7 @@ class ResidentWorker:
         self._heard = time.monotonic()
         self._control = connect(place.driver, place.secret)
         self.flush_output: Callable[[], None] = lambda: None
-        """Sends what functions have written so far; set by whoever catches it."""
+        """Sends what functions have written so far; set by the code that captures it."""
 
     def send_output(self, content: bytes) -> None:
         """Send what functions have written in this process, also those of guests; they may outlive their host."""
@@ -219,7 +219,7 @@ class ResidentWorker:
         """Another worker has called."""
         try:
             _, row = caller.receive()
-        except (EOFError, OSError):  # It has ended: the driver hears of it.
+        except (EOFError, OSError):  # It has ended: the driver is notified.
             return
         self._add_peer(row.seq, caller)
 
@@ -340,7 +340,7 @@ class ResidentWorker:
         self._answer(command.epoch, [*waiting, _message(Kind.DONE)])
 
     def _answer(self, epoch: int, rows: list[Row]) -> None:
-        """If the driver is gone, `_hear_driver` hears of it, too: then functions are closed, and all ends."""
+        """If the driver is gone, `_hear_driver` notices it, too: then functions are closed, and the worker ends."""
         try:
             self._control.send_all(epoch, rows)
         except OSError:

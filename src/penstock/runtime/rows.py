@@ -39,7 +39,7 @@ class SpilledRow:
 
     @property
     def chunk(self) -> bytes:
-        """Read anew each time."""
+        """Read again each time."""
         chunk = os.pread(self._file, self._length, self._offset)
         if len(chunk) < self._length:
             raise OSError(f"a spilled chunk of {self._length} bytes ended after {len(chunk)}")

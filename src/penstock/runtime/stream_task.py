@@ -173,7 +173,7 @@ class StreamTask:
 
         `is_exact`: it is the state of this subtask, which continues as if nothing had happened. `of_others` is then
         what the other subtasks of its vertex left, whose union lists go to everyone. Otherwise the job has changed:
-        this subtask takes its share of its operators' state, and time begins anew, as in Flink.
+        this subtask takes its share of its operators' state and starts without watermarks, as in Flink.
         """
         use_script_classes(self._script_classes)
         contexts = self.chain.contexts
@@ -487,7 +487,7 @@ class StreamTask:
             source_report=self.chain.head.take_report() if isinstance(self.chain.head, SourceOperator) else None,
         )
 
-    # Counts go to the driver epoch by epoch and start anew: another process may run the next epoch.
+    # Counts go to the driver epoch by epoch and start over: another process may run the next epoch.
 
     def _taken_metrics(self) -> dict[str, Reports]:
         taken = {operator_id: reporter.take() for operator_id, reporter in self._reporters.items()}

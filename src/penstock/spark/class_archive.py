@@ -40,7 +40,7 @@ def archive_path(java_options: str) -> Path | None:
     try:
         parts = [_identity(find_java()), _identity(spark_home() / "jars"), java_options]
     except (EnvironmentSetupError, OSError):
-        return None  # Whoever starts Java next says what is missing.
+        return None  # The next start of Java reports what is missing.
     name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     return cache_folder() / f"spark-classes-{name}.jsa"
 

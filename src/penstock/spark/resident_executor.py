@@ -112,7 +112,7 @@ class _Regions:
 
 
 class ResidentExecutor:
-    """The workers of one region. They outlive a failure of user code, and are started anew when one is lost."""
+    """The workers of one region. They outlive a failure of user code, and are started again when one is lost."""
 
     def __init__(self, side: SparkSide, regions: _Regions | None = None) -> None:
         if regions is None:

@@ -36,7 +36,7 @@ class ResidentJob:
             places = self._group.places()
             self._context.parallelize(places, len(places)).mapPartitions(host_worker).collect()
             reason = "the Spark job of its workers has ended"
-        except Exception as error:  # Whatever ends the job, its group hears of it.
+        except Exception as error:  # Whatever ends the job, its group is notified.
             reason = f"the Spark job of its workers failed: {reason_of(error)}"
         if not self._is_ending:
             self._group.lose(reason)

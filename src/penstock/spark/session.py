@@ -55,7 +55,7 @@ def get_context(config: Configuration, jars: Sequence[str] = ()) -> SparkContext
 
 
 def quieten_py4j() -> None:
-    """A program that logs at INFO does not want to hear of each connection to Java, unless it says so."""
+    """A program that logs at INFO does not want a line for each connection to Java, unless it asks for it."""
     log = logging.getLogger("py4j")
     if log.level == logging.NOTSET:
         log.setLevel(logging.WARNING)

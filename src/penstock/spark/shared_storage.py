@@ -37,7 +37,7 @@ def why_kept(job_graph: JobGraph, config: Configuration) -> str | None:
         if not isinstance(build_restart_strategy(config, has_checkpoints=False), NoRestart):
             return f"the job restarts from checkpoints ({keys.RESTART_STRATEGY.key})"
         if hears_of_checkpoints(job_graph.vertices):
-            return "a function of the job hears of checkpoints, so it ends with one"
+            return "a function of the job is notified of checkpoints, so it ends with one"
     for node in nodes:
         if isinstance(node.operator, SinkDescription) and node.operator.commits_with_checkpoints:
             return f"sink '{node.name}' commits with a checkpoint"

@@ -12,7 +12,7 @@ JOB_BRINGS_PACKAGES = "PENSTOCK_JOB_BRINGS_PACKAGES"
 
 
 def load_packages() -> None:
-    """In that process: load what every worker would load anew.
+    """In that process: load what every worker would load again.
 
     PySpark's part takes longest, since it is compiled from its archive every time. None of it starts a thread: a
     process with threads cannot be forked safely.

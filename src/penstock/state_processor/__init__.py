@@ -1,6 +1,6 @@
 """Read the state of savepoints and retained checkpoints as Spark DataFrames, and write savepoints from DataFrames.
 
-Flink calls it the State Processor API. Whoever imports it has Spark; no job is needed.
+Flink calls it the State Processor API. It needs Spark, but no job.
 """
 
 from __future__ import annotations

@@ -263,7 +263,7 @@ class SavepointWriter:
         return replace(
             base,
             timestamp_ms=now_ms,
-            topology="",  # No job is the one that wrote this: each takes its operators' state and begins anew.
+            topology="",  # No job wrote this: each takes its operators' state and starts without watermarks.
             vertices=tuple(vertex.entry() for vertex in vertices),
             positions={id: each for id, each in base.positions.items() if id not in self._removed},
             committables={id: each for id, each in base.committables.items() if id not in self._removed},

@@ -51,7 +51,7 @@ def check(build, settings: dict[str, str], master: str = CLUSTER, is_batch: bool
 NEEDS = [
     (printing, {"execution.checkpointing.interval": "1 s"}, "takes checkpoints"),
     (printing, {"restart-strategy.type": "fixed-delay"}, "restarts from checkpoints"),
-    (hearing, {}, "hears of checkpoints"),
+    (hearing, {}, "is notified of checkpoints"),
     (committing, {}, "commits with a checkpoint"),
 ]
 

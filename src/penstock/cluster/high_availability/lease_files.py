@@ -33,7 +33,7 @@ class LeaseFiles:
     def _read(self, token: int) -> Lease:
         """Raises ValueError for what no contender wrote."""
         text = self._path(token).read_text()
-        if not text:  # Whoever made the file has not said yet who it is.
+        if not text:  # The process that made the file has not written its name yet.
             return Lease(token)
         try:
             return Lease(**json.loads(text))

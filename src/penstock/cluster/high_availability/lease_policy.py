@@ -90,7 +90,7 @@ class LeasePolicy:
         """The token is this contender's; asking began at `asked_ms`."""
         self.held = Lease(token, self._holder, self.address)
         self._alive_ms = asked_ms
-        # Whoever hears it that late must not begin.
+        # An answer that comes that late must not start anything.
         return self._expired(now_ms) or [Grant(token), Renew(self._next_beat())]
 
     def renewed(self, lease: Lease, asked_ms: int) -> None:

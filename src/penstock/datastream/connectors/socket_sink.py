@@ -31,7 +31,7 @@ class SocketSink(Sink):
     port: int
     schema: SerializationSchema
     max_num_retries: int = 0
-    """How often to connect again when sending fails; -1 for ever."""
+    """How often to connect again when sending fails; -1 without limit."""
 
     def __post_init__(self) -> None:
         if not 0 < self.port < 65536:

@@ -127,7 +127,7 @@ class SourceReader(ABC, Generic[T, SplitT]):
 
     @abstractmethod
     def poll_next(self, output: ReaderOutput) -> InputStatus:
-        """Emit what is at hand, one record or some thousand, and say what comes next. Must not wait for records."""
+        """Emit what is available, one record or some thousand, and say what comes next. Must not wait for records."""
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> list[SplitT]:

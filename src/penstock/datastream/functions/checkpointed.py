@@ -55,7 +55,7 @@ class CheckpointedFunction(ABC):
 
 
 class ListCheckpointed(ABC):
-    """A simpler form: the state is a list, dealt out anew when the parallelism changes."""
+    """A simpler form: the state is a list, redistributed when the parallelism changes."""
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int, timestamp: int) -> list[Any]:

@@ -142,7 +142,7 @@ class KeyedStream(DataStream[T], Generic[T, K]):
     # --- a keyed stream is partitioned already -----------------------------------------------------------------------
 
     def key_by(self, key_selector: Any, key_type: Any = None, *more_fields: Field) -> KeyedStream[T]:
-        """Key the elements anew; the key before is forgotten."""
+        """Key the elements by another key, which replaces this one."""
         return self._values().key_by(key_selector, key_type, *more_fields)
 
     def _values(self) -> DataStream[T]:

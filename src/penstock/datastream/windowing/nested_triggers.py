@@ -52,7 +52,7 @@ class ProcessingTimeoutTrigger(Trigger[Any, Window]):
     """Fires when `nested_trigger` fires, or `interval` milliseconds of clock time after the pane's first element.
 
     `reset_timer_on_new_record` counts the timeout from the latest element instead; `should_clear_on_timeout` lets the
-    nested trigger start anew after a timeout.
+    nested trigger start over after a timeout.
     """
 
     nested_trigger: Trigger[Any, Any]

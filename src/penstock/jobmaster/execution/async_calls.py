@@ -66,7 +66,7 @@ class AsyncCalls:
             result, error = None, None
             try:
                 result = each.call()
-            except (Exception, SystemExit) as failure:  # Whoever asked for the call decides what a failure means.
+            except (Exception, SystemExit) as failure:  # The caller decides what a failure means.
                 error = failure
             if not self._is_closed:
                 each.done(result, error)

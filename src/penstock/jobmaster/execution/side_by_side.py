@@ -26,7 +26,7 @@ def run_side_by_side(actions: Sequence[Callable[[], None]], on_failure: Callable
     if len(actions) == 1:
         actions[0]()
         return
-    # Each thread has what this one has for the job at hand, such as the classes of its script.
+    # Each thread has what this one has for its job, such as the classes of its script.
     threads = [threading.Thread(target=copy_context().run, args=(guarded, action), daemon=True) for action in actions]
     for thread in threads:
         thread.start()

@@ -180,7 +180,7 @@ class WorkerGroup:
             self.lose(f"what worker {member.hello.index} has sent could not be taken: {name}: {error}")
 
     def _is_heard(self, member: _Member) -> bool:
-        """Whoever waits until there is room for what a worker has written does hear it, all the same."""
+        """A thread that waits until there is room for what a worker has written still counts as hearing it."""
         member.heard = time.monotonic()
         return not self._is_cancelled and self._loss is None and not self._has_ended.is_set()
 

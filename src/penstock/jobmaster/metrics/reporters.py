@@ -65,7 +65,7 @@ def settings_of(config: Configuration) -> dict[str, dict[str, str]]:
     names = [name.strip() for name in chosen.replace(";", ",").split(",") if name.strip()]
     if unknown := [name for name in names if name not in given]:
         raise ConfigurationError(
-            f"{keys.METRIC_REPORTERS.key} names {unknown[0]!r}, of which nothing is said; set "
+            f"{keys.METRIC_REPORTERS.key} names {unknown[0]!r}, which is not configured; set "
             f"{_PREFIX}{unknown[0]}.{_FACTORY}, for example to prometheus"
         )
     return {name: given[name] for name in names}

@@ -67,7 +67,7 @@ class RegionAttempt:
         is_last: bool = False,
         is_notice: bool = False,
     ) -> EpochResult:
-        """`sampled`: vertices whose stacks somebody wants to see. `is_notice`: the tasks only hear of a checkpoint."""
+        """`sampled`: vertices whose stacks are asked for. `is_notice`: the tasks are only notified of a checkpoint."""
         aborted, self._coordinator.aborted = self._coordinator.aborted, []
         completed = self._coordinator.completed_id
         is_due = self._reported_tick_ms is None or now.tick_ms - self._reported_tick_ms >= REPORT_MS

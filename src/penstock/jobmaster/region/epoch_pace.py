@@ -13,8 +13,8 @@ class EpochPace:
     """Aims at epochs of `target_ms`: a job that cannot keep up reads less at a time, and its source waits.
 
     An epoch that took too long makes the next one smaller; one that was over quickly although there was more to read
-    makes it larger, by a factor of four at most. The first one is small: nobody knows yet how long a record takes. What
-    an epoch takes whatever it reads is no reason to read less: that shows when a smaller one is not quicker.
+    makes it larger, by a factor of four at most. The first one is small: how long a record takes is not known
+    yet. What an epoch takes whatever it reads is no reason to read less: that shows when a smaller one is not quicker.
     """
 
     target_ms: int

@@ -54,7 +54,7 @@ class EpochEnding:
     """True if the tasks are finished."""
     is_checkpoint: bool
     hears_afterwards: bool
-    """True if the tasks are to hear of the checkpoint, in a command of its own, before they close."""
+    """True if the tasks are to be notified of the checkpoint, in a command of its own, before they close."""
     requests: tuple[Request, ...]
 
     @property

@@ -43,7 +43,7 @@ class Observed:
     wait_ms: int | None
     """Until the next epoch: 0 for now, None until something happens."""
     has_news_for_tasks: bool
-    """True if functions wait to hear of a checkpoint that has completed or failed."""
+    """True if functions wait to be notified of a checkpoint that has completed or failed."""
 
 
 @dataclass(frozen=True)

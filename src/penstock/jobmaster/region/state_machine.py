@@ -75,7 +75,7 @@ class RegionState(Enum):
     RESTARTING = auto()
     """An attempt is over, and another one is to follow."""
     CLOSING = auto()
-    """The last checkpoint or savepoint is there: the tasks hear of it and end."""
+    """The last checkpoint or savepoint is there: the tasks are notified and end."""
     ENDED = auto()
 
 
@@ -112,7 +112,7 @@ class RegionStateMachine:
         return self._leave() if self._is_cancelled else self._deploy()
 
     def end(self) -> list[Action]:
-        """The region has left, whatever made it leave: nobody who has asked for something shall wait for ever."""
+        """The region has left, for whatever reason: no request may be left waiting."""
         self.state = RegionState.ENDED
         asked, self._asked = tuple(self._asked), []
         interrupted = self._fail_epoch("it was interrupted")

@@ -51,7 +51,7 @@ class CheckpointLock:
         self._depth -= 1
         is_free = self._depth == 0
         self._lock.release()
-        # Not before: whoever makes space may need the lock.
+        # Not before: the thread that makes space may need the lock.
         if is_free and error is None:
             self._wait_for_space()
 

@@ -161,7 +161,7 @@ class SocketReceiver:
                 self._keep(splitter.end())
                 return False
         if had_waiting and taken is not None and taken < _READ_BYTES:
-            # Record by record this would be much work; whoever takes what waits catches up with the rest.
+            # Record by record this would be much work; the thread that takes what waits catches up with the rest.
             self._spool.wait_until_taken(_GATHERS_S)
         return True
 

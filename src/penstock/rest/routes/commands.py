@@ -105,7 +105,7 @@ def in_background(action: Callable[[], Any]) -> Future[Any]:
     def act() -> None:
         try:
             done.set_result(action())
-        except Exception as failure:  # Reported to whoever asks for the result
+        except Exception as failure:  # Raised where the result is asked for
             done.set_exception(failure)
 
     Thread(target=act, daemon=True).start()

@@ -1,4 +1,4 @@
-"""Operator state: lists that are dealt out anew when the parallelism changes, and broadcast maps."""
+"""Operator state: lists that are redistributed when the parallelism changes, and broadcast maps."""
 
 from __future__ import annotations
 

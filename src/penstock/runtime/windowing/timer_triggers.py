@@ -5,7 +5,7 @@
         return TriggerResult.CONTINUE
 
 Setting a timer that is set changes nothing, and the times depend on the window alone. So of several elements of a pane
-that come together, the first says it all. As with functions that are inlined, the source must be at hand.
+that come together, the first says it all. As with functions that are inlined, the source must be available.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ _UNPACKED: dict[str, Callable[[BinaryIO], BinaryIO]] = {
     ".gzip": lambda stream: cast(BinaryIO, gzip.GzipFile(fileobj=stream)),
     ".deflate": _inflate,
     ".bz2": lambda stream: cast(BinaryIO, bz2.BZ2File(stream)),
-    ".xz": lambda stream: cast(BinaryIO, lzma.LZMAFile(stream)),  # noqa: SIM115 - whoever asked for it closes it
+    ".xz": lambda stream: cast(BinaryIO, lzma.LZMAFile(stream)),  # noqa: SIM115 - the caller closes it
     ".zst": _unpack_zstd,
 }
 

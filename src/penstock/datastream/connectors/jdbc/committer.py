@@ -77,6 +77,6 @@ class JdbcCommitter(Committer[PreparedTransaction]):
         """`committed` or `aborted`; None if the transaction is too old."""
         try:
             found: str | None = self._connection.execute("select txid_status(%s::bigint)", [number]).fetchone()[0]
-        except self._library.errors.InvalidParameterValue:  # The database was set up anew: it has not come that far.
+        except self._library.errors.InvalidParameterValue:  # The database was set up again.
             return None
         return found

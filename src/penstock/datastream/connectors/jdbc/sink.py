@@ -163,7 +163,7 @@ class JdbcExactlyOnceOptionsBuilder:
         return self
 
     def with_lock_timeout_ms(self, lock_timeout_ms: int) -> JdbcExactlyOnceOptionsBuilder:
-        """How long a row may be locked by another transaction before the job fails; 0: for ever."""
+        """How long a row may be locked by another transaction before the job fails; 0: forever."""
         self._options["lock_timeout_ms"] = lock_timeout_ms
         return self
 

@@ -76,7 +76,7 @@ class RecordProducer:
 
     def __init__(self, settings: Mapping[str, Any], logs_failures_only: bool = False) -> None:
         self._library = kafka_client(_USER)
-        # As Java's client: the same key goes to the same partition, whoever writes it.
+        # As Java's client: the same key goes to the same partition, no matter which client writes it.
         defaults = {"partitioner": "murmur2_random", "delivery.report.only.error": True}
         self._producer = made_client(self._library.Producer, {**defaults, **settings}, _USER)
         self._deliveries = _Deliveries(logs_failures_only)

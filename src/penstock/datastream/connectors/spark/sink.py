@@ -125,7 +125,7 @@ class SparkSink(Sink, SupportsWriterState[int], SupportsCommitter[StagedFile]):
 class StagingWriter(CommittingSinkWriter[Any, StagedFile], StatefulSinkWriter[Any, int]):
     """Stages the rows of one subtask. A batch has the number of the checkpoint before it, plus one.
 
-    So all subtasks agree on it, also after a restart, when a batch is begun anew.
+    So all subtasks agree on it, also after a restart, when a batch is begun again.
     """
 
     def __init__(self, files: FileWriter, last_checkpoint_id: int) -> None:

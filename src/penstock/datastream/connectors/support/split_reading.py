@@ -40,7 +40,7 @@ class ReadBatch:
 
 
 NOTHING_NOW = ReadBatch([], None)
-"""Stands for a pause: the split has no end yet, and nothing at hand."""
+"""Stands for a pause: the split has no end yet, and nothing to read now."""
 
 
 ReadSplit = Callable[[OffsetSplit, ReaderOutput], Iterator[ReadBatch]]
