@@ -28,7 +28,7 @@ class _Size(NamedTuple):
 class ElementSpool:
     """Elements and marks in order, in numbered chunks. One thread adds, another one takes.
 
-    What was not taken yet is *waiting*; the thread that adds waits while that is more than the limits allow. Chunks hold
+    What was not taken yet is *waiting*; the adding thread waits while that is more than the limits allow. Chunks hold
     a part of what may wait, so that about as much can be taken at a time as is wanted.
     """
 
