@@ -21,7 +21,7 @@ class Program:
     python_files: tuple[str, ...] = ()
 
     def run(self) -> None:
-        """Run to the end; `sys.argv`, `sys.path` and PYTHONPATH are put back afterwards."""
+        """Run to the end; `sys.argv`, `sys.path` and the environment are put back afterwards."""
         with _as_main_program([self.target, *self.arguments], self._search_path()):
             if self.is_module:
                 runpy.run_module(self.target, run_name="__main__", alter_sys=True)
@@ -30,7 +30,7 @@ class Program:
 
     def environment(self) -> dict[str, str]:
         """What the program finds in its environment besides what is there now."""
-        return {"PYTHONPATH": _python_path(self._search_path(), os.environ.get("PYTHONPATH"))}
+        return _environment(self._search_path())
 
     def _search_path(self) -> list[str]:
         folder = Path.cwd() if self.is_module else Path(self.target).resolve().parent
@@ -39,20 +39,27 @@ class Program:
 
 @contextmanager
 def _as_main_program(argv: list[str], search_path: list[str]) -> Iterator[None]:
-    before = sys.argv, list(sys.path), os.environ.get("PYTHONPATH")
+    arguments, path, environment = sys.argv, list(sys.path), _environment(search_path)
+    before = {name: os.environ.get(name) for name in environment}
     sys.argv = argv
     sys.path[:0] = search_path
-    # Spark's Python workers are other processes: they find the user's modules only through the environment.
-    os.environ["PYTHONPATH"] = _python_path(search_path, before[2])
+    os.environ.update(environment)
     try:
         yield
     finally:
-        sys.argv, sys.path[:] = before[0], before[1]
-        if before[2] is None:
-            os.environ.pop("PYTHONPATH", None)
-        else:
-            os.environ["PYTHONPATH"] = before[2]
+        sys.argv, sys.path[:] = arguments, path
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
-def _python_path(search_path: list[str], before: str | None) -> str:
-    return os.pathsep.join([*search_path, *([before] if before else [])])
+def _environment(search_path: list[str]) -> dict[str, str]:
+    """Spark's Python workers are other processes: they find Python and the user's modules only through it."""
+    given = os.environ.get("PYTHONPATH")
+    return {
+        "PYTHONPATH": os.pathsep.join([*search_path, *([given] if given else [])]),
+        # A session that the program makes itself would run the first python3 on the PATH.
+        "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+    }

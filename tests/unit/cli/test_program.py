@@ -46,7 +46,19 @@ def test_python_files_can_be_imported(folder):
 
 def test_everything_is_put_back_even_when_the_script_fails():
     Path("jobs/fail.py").write_text("import sys\nsys.path.append('more')\nraise RuntimeError('no')")
-    before = list(sys.argv), list(sys.path), os.environ.get("PYTHONPATH")
+    before = list(sys.argv), list(sys.path), dict(os.environ)
     with pytest.raises(RuntimeError, match="no"):
         Program("jobs/fail.py").run()
-    assert (sys.argv, sys.path, os.environ.get("PYTHONPATH")) == before
+    assert (sys.argv, sys.path, dict(os.environ)) == before
+
+
+@pytest.mark.parametrize("chosen", [None, "/usr/bin/other-python"])
+def test_workers_of_a_session_that_the_program_makes_itself_have_this_python_unless_another_was_chosen(
+    monkeypatch, chosen
+):
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("PYSPARK_PYTHON", chosen)
+    Path("jobs/python.py").write_text("import os; open('told', 'w').write(os.environ['PYSPARK_PYTHON'])")
+    Program("jobs/python.py").run()
+    assert Path("told").read_text() == (chosen or sys.executable)
