@@ -21,7 +21,7 @@ _COSTS = ["spread", "peak MiB", "shuffled B/record", "CPU s/M records", "records
 
 
 def write_docs(page: Path = PAGE, chart: Path = CHART, latency_page: Path = LATENCY_PAGE) -> None:
-    """Put the results that are there into the pages and draw the chart anew."""
+    """Put the results that are there into the pages and redraw the chart."""
     comparisons = [each for each in read_results() if each.outcomes]
     page.write_text(filled(page.read_text(), comparisons, page.name))
     chart.write_text(draw(comparisons))

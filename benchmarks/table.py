@@ -93,7 +93,7 @@ def _aligned(cell: str, width: int, column: int) -> str:
 def write_results(
     benchmark: str, setting: Setting, outcomes: list[Outcome], notes: list[str], folder: Path = RESULTS
 ) -> Path:
-    """Write what was found to a file of its own, and the summary of all that are there anew."""
+    """Write what was found to a file of its own, and rewrite the summary of all that are there."""
     path = folder / _file_name(benchmark, setting)
     folder.mkdir(exist_ok=True)
     path.write_text(json.dumps(_document(benchmark, setting, outcomes, notes), indent=2) + "\n")

@@ -3,10 +3,10 @@
     python -m chaos.run --rounds 50 --seed 7 --kill worker,driver,executor,stop,pause --parallelism 1,2,3
 
 A round is one job from its first start to its end. `worker`: a Python worker or daemon of Spark is killed, and the job
-restarts by itself. `driver`: the driver is killed, its Java process must go as well, and the job is started anew from
+restarts by itself. `driver`: the driver is killed, its Java process must end as well, and the job is started again from
 its newest checkpoint, at another parallelism. `executor`: the Java process of a Spark executor is killed (the round
 runs on a local cluster). `point`: a process kills itself at a named point, such as in the middle of a commit. `stop`:
-the job is stopped with a savepoint and started anew from it, at another parallelism. `pause`: a process stands still
+the job is stopped with a savepoint and started again from it, at another parallelism. `pause`: a process stands still
 for up to three seconds. Ends with 0 if every round gave exactly the lines of an undisturbed run.
 """
 

@@ -23,7 +23,7 @@ settings.register_profile(
     "penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
 )
 settings.load_profile("penstock")
-# The programs that tests start leave nothing in the cache of whoever runs them, and no process that makes it.
+# The programs that tests start leave nothing in the cache of the user who runs them, and no process that makes it.
 os.environ.setdefault("PENSTOCK_NO_CLASS_ARCHIVE", "1")
 # They have parallelism 1 where they set none, not as many subtasks as the machine has cores.
 os.environ["PENSTOCK_CONF_DIR"] = str(Path(__file__).with_name("conf"))

@@ -24,7 +24,7 @@ playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright
 
 PATIENCE_MS = 60_000
 DESKTOP, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
-# Under its short name: pictures show no folder of whoever made them.
+# Under its short name: pictures show no folder of the machine they were made on.
 RUN_SHOP = "exec(compile(open('shop.py').read(), 'shop.py', 'exec'))"
 TABS = ("overview", "epochs", "timeline", "checkpoints", "exceptions", "output", "log", "configuration")
 

@@ -180,7 +180,7 @@ def test_a_server_that_stays_full_fails_the_job(redis_server, troubled, name, tm
 
 
 class Last(RedisMapper):
-    """Reads what an earlier element has set, which works on a full server, before it sets it anew."""
+    """Reads what an earlier element has set, which works on a full server, before it sets it again."""
 
     def __init__(self, name):
         self._name = name

@@ -1,4 +1,4 @@
-"""Hashes of keys of every type: equal for equal keys, and the same for ever."""
+"""Hashes of keys of every type: equal for equal keys, and never changed."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def main(version: str) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             written = write_checkpoint(Path(scratch)) if name == "checkpoint" else write_savepoint(name, Path(scratch))
             shutil.move(written, target / name)
-        time.sleep(2.5)  # Until the timers are due, and what is short-lived has expired, as for whoever restores later.
+        time.sleep(2.5)  # Until the timers are due, and what is short-lived has expired.
         with tempfile.TemporaryDirectory() as scratch:
             runs = [lines_after(target / name, width, Path(scratch, str(width))) for width in (1, 2, 3)]
         assert runs[0] == runs[1] == runs[2], "the job must give the same at every parallelism"

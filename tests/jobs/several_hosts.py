@@ -44,7 +44,7 @@ class Host:
         return ["ip", "netns", "exec", self._space, *inside, *words]
 
     def cut_off(self) -> None:
-        """Nobody hears of it any more, nor does it of others: no connection is closed."""
+        """Cuts it off from the others in both directions: no connection is closed."""
         _ip("-n", self._plug[0], "link", "set", self._plug[1], "down")
 
     def plug_in(self) -> None:

@@ -211,7 +211,7 @@ def test_timer_fires_in_a_restored_job_to_which_nothing_comes(run_target, tmp_pa
         job.cancel().result()
 
 
-# --- who hears of checkpoints ----------------------------------------------------------------------------------------
+# --- who is notified of checkpoints ----------------------------------------------------------------------------------
 
 
 class Listening(MapFunction, CheckpointListener):

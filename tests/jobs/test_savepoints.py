@@ -246,7 +246,7 @@ def test_request_is_answered_when_the_job_is_cancelled(tmp_path):
 
 def test_what_cannot_be_is_refused_at_once(tmp_path):
     with running(tmp_path) as master:
-        with pytest.raises(CheckpointError, match=r"where shall the savepoint go\? Name a directory, or set execution"):
+        with pytest.raises(CheckpointError, match="there is no directory for the savepoint; name one, or configure"):
             master.trigger_savepoint(None)
         with pytest.raises(CheckpointError, match="savepoint format 'xml' is not known"):
             master.trigger_savepoint(str(tmp_path), "xml")

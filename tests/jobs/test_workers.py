@@ -84,7 +84,7 @@ def test_job_continues_when_a_worker_is_killed_or_hangs(on_spark, tmp_path, how)
     env = on_spark(2, {**RESTARTS, "heartbeat.interval": "100 ms", "heartbeat.timeout": "3 s"})
     assert run(env, tmp_path, {20: how}) == EXPECTED
     processes = {process for _, _, process in opened(tmp_path)}
-    assert len(processes) == 4  # All of the group are started anew.
+    assert len(processes) == 4  # The whole group is started again.
     deadline = time.monotonic() + GONE_WITHIN_S  # Spark gives a process that is to end two seconds.
     while any(map(_is_alive, processes)) and time.monotonic() < deadline:
         threading.Event().wait(0.1)

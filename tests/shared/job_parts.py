@@ -186,7 +186,7 @@ class NumbersSource(Source):
 
 
 class NumberServer:
-    """Sends lines to whoever connects, and hangs up when told to."""
+    """Sends lines to each client that connects, and closes the connection when told to."""
 
     def __init__(self, lines=()):
         self._listening = socket.create_server(("127.0.0.1", 0))

@@ -268,7 +268,7 @@ class JobMaster:
         chosen = directory or self.options.savepoint_directory
         if chosen is None:
             raise CheckpointError(
-                f"where shall the savepoint go? Name a directory, or set {keys.SAVEPOINT_DIR.key} in the configuration"
+                f"there is no directory for the savepoint; name one, or configure {keys.SAVEPOINT_DIR.key}"
             )
         return chosen
 

@@ -59,7 +59,7 @@ class EpochCommand:
     is_notice: bool = False
     """True if all there is to do is to notify tasks of the last checkpoint. It has the number of the last epoch."""
     sampled_vertices: frozenset[int] = frozenset()
-    """Those whose acknowledgements shall include what their threads were doing."""
+    """Those whose acknowledgements are to include what their threads were doing."""
 
     is_report: bool = False
     """True if all subtasks are to report how they are doing, also those that have nothing to do."""

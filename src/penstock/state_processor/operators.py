@@ -17,7 +17,7 @@ _LISTED = ", "
 
 @dataclass(frozen=True)
 class OperatorIdentifier:
-    """An operator, whatever it is called. Where one is wanted, its uid or its name as a str does as well."""
+    """An operator, whatever it is called. Wherever one is expected, its uid or its name as a str works, too."""
 
     operator_id: str
     """32 hex digits."""

@@ -38,7 +38,7 @@ def graph_of(regions: int = 1, parallelism: int = 1):
 
 
 class Job:
-    """The checkpoints of a job without the job: what its subtasks would say is said by the test."""
+    """The checkpoints of a job without the job: the test answers for its subtasks."""
 
     def __init__(self, tmp_path, *faults: Fault, regions: int = 1, restored=None, **options):
         self.local = LocalFolder(str(tmp_path / "job"))

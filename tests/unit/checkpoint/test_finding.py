@@ -1,4 +1,4 @@
-"""What a user named by a path is found, and what is wrong with it is said."""
+"""What a user names by a path is found, and what is wrong with it is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who hears of a checkpoint, and when: at once, also in a job that is idle, and never of the one of another run."""
+"""Who is notified of a checkpoint, and when: at once, even in an idle job, and never of one of another run."""
 
 from __future__ import annotations
 

@@ -35,10 +35,10 @@ from penstock.jobmaster.sources.split_coordinator import SplitSourceCoordinator
 from penstock.jobmaster.sources.spool import Spool
 
 CALLBACKS = {
-    "the enumerator hears of the checkpoint": (NumbersEnumerator, "notify_checkpoint_complete"),
-    "the reader hears of it": (NumbersReader, "notify_checkpoint_complete"),
-    "the source function hears of it": (Counting, "notify_checkpoint_complete"),
-    "a function in a task hears of it": (Listening, "notify_checkpoint_complete"),
+    "the enumerator is notified of the checkpoint": (NumbersEnumerator, "notify_checkpoint_complete"),
+    "the reader is notified": (NumbersReader, "notify_checkpoint_complete"),
+    "the source function is notified": (Counting, "notify_checkpoint_complete"),
+    "a function in a task is notified": (Listening, "notify_checkpoint_complete"),
     "a transaction is committed": (FileTransactions, "commit"),
     "a spool forgets": (Spool, "forget_before"),
     "a segment of a spool is removed": (Path, "unlink"),
@@ -46,7 +46,7 @@ CALLBACKS = {
     "a committer commits": (FileCommitter, "commit"),
     "all committers commit": (SinkCommits, "commit"),
     "collected values are handed out": (CollectedValues, "put_all"),
-    "the job hears of the checkpoint": (JobMaster, "checkpoint_completed"),
+    "the job is notified of the checkpoint": (JobMaster, "checkpoint_completed"),
     "old metadata is removed": (LocalFolder, "delete_all"),
     "all that is old is removed": (CompletedCheckpointStore, "remove_files"),
 }

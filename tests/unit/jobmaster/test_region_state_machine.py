@@ -334,7 +334,7 @@ class World:
         assert not self.has_attempt
         for action in self.machine.end():
             self.settled.update(action.requests)
-        assert set(self.asked) == self.settled, "somebody waits for ever"
+        assert set(self.asked) == self.settled, "a request is never answered"
 
     def carry_out(self, actions):
         """The event behind the last action; None when the region has left."""

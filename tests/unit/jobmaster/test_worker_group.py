@@ -170,7 +170,7 @@ def test_failure_of_the_exchange_is_reported_as_such(group, monkeypatch):
     ("error", "said"), [(OSError(28, "No space left on device"), "No space left"), (MemoryError(), "MemoryError")]
 )
 def test_worker_that_cannot_take_what_another_sends_says_so(group, monkeypatch, error, said):
-    """Otherwise it would wait for ever for a mark that nobody reads."""
+    """Otherwise it would wait forever for a mark that nobody reads."""
     several = group(2)
     several.deploy(graph_of(lambda stream: stream.rebalance().map(str.upper), 2))
     monkeypatch.setattr(several.workers[1]._inbox, "put", lambda epoch, row: _raise(error))

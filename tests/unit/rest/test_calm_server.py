@@ -33,7 +33,7 @@ def test_server_wakes_up_when_it_is_asked_or_ended_and_not_otherwise(monkeypatch
         address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
         for _ in range(3):
             assert urllib.request.urlopen(address).read() == b"ok"
-        assert len(ticks) == 1, "it has not looked whether it shall end"
+        assert len(ticks) == 1, "it has not checked whether it is to end"
         server.close(30)
         assert not server._thread.is_alive() and len(ticks) == 2
         server.close(30)  # Again: there is nothing left to end.

@@ -27,7 +27,7 @@ _numbers = itertools.count()
 
 
 def function_of(expression: str, keyword: str = "return"):
-    """A function with its source at hand."""
+    """A function whose source is available."""
     filename = f"<function {next(_numbers)}>"
     text = f"def made(v):\n    {keyword} {expression}\n"
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)

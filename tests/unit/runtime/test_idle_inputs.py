@@ -143,7 +143,7 @@ def sessions(combines):
         )
         keyed = left.union(right).key_by(lambda pair: pair[0])
         windows = keyed.window(EventTimeSessionWindows.with_gap(Time.milliseconds(10)))
-        if not combines:  # Whoever wants to see late elements gets them one by one.
+        if not combines:  # A window that reports late elements must get them one by one.
             windows = windows.side_output_late_data(OutputTag("late"))
         reduced = windows.reduce(lambda a, b: (a[0], tuple(sorted(a[1] + b[1]))))
         assert reduced.transformation.operator.combines is combines

@@ -61,4 +61,4 @@ def test_falling_idle_is_part_of_the_snapshot_although_no_input_came() -> None:
     restored.open()
     second = Row(0, 0, FROM_DRIVER, 0, 0, SourceAssignment([2], is_last=False).encode())
     woken = [event for row in restored.run_epoch([second]) for event in read_chunk(row.chunk)]
-    assert Status(is_idle=False) in woken  # or the receiver would ignore its watermarks for ever
+    assert Status(is_idle=False) in woken  # or the receiver would never use its watermarks again

@@ -61,7 +61,7 @@ def test_job_that_finds_all_slots_held_by_workers_does_not_wait_for_ever(ledger)
 
 
 def test_job_keeps_one_slot_for_all_its_regions_while_any_of_them_runs(ledger):
-    """Workers of another job that starts meanwhile would stay on the last one, and Spark would wait for ever."""
+    """Workers of another job that starts meanwhile would stay on the last one, and Spark would wait forever."""
     first = executor("0 ms")
     second = first.sibling()
     deploy(first)

@@ -58,7 +58,7 @@ def test_slot_that_a_copy_needs_is_not_taken_by_workers_that_start_meanwhile(mon
     ledger = SlotLedger(lambda: 3, {}, settled_s=0)
     ledger.take(held, 1, 0, 0, lambda: False, "workers")
     monkeypatch.setattr(spark_executor, "slot_ledger", lambda context: ledger)
-    # Spark hears of workers only when their tasks have begun.
+    # Spark knows of workers only when their tasks have begun.
     monkeypatch.setattr(spark_executor, "free_slots", lambda context: 3)
     used: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Which class a name in state means: that of the job at hand, in a process that may run many."""
+"""Which class a name in state means: that of the current job, in a process that may run many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When sessions are one, and when windows have ended: one rule, whoever asks."""
+"""When sessions are one, and when windows have ended: one rule for all who ask."""
 
 from __future__ import annotations
 

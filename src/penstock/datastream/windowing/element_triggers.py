@@ -63,7 +63,7 @@ class CountTrigger(ElementTrigger):
 
 
 class DeltaFunction(ABC):
-    """Says how far two elements are apart. A plain function of two elements does as well."""
+    """Says how far two elements are apart. A plain function of two elements works, too."""
 
     @abstractmethod
     def get_delta(self, old_data_point: Any, new_data_point: Any) -> float:

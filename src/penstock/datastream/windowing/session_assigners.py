@@ -16,7 +16,7 @@ from penstock.datastream.windowing.windows import TimeWindow
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Reads the gap of a session from an element, in milliseconds. A plain function does as well."""
+    """Reads the gap of a session from an element, in milliseconds. A plain function works, too."""
 
     @abstractmethod
     def extract(self, element: Any) -> int:
