@@ -108,7 +108,7 @@ class KeyedLoop:
         append: Callable[[Any], None],
         append_time: Callable[[int | None], None],
     ) -> None:
-        self._run(append, append_time, keys, values, timestamps)
+        self._run(keys, append, append_time, keys, values, timestamps)
 
     def run_columns(
         self, columns: Columns, append: Callable[[Any], None], append_time: Callable[[int | None], None]
@@ -118,17 +118,17 @@ class KeyedLoop:
         lists, late = self._columns.taken_from(columns)
         position = Position(lists[0])
         try:
-            self._run(append, append_time, position, position.first, *lists[1:], *late)
+            self._run(self._columns.keys_among(lists), append, append_time, position, position.first, *lists[1:], *late)
         except Exception:
             at = position.now()
             value = columns.taken(slice(at, at + 1)).batch().values[0]  # noqa: F841  # Failures are reported with it.
             raise
         return position.times_asked
 
-    def _run(self, *arguments: Any) -> None:
+    def _run(self, keys_of_batch: Iterable[Any], *arguments: Any) -> None:
         opened: list[Any] = []
         for table in self._tables:
-            opened += (table.open_namespace(VOID_NAMESPACE), table.open_changes(VOID_NAMESPACE))
+            opened += (table.open_namespace(VOID_NAMESPACE, keys_of_batch), table.open_changes(VOID_NAMESPACE))
         loop = self._loop
         if self._without_notes is not None and not any(each.wants_notes(VOID_NAMESPACE) for each in self._tables):
             loop = self._without_notes._loop

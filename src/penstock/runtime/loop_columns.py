@@ -48,6 +48,10 @@ class LoopColumns:
                 made[id(arrays[name])] = arrays[name].tolist()
         return [made[id(arrays[name])] for name in self.in_lists], [arrays[name] for name in self.late]
 
+    def keys_among(self, lists: list[list[Any]]) -> list[Any]:
+        """The keys, of what was taken; none if the loop has no use for them."""
+        return lists[self.in_lists.index("key")] if "key" in self.in_lists else []
+
 
 @dataclass(frozen=True)
 class InColumns:

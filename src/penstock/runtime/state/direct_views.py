@@ -37,7 +37,7 @@ NO_KEY = object()
 
 
 class _DirectView(StateView):
-    """Reads and writes one dictionary of a `HeapStateTable`. The table never gives up its outer dictionaries."""
+    """Reads and writes one dictionary of a table. The table never gives up its outer dictionaries."""
 
     _backend: KeyedStateBackend
 
@@ -45,8 +45,8 @@ class _DirectView(StateView):
         self, backend: KeyedStateBackend, table: StateTable, descriptor: StateDescriptor, namespace: Hashable
     ) -> None:
         super().__init__(backend, table, descriptor, namespace)
-        self._entries: dict[Hashable, dict[Any, Any]] = table.entries
-        self._changed = table.changed
+        self._entries: dict[Hashable, dict[Any, Any]] = table.direct_entries()
+        self._changed = table.direct_changes()
 
     @property
     def table(self) -> StateTable:

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from penstock.common.exceptions import StateAccessError
+from penstock.runtime.state.cached_keys import CachedKeys
 from penstock.runtime.state.change_journal import ChangedNames
 from penstock.runtime.state.changes import Untracked
 from penstock.runtime.state.contents import (
@@ -20,7 +21,7 @@ from penstock.runtime.state.contents import (
 from penstock.runtime.state.entry_store import EntryStore
 from penstock.runtime.state.live_entries import ABSENT, DirectEntries, LiveEntries, LiveKeys
 from penstock.runtime.state.live_maps import LiveMaps, MapPage
-from penstock.runtime.state.table import REMOVED, Extent, StateTable
+from penstock.runtime.state.table import REMOVED, VOID_NAMESPACE, Extent, StateTable
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ENTRIES = 10_000
@@ -30,6 +31,9 @@ _NAMES_PER_OBJECT = 4
 
 class DiskStateTable(StateTable):
     """At most about `capacity` entries are in memory, those used last.
+
+    The state of keys alone is in `CachedKeys`, which takes many keys at a time and knows what changed in it. Windows
+    and maps are in `LiveEntries`: a store that is in order has the entries of each of them side by side.
 
     An object that was got from here may be changed in place only if it is put back, or marked in `changed`, before
     many others are used; otherwise the change may be lost.
@@ -41,7 +45,10 @@ class DiskStateTable(StateTable):
         self._capacity = capacity
         self._most_names = _NAMES_PER_OBJECT * capacity
         self._live = LiveEntries(store, capacity, LiveKeys, self._when_full)
-        self.entries = DirectEntries(lambda: self._live)
+        self._cached: CachedKeys | None = CachedKeys(store.make_folder, capacity)
+        """The entries of keys alone; None if the values are maps."""
+        self.notes_changes = True
+        self.entries = DirectEntries(lambda: self._live, lambda: self._cached)
         self.entries_of = self.entries.get
         self._changed_since_base = ChangedNames(store)
         self.changed = ChangedNames(store) if tracks_changes else Untracked()
@@ -49,20 +56,30 @@ class DiskStateTable(StateTable):
 
     # --- entries ---------------------------------------------------------------------------------------------------
 
+    def _keys_of(self, namespace: Hashable) -> CachedKeys | LiveKeys | None:
+        if namespace is VOID_NAMESPACE and self._cached is not None:
+            return self._cached
+        return self._live.namespaces.get(namespace)
+
     def get(self, namespace: Hashable, key: Any, default: Any = None) -> Any:
-        keys = self._live.namespaces.get(namespace)
+        keys = self._keys_of(namespace)
         return default if keys is None else keys.get(key, default)
 
     def contains(self, namespace: Hashable, key: Any) -> bool:
-        keys = self._live.namespaces.get(namespace)
+        keys = self._keys_of(namespace)
         return keys is not None and key in keys
 
     def put(self, namespace: Hashable, key: Any, value: Any) -> None:
+        if namespace is VOID_NAMESPACE and self._cached is not None:
+            self._cached.store(key, value)
+            return
         was_there = self._live.keys_of(namespace).store(key, value)
         if not self.has_maps:
             self.changed.written(namespace, key, was_there)
 
     def remove(self, namespace: Hashable, key: Any) -> bool:
+        if namespace is VOID_NAMESPACE and self._cached is not None:
+            return self._cached.remove(key)
         keys = self._live.namespaces.get(namespace)
         if keys is None or not keys.remove(key):
             return False
@@ -73,27 +90,98 @@ class DiskStateTable(StateTable):
         return True
 
     def keys(self, namespace: Hashable) -> list[Any]:
-        return list(self._live.namespaces.get(namespace, ()))
+        keys = self._keys_of(namespace)
+        return [] if keys is None else list(keys)
 
     def clear(self) -> None:
         for namespace in list(self._live.namespaces):
             self._live.drop(namespace)
+        if self._cached is not None:
+            self._cached.drop()
         self.forget_changes()
 
     def __len__(self) -> int:
-        return sum(map(len, self._live.namespaces.values()))
+        return sum(map(len, self._live.namespaces.values())) + len(self._cached or ())
 
     def all_entries(self) -> Iterator[tuple[Hashable, Any, Any]]:
+        if self._cached is not None:
+            for key, value in self._cached.entries():
+                yield VOID_NAMESPACE, key, value
         for namespace, keys in list(self._live.namespaces.items()):
             for key, value in keys.entries():
                 yield namespace, key, value
+
+    # --- entries in place ------------------------------------------------------------------------------------------
+
+    def open_namespace(self, namespace: Hashable, keys: Iterable[Any] | None = None) -> Any:
+        if namespace is not VOID_NAMESPACE or self._cached is None:
+            return super().open_namespace(namespace)
+        return self._cached.open() if keys is None else self._cached.opened(keys)
+
+    def open_changes(self, namespace: Hashable) -> dict[Any, bool]:
+        if namespace is not VOID_NAMESPACE or self._cached is None:
+            return super().open_changes(namespace)
+        return self._cached.changes
+
+    def close_namespace(self, namespace: Hashable) -> None:
+        if namespace is not VOID_NAMESPACE or self._cached is None:
+            super().close_namespace(namespace)
+        else:
+            self._cached.close()
+
+    def _bind_notes(self) -> None:
+        """As every table does, save for what concerns keys alone."""
+        super()._bind_notes()
+        if self._cached is not None:
+            in_windows = self.changed
+            plain = self._cached
+
+            def written(namespace: Hashable, key: Any, was_there: bool) -> None:
+                if namespace is VOID_NAMESPACE:
+                    plain.note_written(key, was_there)
+                else:
+                    in_windows.written(namespace, key, was_there)
+
+            def all_written(namespace: Hashable, keys: Iterable[Any], new: Iterable[Any]) -> None:
+                if namespace is VOID_NAMESPACE:
+                    plain.note_all_written(keys, new)
+                else:
+                    in_windows.written_all(namespace, keys, new)
+
+            def removed(namespace: Hashable, key: Any) -> None:
+                if namespace is VOID_NAMESPACE:
+                    plain.note_removed(key)
+                else:
+                    in_windows.removed(namespace, key)
+
+            def all_removed(namespace: Hashable, keys: Iterable[Any]) -> None:
+                for key in keys:
+                    removed(namespace, key)
+
+            self.note_written, self.note_all_written = written, all_written
+            self.note_removed, self.note_all_removed = removed, all_removed
+
+    def is_direct(self, namespace: Hashable) -> bool:
+        return namespace is VOID_NAMESPACE and self._cached is not None
+
+    def direct_entries(self) -> Any:
+        return {} if self._cached is None else {VOID_NAMESPACE: self._cached}
+
+    def direct_changes(self) -> Any:
+        return {} if self._cached is None else {VOID_NAMESPACE: self._cached.changes}
+
+    def has_changes(self) -> bool:
+        if not self.tracks_changes:
+            return False
+        return bool(self.changed) or (self._cached is not None and self._cached.has_changes())
 
     # --- maps ------------------------------------------------------------------------------------------------------
 
     def hold_maps(self) -> None:
         if self.has_maps:
             return
-        before, self.has_maps = self._live, True
+        before, plain, self.has_maps = self._live, self._cached, True
+        assert plain is not None
         self._live = LiveEntries(self._store, self._capacity, self._new_maps, self._when_full)
         for namespace, keys in before.namespaces.items():
             for key, value in keys.entries():
@@ -101,8 +189,22 @@ class DiskStateTable(StateTable):
             keys.drop()
         if self.tracks_changes:
             self.changed = self._renamed(self.changed)
-            self._bind_notes()
             self._changed_since_base = self._renamed(self._changed_since_base)
+        self._take_over(plain)
+        self._cached = None
+        self._bind_notes()
+
+    def _take_over(self, plain: CachedKeys) -> None:
+        """Entries of keys alone turn out to be maps."""
+        for key, value in plain.entries():
+            self._maps_of(VOID_NAMESPACE).install(key, self._checked_map(value))
+        if self.tracks_changes:
+            extents = ((self.changed, Extent.CHANGES), (self._changed_since_base, Extent.SINCE_BASE))
+            for changed, extent in extents:
+                for names in plain.blocks(extent):
+                    changed.written_all(VOID_NAMESPACE, [(key,) for key in names], ())
+                    changed.spill(self._most_names)
+        plain.drop()
 
     def _checked_map(self, value: Any) -> Mapping[Any, Any]:
         if not isinstance(value, Mapping):
@@ -138,10 +240,21 @@ class DiskStateTable(StateTable):
     def blocks(self, extent: Extent) -> Iterator[Contents]:
         if extent is Extent.ALL:
             yield from self._stored_blocks() if self._live.is_stored() else self._live_blocks()
+            yield from self._plain_blocks(extent)
             return
+        yield from self._plain_blocks(extent)
         since_base = self._changed_since_base.parts() if extent is Extent.SINCE_BASE else iter(())
         for namespace, names in itertools.chain(since_base, self.changed.parts()):
             yield from self._map_blocks(namespace, names) if self.has_maps else self._key_blocks(namespace, names)
+
+    def _plain_blocks(self, extent: Extent) -> Iterator[Contents]:
+        if self._cached is None:
+            return
+        if extent is Extent.ALL and self._cached.is_stored():
+            yield from self._cached.stored_blocks()
+            return
+        for part in self._cached.blocks(extent):
+            yield {VOID_NAMESPACE: part}
 
     def _live_blocks(self) -> Iterator[Contents]:
         """Everything, if it is in memory."""
@@ -199,6 +312,8 @@ class DiskStateTable(StateTable):
             yield PartialMaps({namespace: {key: part}})
 
     def snapshot_written(self, extent: Extent) -> None:
+        if self._cached is not None and self.tracks_changes:
+            self._cached.snapshot_written(extent)
         if extent is Extent.ALL:
             self._changed_since_base.clear()
             self.changed.clear()
@@ -215,6 +330,8 @@ class DiskStateTable(StateTable):
         return keys.peek(name[0]) is not ABSENT if len(name) == 1 else keys.peek_value(*name) is not ABSENT
 
     def forget_changes(self) -> None:
+        if self._cached is not None:
+            self._cached.snapshot_written(Extent.ALL)
         self.changed.clear()
         self._changed_since_base.clear()
 
@@ -223,12 +340,20 @@ class DiskStateTable(StateTable):
             self.hold_maps()
         if isinstance(contents, EncodedEntries) and isinstance(contents, EncodedMapEntries) == self.has_maps:
             for namespace, entries in contents.entries.items():
-                self._live.keys_of(namespace).load_encoded(entries)
+                if namespace is VOID_NAMESPACE and self._cached is not None:
+                    self._cached.load(entries, extent)
+                else:
+                    self._live.keys_of(namespace).load_encoded(entries)
         else:
             for namespace, saved in contents.items():
-                self._load(namespace, saved, has_partial_maps(contents))
+                if namespace is VOID_NAMESPACE and self._cached is not None:
+                    self._cached.load(saved, extent)
+                else:
+                    self._load(namespace, saved, has_partial_maps(contents))
         if extent is not Extent.ALL and self.tracks_changes:
             for namespace, saved in contents.items():
+                if namespace is VOID_NAMESPACE and self._cached is not None:
+                    continue  # It knows itself.
                 names = self._names_of(saved, has_partial_maps(contents))
                 self._changed_since_base.written_all(namespace, names, ())
             self._changed_since_base.spill(self._most_names)
@@ -264,4 +389,6 @@ class DiskStateTable(StateTable):
             self.changed.spill(self._most_names)
 
     def dispose(self) -> None:
+        if self._cached is not None:
+            self._cached.dispose()
         self._store.close()

@@ -40,7 +40,7 @@ class EntryStore:
     """The store of one operator in one subtask. There is no file until something is written."""
 
     def __init__(self, make_folder: Callable[[], Path]) -> None:
-        self._make_folder = make_folder
+        self.make_folder = make_folder
         self._folder: Path | None = None
         self._environment: Any = None
         self._reading: Any = None
@@ -142,7 +142,7 @@ class EntryStore:
     def _open(self) -> None:
         import lmdb  # Only who keeps state on disk needs it.
 
-        folder = self._make_folder()
+        folder = self.make_folder()
         # Not a writable map: if the disk is full that is an error here, and not the end of the process.
         self._environment = lmdb.open(
             str(folder), map_size=_FIRST_MAP_SIZE, sync=False, metasync=False, lock=False, readahead=False

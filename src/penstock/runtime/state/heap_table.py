@@ -31,6 +31,9 @@ class HeapStateTable(StateTable):
         self._rounds_whole = 0
         """For how many snapshots in a row most entries have changed."""
 
+    def is_direct(self, namespace: Hashable) -> bool:
+        return True
+
     def get(self, namespace: Hashable, key: Any, default: Any = None) -> Any:
         keys = self.entries.get(namespace)
         return default if keys is None else keys.get(key, default)

@@ -71,7 +71,7 @@ class KeyedStateBackend:
         table = self._table_for(descriptor)
         if table.has_times is not _expires(descriptor):
             ttl.adapt(table, descriptor, _expires(descriptor), self.clock())
-        plain = _DIRECT_VIEWS if type(table) is HeapStateTable else _STATE_VIEWS
+        plain = _DIRECT_VIEWS if table.is_direct(namespace) else _STATE_VIEWS
         make = (_TTL_VIEWS if _expires(descriptor) else plain)[type(descriptor)]
         return make(self, table, descriptor, namespace)
 
@@ -128,7 +128,7 @@ class KeyedStateBackend:
     def has_changes(self) -> bool:
         for table in self.tables.values():
             table.settle()
-        return any(table.changed for table in self.tables.values())
+        return any(table.has_changes() for table in self.tables.values())
 
     def is_all_changed(self) -> bool:
         """True if a snapshot of the changes holds all entries anyway."""

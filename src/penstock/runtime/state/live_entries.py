@@ -18,6 +18,7 @@ from penstock.runtime.key_hashing import stable_hash
 from penstock.runtime.state.codec import encode_state
 from penstock.runtime.state.contents import EncodedEntries, load, unpack
 from penstock.runtime.state.entry_store import EntryStore, Found, Write
+from penstock.runtime.state.table import VOID_NAMESPACE
 
 ABSENT: Final = object()
 """In the place of an object: there is no such entry, in the store neither or only until it is written."""
@@ -270,8 +271,12 @@ class DirectEntries(MutableMapping[Hashable, Any]):
     Who gets keys from here may change their objects in place.
     """
 
-    def __init__(self, entries: Callable[[], LiveEntries]) -> None:
+    def __init__(
+        self, entries: Callable[[], LiveEntries], plain: Callable[[], MutableMapping[Any, Any] | None]
+    ) -> None:
         self._now = entries
+        self._plain = plain
+        """Gives the entries of keys alone, if they are elsewhere."""
 
     def _entries(self) -> LiveEntries:
         entries = self._now()
@@ -279,10 +284,15 @@ class DirectEntries(MutableMapping[Hashable, Any]):
         return entries
 
     def get(self, namespace: Hashable, default: Any = None) -> Any:
+        if namespace is VOID_NAMESPACE and (plain := self._plain()) is not None:
+            return plain or default
         return self._entries().namespaces.get(namespace, default)
 
-    def __getitem__(self, namespace: Hashable) -> LiveKeys:
-        return self._entries().namespaces[namespace]
+    def __getitem__(self, namespace: Hashable) -> Any:
+        found = self.get(namespace)
+        if found is None:
+            raise KeyError(namespace)
+        return found
 
     def setdefault(self, namespace: Hashable, default: Any = None) -> Any:
         keys = self.get(namespace)
@@ -292,21 +302,27 @@ class DirectEntries(MutableMapping[Hashable, Any]):
         return keys
 
     def __setitem__(self, namespace: Hashable, contents: Any) -> None:
-        entries = self._entries()
-        if namespace in entries.namespaces:
-            entries.drop(namespace)
-        entries.keys_of(namespace).update(contents)
+        if namespace in self:
+            del self[namespace]
+        self._entries().keys_of(namespace).update(contents)
 
     def __delitem__(self, namespace: Hashable) -> None:
-        if namespace not in self._entries().namespaces:
+        if namespace not in self:
             raise KeyError(namespace)
-        self._entries().drop(namespace)
+        if namespace is VOID_NAMESPACE and (plain := self._plain()) is not None:
+            plain.clear()
+        else:
+            self._entries().drop(namespace)
 
     def __contains__(self, namespace: object) -> bool:
+        if namespace is VOID_NAMESPACE and (plain := self._plain()) is not None:
+            return bool(plain)
         return namespace in self._entries().namespaces
 
     def __iter__(self) -> Iterator[Hashable]:
-        return iter(self._entries().namespaces)
+        if self._plain():
+            yield VOID_NAMESPACE
+        yield from self._entries().namespaces
 
     def __len__(self) -> int:
-        return len(self._entries().namespaces)
+        return len(self._entries().namespaces) + bool(self._plain())

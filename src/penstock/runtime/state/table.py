@@ -70,11 +70,14 @@ class StateTable(ABC):
     """Of an entry that was there and was removed in place: namespace and key."""
     note_all_removed: Callable[[Hashable, Iterable[Any]], None]
 
+    notes_changes: bool
+    """True if whoever changes entries in place must note that, also where no delta will be asked for."""
+
     def __init__(self, name: str, tracks_changes: bool) -> None:
         self.name = name
         self.has_maps = False
         """True if the values are certainly maps."""
-        self.tracks_changes = tracks_changes
+        self.tracks_changes = self.notes_changes = tracks_changes
         self.settle: Callable[[], None] = _nothing_to_settle
         """Puts entries into the table that are kept apart from it; called before the table is read as a whole."""
         self._round: Iterator[tuple[Hashable, Any, Any]] = iter(())
@@ -130,10 +133,10 @@ class StateTable(ABC):
     # Operators that take whole batches, and generated loops, look entries up in local dictionaries: a call for each
     # record costs more than the lookup. They report what they did by `note_written` and its like.
 
-    def open_namespace(self, namespace: Hashable) -> dict[Any, Any]:
-        """The entries of a namespace, which may be new, to be changed in place.
+    def open_namespace(self, namespace: Hashable, keys: Iterable[Any] | None = None) -> dict[Any, Any]:
+        """The entries of a namespace, which may be new, to be changed in place; all that is asked for `keys`, if given.
 
-        If it may be empty after that, `close_namespace` must follow before anybody else uses the table.
+        `close_namespace` must follow before anybody else uses the table.
         """
         entries: dict[Any, Any] = self.entries.setdefault(namespace, {})
         return entries
@@ -156,6 +159,22 @@ class StateTable(ABC):
             del self.entries[namespace]
         if self.tracks_changes and not self.changed[namespace]:
             del self.changed[namespace]
+
+    def is_direct(self, namespace: Hashable) -> bool:
+        """True if state objects may work on `direct_entries` and `direct_changes` for this namespace."""
+        return False
+
+    def direct_entries(self) -> Any:
+        """Namespace -> key -> value, for state objects."""
+        return self.entries
+
+    def direct_changes(self) -> Any:
+        """Where they note what they change."""
+        return self.changed
+
+    def has_changes(self) -> bool:
+        """True if a delta would not be empty."""
+        return bool(self.changed)
 
     def _bind_notes(self) -> None:
         """Have `note_written` and its like lead to `changed` directly, without a call of ours in between."""

@@ -8,7 +8,7 @@ elements) takes the general way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -30,7 +30,7 @@ _Current = list[Any]
 """A session that is kept apart: start, end, what it holds, and the session among the panes that it was before."""
 
 
-_Due = Iterable[tuple[int, tuple[Any, TimeWindow]]]
+_Due = list[tuple[int, tuple[Any, TimeWindow]]]
 """Timers that fire: time, key and session."""
 
 
@@ -44,7 +44,7 @@ class _SessionTimers(WindowKeyTimerQueue):
     def fire_until(self, time: int, backend: KeyedStateBackend, on_timer: OnTimer) -> int:
         timestamps, keys = self.take_until(time)
         if keys:
-            self._on_timers(zip(timestamps, keys, strict=True))
+            self._on_timers(list(zip(timestamps, keys, strict=True)))
         return len(keys)
 
 
@@ -69,11 +69,12 @@ class SessionWindowOperator(QuickWindowOperator):
 
     def process_quickly(self, batch: Batch) -> None:
         starts, ends = self._sessions_of(batch)
-        all_panes, added = self._table.open_namespace(VOID_NAMESPACE), self.accumulation.added
+        keys, added = self.keys_of(batch), self.accumulation.added
+        all_panes = self._table.open_namespace(VOID_NAMESPACE, keys)
         # A session that ends later than this has not fired, and does not fire with its next element either.
         fired_until = ended_until(self.timers.current_watermark) if self.is_event_time else MIN_LONG_VALUE
         current: dict[Any, _Current] = {}
-        for key, value, start, end in zip(self.keys_of(batch), batch.values, starts, ends, strict=True):
+        for key, value, start, end in zip(keys, batch.values, starts, ends, strict=True):
             session = current.get(key)
             if session is not None:
                 panes = all_panes.get(key)
@@ -102,7 +103,7 @@ class SessionWindowOperator(QuickWindowOperator):
             self.backend.current_key = key
             time = start if self.is_event_time else None
             self.add_to_windows([_window_of((start, end))], value, time, MIN_LONG_VALUE if time is None else time)
-            all_panes = self._table.open_namespace(VOID_NAMESPACE)
+            all_panes = self._table.open_namespace(VOID_NAMESPACE, keys)
         self._put_back(current, all_panes)
         self._table.close_namespace(VOID_NAMESPACE)
 
@@ -165,7 +166,7 @@ class SessionWindowOperator(QuickWindowOperator):
         return _SessionTimers(table, self._on_timers)
 
     def _on_timers(self, timers: _Due) -> None:
-        all_panes = self._table.open_namespace(VOID_NAMESPACE)
+        all_panes = self._table.open_namespace(VOID_NAMESPACE, (key for _, (key, _) in timers))
         if self.evaluation.function is None and not self.kept_ms:
             self._emit_last(timers, all_panes)
         else:

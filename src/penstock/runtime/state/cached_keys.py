@@ -1,0 +1,289 @@
+"""Plain keyed state on disk: the entries used last are in a dictionary, the others in a `KeyStore`.
+
+Whoever has a batch of keys asks for all of them at once and works on the dictionary, as if all state were in memory.
+What changed goes to the store in bulk: when the dictionary is full, and when a snapshot is taken.
+
+Entries are held in two generations. What is used belongs to the recent one; when that is full, all that changed is
+written, the older one is dropped, and the recent one becomes the older. While somebody works on the dictionary, nothing
+of it is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from pathlib import Path
+from typing import Any
+
+from penstock.common.exceptions import LocalStateError
+from penstock.runtime.state.contents import Contents, EncodedEntries
+from penstock.runtime.state.key_store import KeyStore
+from penstock.runtime.state.live_entries import ABSENT, UNKNOWN
+from penstock.runtime.state.table import VOID_NAMESPACE, Extent
+
+_BLOCK_ENTRIES = 10_000
+_BLOCK_BYTES = 1 << 20
+
+
+class CachedKeys(MutableMapping[Any, Any]):
+    """A dictionary, of which only a part is in memory. Who changes it notes in `changes` what was changed."""
+
+    def __init__(self, make_folder: Callable[[], Path], capacity: int) -> None:
+        self._make_folder = make_folder
+        self._most_recent = max(capacity // 2, 1)
+        self._recent: dict[Any, Any] = {}
+        self._older: dict[Any, Any] = {}
+        self.changes: dict[Any, bool] = {}
+        """Keys that differ from the store -> whether the store has them. What is here and not in memory is gone."""
+        self._store: KeyStore | None = None
+        self._is_in_use = False
+
+    # --- many entries ----------------------------------------------------------------------------------------------
+
+    def opened(self, keys: Iterable[Any]) -> dict[Any, Any]:
+        """A dictionary with the entries of `keys`, and perhaps others, to be read and changed until `close`.
+
+        That a key is not in it means that there is no such entry for `keys` alone.
+        """
+        self._is_in_use = True
+        recent = self._recent
+        if self._older or self._store is not None:
+            missing = set(keys).difference(recent)
+            if missing and self._older:
+                older = [key for key in missing if key in self._older]
+                recent.update(zip(older, map(self._older.pop, older), strict=True))
+                missing.difference_update(older)
+            if missing and self._store is not None:
+                missing = missing.difference(self.changes)
+                recent.update(self._store.read(list(missing)))
+        return recent
+
+    def open(self) -> CachedKeys:
+        """All entries, to be read and changed until `close`."""
+        self._is_in_use = True
+        return self
+
+    def close(self) -> None:
+        self._is_in_use = False
+        self._make_room()
+
+    def _make_room(self) -> None:
+        if len(self._recent) > self._most_recent and not self._is_in_use:
+            self._write_back()
+            self._older, self._recent = self._recent, {}
+
+    def _write_back(self) -> None:
+        """Have the store hold everything."""
+        if not self.changes:
+            return
+        if self._store is None:
+            self._store = KeyStore(self._make_folder)
+        self._write_gone()
+        keys = list(self.changes)
+        self._store.write(keys, self._values_of(keys), list(self.changes.values()))
+        self.changes.clear()
+
+    def _write_gone(self) -> None:
+        """Have the store know what is gone: the notes of changes are of entries in memory alone after that."""
+        gone = [key for key in self.changes if key not in self._recent and key not in self._older]
+        if gone and self._store is not None:
+            self._store.remove([key for key in gone if self.changes.pop(key)])
+
+    def _values_of(self, keys: list[Any]) -> list[Any]:
+        """Of keys that are in memory."""
+        recent, older = self._recent, self._older
+        return [recent[key] if key in recent else older[key] for key in keys]
+
+    # --- one entry -------------------------------------------------------------------------------------------------
+
+    def find(self, key: Any) -> Any:
+        """The object of `key`, or ABSENT."""
+        held = self._recent.get(key, UNKNOWN)
+        if held is not UNKNOWN:
+            return held
+        held = self._older.pop(key, UNKNOWN)
+        if held is UNKNOWN:
+            held = self._stored(key)
+        if held is not ABSENT:
+            self._recent[key] = held
+            self._make_room()
+        return held
+
+    def peek(self, key: Any) -> Any:
+        """The same; it does not come into memory for that."""
+        held = self._recent.get(key, UNKNOWN)
+        if held is UNKNOWN:
+            held = self._older.get(key, UNKNOWN)
+        return self._stored(key) if held is UNKNOWN else held
+
+    def _stored(self, key: Any) -> Any:
+        return ABSENT if self._store is None or key in self.changes else self._store.get(key)
+
+    def store(self, key: Any, value: Any) -> None:
+        """Set the object of `key`, and note that."""
+        if key not in self.changes:
+            self.changes[key] = self.find(key) is not ABSENT
+        self[key] = value
+
+    def remove(self, key: Any) -> bool:
+        """Remove the entry of `key`, and note that; True if it was there."""
+        if self.find(key) is ABSENT:
+            return False
+        del self[key]
+        self.note_removed(key)
+        return True
+
+    # --- what changed ----------------------------------------------------------------------------------------------
+
+    def note_written(self, key: Any, was_there: bool) -> None:
+        """An entry was changed that is in memory."""
+        if key not in self.changes:
+            self.changes[key] = was_there
+
+    def note_all_written(self, keys: Iterable[Any], new: Iterable[Any]) -> None:
+        changes = self.changes
+        for were_there, some in ((False, new), (True, keys)):
+            changes.update(dict.fromkeys([key for key in some if key not in changes], were_there))
+
+    def note_removed(self, key: Any) -> None:
+        """An entry that was there is gone from memory."""
+        if self.changes.get(key, True):
+            self.changes[key] = True
+        else:
+            del self.changes[key]
+
+    def has_changes(self) -> bool:
+        return bool(self.changes) or (self._store is not None and self._store.has_changes)
+
+    # --- snapshots -------------------------------------------------------------------------------------------------
+
+    def blocks(self, extent: Extent) -> Iterator[Mapping[Any, Any]]:
+        """The entries of a snapshot, some at a time; what is in memory is not read from the store."""
+        self._write_gone()
+        keys = list(self.changes)
+        for start in range(0, len(keys), _BLOCK_ENTRIES):
+            some = keys[start : start + _BLOCK_ENTRIES]
+            yield dict(zip(some, self._values_of(some), strict=True))
+        for part in () if self._store is None else self._store.changes(extent):
+            known = {key: value for key, value in part.items() if key not in self.changes}
+            if known:
+                yield known
+
+    def is_stored(self) -> bool:
+        return self._store is not None
+
+    def stored_blocks(self) -> Iterator[Contents]:
+        """All entries; those that are pickled in the store as they are."""
+        self._write_back()
+        assert self._store is not None
+        waiting, size = [], 0
+        for packed in self._store.packed():
+            waiting.append(packed)
+            size += len(packed)
+            if size >= _BLOCK_BYTES:
+                yield EncodedEntries({VOID_NAMESPACE: b"".join(waiting)})
+                waiting, size = [], 0
+        if waiting:
+            yield EncodedEntries({VOID_NAMESPACE: b"".join(waiting)})
+        for part in self._store.not_packed():
+            yield {VOID_NAMESPACE: part}
+
+    def snapshot_written(self, extent: Extent) -> None:
+        self._write_back()
+        if self._store is not None:
+            self._store.snapshot_written(extent)
+
+    def load(self, saved: Mapping[Any, Any] | bytes, extent: Extent) -> None:
+        """Apply a part of a snapshot of `extent` on top of what is there."""
+        self._write_back()
+        self._recent.clear()
+        self._older.clear()
+        if self._store is None:
+            self._store = KeyStore(self._make_folder)
+        if isinstance(saved, bytes):
+            self._store.load_packed(saved, extent)
+        else:
+            self._store.load(saved, extent)
+
+    def drop(self) -> None:
+        """Nothing is needed from now on, nor that it ever changed."""
+        self._recent.clear()
+        self._older.clear()
+        self.changes.clear()
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def dispose(self) -> None:
+        """Whoever uses this from now on makes a mistake."""
+        self.drop()
+        self._recent = _Closed()
+
+    # --- a dictionary ----------------------------------------------------------------------------------------------
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        held = self._recent.get(key, UNKNOWN)
+        if held is UNKNOWN:
+            held = self.find(key)
+        return default if held is ABSENT else held
+
+    def __getitem__(self, key: Any) -> Any:
+        held = self.find(key)
+        if held is ABSENT:
+            raise KeyError(key)
+        return held
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._older.pop(key, None)
+        self._recent[key] = value
+        self._make_room()  # Afterwards: it may have been noted as a change already.
+
+    def __delitem__(self, key: Any) -> None:
+        if self.find(key) is ABSENT:
+            raise KeyError(key)
+        self._recent.pop(key, None)
+        self._older.pop(key, None)
+
+    def __contains__(self, key: object) -> bool:
+        return self.find(key) is not ABSENT
+
+    def __bool__(self) -> bool:
+        return bool(self._recent) or bool(self._older) or len(self) > 0
+
+    def __len__(self) -> int:
+        if self._store is None:
+            return len(self._recent) + len(self._older)
+        recent, older = self._recent, self._older
+        stored = self._store.count
+        for key, was_there in self.changes.items():
+            stored += (key in recent or key in older) - was_there
+        return stored
+
+    def __iter__(self) -> Iterator[Any]:
+        return (key for key, _ in self.entries())
+
+    def entries(self) -> Iterator[tuple[Any, Any]]:
+        """(key, object) of all entries. They may change meanwhile: then what was not given yet is seen as it is."""
+        given = {**self._older, **self._recent}
+        for key in given:
+            held = self.peek(key)
+            if held is not ABSENT:
+                yield key, held
+        for found in () if self._store is None else self._store.scan():
+            version = 0 if self._store is None else self._store.version
+            for key, value in found:
+                if key in given:
+                    continue
+                is_new = self._store is not None and self._store.version == version and self._is_stored_only(key)
+                held = value if is_new else self.peek(key)
+                if held is not ABSENT:
+                    yield key, held
+
+    def _is_stored_only(self, key: Any) -> bool:
+        return key not in self._recent and key not in self._older and key not in self.changes
+
+
+class _Closed(dict[Any, Any]):
+    """In the place of entries: their task is closed, and they must not seem to be gone."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        raise LocalStateError("working state was used after its task was closed")

@@ -1,0 +1,170 @@
+"""Where each entry of a table on disk is: a hash table whose columns are NumPy arrays in a mapped file.
+
+Many entries are looked up at a time, by the hashes of their keys; a call for each of them would cost more than the
+lookup. A slot belongs to one hash for as long as the file lasts. What to do about two keys with the same hash is for
+the owner to say.
+
+Slots are in the order of the mixed hashes, save for those that were taken already: then the next free one is used. So a
+place in that order means the same before and after the file has grown.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Hashes = NDArray[np.int64]
+Slots = NDArray[np.intp]
+
+_FIRST_BITS = 10
+_SLACK = 1_024
+"""Slots behind the last one that a hash leads to: the search for a free one does not begin again at the front."""
+_MOST_USED = 0.6
+_MOVED_AT_ONCE = 1 << 18
+_BYTES_PER_SLOT = 8 + 8 + 4 + 1
+
+
+class EntryIndex:
+    """Columns `places`, `sizes` and `flags`, by slot. Flags of 0 say that nothing is known of the slot's hash."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files = 0
+        self._make(_FIRST_BITS)
+
+    def _make(self, bits: int) -> None:
+        slots = (1 << bits) + _SLACK
+        self._bits, self._used = bits, 0
+        self._files += 1
+        columns = _mapped(self._folder / f"index-{self._files}", slots * _BYTES_PER_SLOT)
+        self._codes: Hashes = np.frombuffer(columns, np.int64, slots)
+        """The complements of hashes, of which none is 0, because no hash is -1: a 0 is a slot nobody has."""
+        self.places: NDArray[np.int64] = np.frombuffer(columns, np.int64, slots, 8 * slots)
+        self.sizes: NDArray[np.uint32] = np.frombuffer(columns, np.uint32, slots, 16 * slots)
+        self.flags: NDArray[np.uint8] = np.frombuffer(columns, np.uint8, slots, 20 * slots)
+
+    def hashes(self, slots: Slots) -> Hashes:
+        return ~self._codes[slots]
+
+    # --- looking up ------------------------------------------------------------------------------------------------
+
+    def find(self, hashes: Hashes) -> Slots:
+        """The slot of each hash; -1 if it has none."""
+        codes = ~hashes
+        at = self._home(codes)
+        slots: Slots = np.where(self._codes[at] == codes, at, -1)
+        looking = np.flatnonzero((slots < 0) & (self._codes[at] != 0))
+        at = at[looking] + 1
+        while len(looking):
+            held = self._codes[at]
+            is_it = held == codes[looking]
+            slots[looking[is_it]] = at[is_it]
+            goes_on = ~is_it & (held != 0)
+            looking, at = looking[goes_on], at[goes_on] + 1
+        return slots
+
+    def place(self, hashes: Hashes) -> Slots:
+        """The slot of each hash, a new one if it has none; no hash may come twice."""
+        if self._used + len(hashes) > _MOST_USED * (1 << self._bits):
+            self._make_room(len(hashes))
+        slots = self._place(~hashes)
+        while slots is None:  # So many hashes are alike that the search came to the end.
+            self._rebuild(self._bits + 1)
+            slots = self._place(~hashes)
+        return slots
+
+    def _place(self, codes: Hashes) -> Slots | None:
+        at = self._home(codes)
+        slots: Slots = at.copy()
+        looking = np.arange(len(codes))
+        while len(looking):
+            wanted = codes[looking]
+            held = self._codes[at]
+            is_free = held == 0
+            self._codes[at[is_free]] = wanted[is_free]  # Of several that want the same slot, one gets it.
+            is_it = self._codes[at] == wanted
+            self._used += int(np.count_nonzero(is_it & is_free))
+            slots[looking[is_it]] = at[is_it]
+            looking, at = looking[~is_it], at[~is_it] + 1
+            if len(at) and at.max() >= len(self._codes) - 1:
+                return None
+        return slots
+
+    def _home(self, codes: Hashes) -> Slots:
+        home: Slots = (_mixed(codes) >> np.uint64(64 - self._bits)).astype(np.intp)
+        return home
+
+    # --- growing ---------------------------------------------------------------------------------------------------
+
+    def _make_room(self, new: int) -> None:
+        bits = self._bits
+        while np.count_nonzero(self.flags) + new > _MOST_USED / 1.5 * (1 << bits):
+            bits += 1
+        self._rebuild(bits)
+
+    def _rebuild(self, bits: int) -> None:
+        """Move to a new file of that size; slots with nothing in them are left behind."""
+        old_file = self._folder / f"index-{self._files}"
+        codes, places, sizes, flags = self._codes, self.places, self.sizes, self.flags
+        self._make(bits)
+        for start in range(0, len(codes), _MOVED_AT_ONCE):
+            moved = start + np.flatnonzero(flags[start : start + _MOVED_AT_ONCE])
+            slots = self._place(codes[moved])
+            if slots is None:
+                self._codes, self.places, self.sizes, self.flags = codes, places, sizes, flags
+                os.unlink(self._folder / f"index-{self._files}")
+                self._rebuild(bits + 1)
+                break
+            self.places[slots], self.sizes[slots], self.flags[slots] = places[moved], sizes[moved], flags[moved]
+        old_file.unlink(missing_ok=True)
+
+    # --- all of them -----------------------------------------------------------------------------------------------
+
+    def with_flags(self, test: Callable[[NDArray[np.uint8]], NDArray[np.bool_]]) -> Iterator[Slots]:
+        """The slots whose flags pass a test, some at a time."""
+        for start in range(0, len(self.flags), _MOVED_AT_ONCE):
+            slots = start + np.flatnonzero(test(self.flags[start : start + _MOVED_AT_ONCE]))
+            if len(slots):
+                yield slots
+
+    def some(self, position: int, number: int) -> tuple[Slots, int | None]:
+        """About `number` slots from a position in the order of the mixed hashes on, and where to go on: 0 is the front.
+
+        None says that these were the last. Positions stay what they are when the file grows.
+        """
+        shift = 64 - self._bits
+        begin = position >> shift
+        end = begin + number
+        while end < len(self._codes) and self._codes[end] != 0:
+            end += 1  # What has its home before the end may be behind it, up to the next free slot.
+        slots = begin + np.flatnonzero(self.flags[begin:end])
+        slots = slots[_mixed(self._codes[slots]) >= np.uint64(position)]
+        return slots, end << shift if end < 1 << self._bits else None
+
+
+def _mixed(codes: Hashes) -> NDArray[np.uint64]:
+    """Spreads hashes over all numbers: those of numbers are the numbers themselves."""
+    mixed: NDArray[np.uint64] = codes.view(np.uint64)
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    mixed ^= mixed >> np.uint64(32)
+    return mixed
+
+
+def _mapped(path: Path, size: int) -> mmap.mmap:
+    """A new file of zeros, mapped. It has all its room from the start: a full disk is an error here and now."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file, 0, size)
+        else:
+            for start in range(0, size, 1 << 20):
+                os.pwrite(file, bytes(min(1 << 20, size - start)), start)
+        return mmap.mmap(file, size)
+    finally:
+        os.close(file)

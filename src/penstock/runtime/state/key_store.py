@@ -1,0 +1,479 @@
+"""The entries of plain keyed state in local files, read and written many at a time, with what changed among them.
+
+    index   hash of the key -> where the entry is, what is known about it
+    log     records: key and value
+
+Whole numbers under keys that are whole numbers are in the index itself. Other plain values, and tuples of such, are
+marshalled, which is quicker than a pickle by far: the files are for this process alone. All else is pickled, and
+goes into snapshots as it is.
+
+The files are working memory, not a copy for recovery: nothing is forced to the disk, and they go with their task.
+"""
+
+from __future__ import annotations
+
+import itertools
+import marshal
+import shutil
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.common.exceptions import LocalStateError
+from penstock.runtime.state.codec import encode_state
+from penstock.runtime.state.contents import load, pack, unpack
+from penstock.runtime.state.entry_index import EntryIndex, Hashes, Slots
+from penstock.runtime.state.live_entries import ABSENT
+from penstock.runtime.state.record_log import RecordLog, log_paths
+from penstock.runtime.state.table import REMOVED, Extent
+
+# Flags of a slot: what there is, in three bits, ...
+_WHAT = np.uint8(0b111)
+_GONE, _INT, _FLOAT, _MARSHALLED, _PACKED, _GONE_MARSHALLED, _GONE_PACKED = range(1, 8)
+_FIRST_THERE, _LAST_THERE = _INT, _PACKED
+# ... and what is known about it.
+_IS_HASH = np.uint8(1 << 3)
+"""The key is a whole number, and its own hash."""
+_CHANGED = np.uint8(1 << 4)
+"""The entry differs from the last snapshot."""
+_SINCE_BASE = np.uint8(1 << 5)
+"""It changed between the last base and the last snapshot."""
+_IN_SNAPSHOT = np.uint8(1 << 6)
+_IN_BASE = np.uint8(1 << 7)
+
+_PLAIN = {int, float, str, bytes, bool, type(None)}
+_LARGEST_OWN_HASH = sys.hash_info.modulus - 1
+_AT_ONCE, _BYTES_AT_ONCE = 10_000, 1 << 20
+_LEAST_UNNEEDED = 1 << 24
+
+Flags = NDArray[np.uint8]
+
+
+def _is_there(flags: Flags) -> NDArray[np.bool_]:
+    what = flags & _WHAT
+    is_there: NDArray[np.bool_] = (what >= _FIRST_THERE) & (what <= _LAST_THERE)
+    return is_there
+
+
+def _is_record(flags: Flags) -> NDArray[np.bool_]:
+    is_record: NDArray[np.bool_] = (flags & _WHAT) >= _MARSHALLED
+    return is_record
+
+
+def _written(flags: Flags, what: int, is_hash: bool, change: np.uint8) -> Flags:
+    """What becomes of flags when an entry is written."""
+    after: Flags = flags & (_SINCE_BASE | _IN_SNAPSHOT | _IN_BASE)
+    after |= np.uint8(what) | (_IS_HASH if is_hash else np.uint8(0)) | change
+    return after
+
+
+def _removed(flags: Flags) -> Flags:
+    """And when one is removed: what neither the snapshot nor the base has leaves nothing."""
+    kept = flags & (_SINCE_BASE | _IN_SNAPSHOT | _IN_BASE | _IS_HASH)
+    what = flags & _WHAT
+    gone = np.where(what == _MARSHALLED, _GONE_MARSHALLED, np.where(what == _PACKED, _GONE_PACKED, _GONE))
+    gone = np.where(what > _LAST_THERE, what, gone).astype(np.uint8)
+    changed = np.where(flags & _IN_SNAPSHOT, _CHANGED, np.uint8(0))
+    after: Flags = np.where(flags & (_IN_SNAPSHOT | _IN_BASE), kept | gone | changed, np.uint8(0)).astype(np.uint8)
+    return after
+
+
+def _saved(flags: Flags, extent: Extent) -> Flags:
+    """And when a snapshot is safe."""
+    is_there = _is_there(flags)
+    if extent is Extent.ALL:
+        known = (flags & (_WHAT | _IS_HASH)) | _IN_SNAPSHOT | _IN_BASE
+        after: Flags = np.where(is_there, known, np.uint8(0)).astype(np.uint8)
+        return after
+    known = (flags & (_WHAT | _IS_HASH | _IN_BASE)) | _SINCE_BASE
+    known = np.where(is_there, known | _IN_SNAPSHOT, np.where(flags & _IN_BASE, known, np.uint8(0)))
+    after = np.where(flags & _CHANGED, known, flags).astype(np.uint8)
+    return after
+
+
+def _is_wanted(flags: Flags, extent: Extent) -> NDArray[np.bool_]:
+    """True for what a snapshot of `extent` holds, also that an entry is gone."""
+    if extent is Extent.ALL:
+        return _is_there(flags)
+    is_wanted: NDArray[np.bool_] = (flags & _CHANGED) != 0
+    if extent is Extent.SINCE_BASE:
+        is_wanted = (is_wanted | ((flags & _SINCE_BASE) != 0)) & (_is_there(flags) | ((flags & _IN_BASE) != 0))
+    return is_wanted
+
+
+@dataclass
+class _Apart:
+    """An entry whose key has the hash of another one. It stays in memory: there are few, or lookups are slow anyway."""
+
+    flags: Flags
+    """Of one element."""
+    value: Any
+
+
+@dataclass(frozen=True)
+class _Encoded:
+    """In the place of a value: it is not needed as an object, save for an entry that is kept apart."""
+
+    content: bytes
+
+
+class KeyStore:
+    """Entries by key. Keys that are equal are one key, whatever their types, as in a dictionary."""
+
+    def __init__(self, make_folder: Callable[[], Path]) -> None:
+        self._folder = make_folder()
+        self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._paths = log_paths(self._folder)
+        self._apart: dict[Any, _Apart] = {}
+        self.count = 0
+        self.has_changes = False
+        self.version = 0
+        """Changes with every change of the store."""
+        with self._room_needed():
+            self._index = EntryIndex(self._folder)
+            self._log = RecordLog(next(self._paths))
+
+    @contextmanager
+    def _room_needed(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise LocalStateError(
+                f"working state cannot be written to {self._folder}: {error}; see that there is room on the disk, or "
+                f"set state.backend.rocksdb.localdir to a folder on another one"
+            ) from error
+
+    def close(self) -> None:
+        """Remove the files."""
+        self._log.close()
+        self._remove()
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def get(self, key: Any) -> Any:
+        """The value of `key`, or ABSENT."""
+        return next(iter(self.read([key]).values()), ABSENT)
+
+    def read(self, keys: list[Any]) -> dict[Any, Any]:
+        """The values of those keys that there are; no key may come twice."""
+        found = {key: self._apart[key].value for key in keys if key in self._apart} if self._apart else {}
+        if found:
+            keys = [key for key in keys if key not in found]
+            found = {key: value for key, value in found.items() if value is not ABSENT}
+        hashes, are_hashes = _hashes_of(keys)
+        slots = self._index.find(hashes)
+        is_there = (slots >= 0) & _is_there(self._index.flags[slots])
+        if not is_there.all():
+            keys, slots = list(itertools.compress(keys, is_there.tolist())), slots[is_there]
+        names, values = self._columns(slots)
+        is_certain = are_hashes and bool((self._index.flags[slots] & _IS_HASH).all())
+        if is_certain or all(map(_is_same, names, keys)):
+            found.update(zip(keys, values, strict=True))
+        else:
+            there = zip(keys, names, values, strict=True)
+            found.update((key, value) for key, name, value in there if _is_same(name, key))
+        return found
+
+    def _columns(self, slots: Slots) -> tuple[list[Any], list[Any]]:
+        """Keys and values of slots, in order; ABSENT for what is gone."""
+        kinds = self._index.flags[slots] & (_WHAT | _IS_HASH)
+        if not len(slots):
+            return [], []
+        if (kinds == kinds[0]).all():
+            return self._columns_of(slots, int(kinds[0]))
+        keys: list[Any] = [None] * len(slots)
+        values: list[Any] = [None] * len(slots)
+        for kind in np.unique(kinds):
+            at = np.flatnonzero(kinds == kind)
+            for number, key, value in zip(at.tolist(), *self._columns_of(slots[at], int(kind)), strict=True):
+                keys[number], values[number] = key, value
+        return keys, values
+
+    def _columns_of(self, slots: Slots, kind: int) -> tuple[list[Any], list[Any]]:
+        """Keys and values of slots of one kind."""
+        what, is_hash = kind & int(_WHAT), bool(kind & int(_IS_HASH))
+        keys: list[Any] = self._index.hashes(slots).tolist() if is_hash else []
+        if what == _INT:
+            return keys, self._index.places[slots].tolist()
+        if what == _FLOAT:
+            return keys, self._index.places[slots].view(np.float64).tolist()
+        if what == _GONE or (is_hash and what > _LAST_THERE):
+            return keys, [ABSENT] * len(slots)
+        records = self._log.read(self._index.places[slots], self._index.sizes[slots])
+        if what in (_MARSHALLED, _GONE_MARSHALLED):
+            loaded = list(map(marshal.loads, records))
+            values = loaded if is_hash else [value for _, value in loaded]
+            keys = keys if is_hash else [key for key, _ in loaded]
+        else:
+            unpacked = [unpack(record)[0] for record in records]
+            keys = keys if is_hash else [load(name) for name, _ in unpacked]
+            values = [load(value) for _, value in unpacked] if what == _PACKED else []
+        return keys, values if what <= _LAST_THERE else [ABSENT] * len(slots)
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+
+    def write(self, keys: list[Any], values: list[Any], were_there: list[bool] | None = None) -> None:
+        """Write entries; no key may come twice. `were_there` is True for keys that are certainly here already."""
+        self.has_changes = True
+        self._put(keys, values, were_there, _CHANGED)
+
+    def remove(self, keys: list[Any]) -> None:
+        self.has_changes = True
+        self._take_out(keys, _removed)
+
+    def _take_out(self, keys: list[Any], flags_after: Callable[[Flags], Flags]) -> None:
+        self.version += 1
+        for key in [key for key in keys if key in self._apart]:
+            apart = self._apart[key]
+            self.count -= int(_is_there(apart.flags)[0])
+            apart.flags, apart.value = flags_after(apart.flags), ABSENT
+            if not apart.flags[0]:
+                del self._apart[key]
+        keys = [key for key in keys if key not in self._apart]
+        slots = self._index.find(_hashes_of(keys)[0])
+        has_slot = (slots >= 0) & (self._index.flags[slots] != 0)
+        keys, slots = list(itertools.compress(keys, has_slot.tolist())), slots[has_slot]
+        is_own = list(map(_is_same, self._columns(slots)[0], keys))
+        slots = slots[np.array(is_own, bool)]
+        self._free(slots, flags_after(self._index.flags[slots]))
+
+    def _free(self, slots: Slots, flags: Flags) -> None:
+        """Have entries that are gone, or going, take no more room than they must."""
+        before = self._index.flags[slots]
+        self.count -= int(np.count_nonzero(_is_there(before))) - int(np.count_nonzero(_is_there(flags)))
+        self._log.unneeded += int(self._index.sizes[slots[_is_record(before) & ~_is_record(flags)]].sum())
+        self._index.flags[slots] = flags
+
+    def _put(self, keys: list[Any], values: list[Any], were_there: list[bool] | None, change: np.uint8) -> None:
+        for start in range(0, len(keys), 1 << 16):
+            part = slice(start, start + (1 << 16))
+            some = None if were_there is None else were_there[part]
+            with self._room_needed():
+                self._put_some(keys[part], values[part], some, change)
+        self.version += 1
+        self._compact()
+
+    def _put_some(self, keys: list[Any], values: list[Any], were_there: list[bool] | None, change: np.uint8) -> None:
+        hashes, are_hashes = _hashes_of(keys)
+        inline = _inline(values) if are_hashes else None
+        if inline is not None:
+            self._put_slots(keys, values, hashes, were_there, inline, is_hash=True, change=change)
+            return
+        if are_hashes and _are_plain(values):
+            records = list(map(marshal.dumps, values))
+            self._put_slots(keys, values, hashes, were_there, (_MARSHALLED, records), is_hash=True, change=change)
+        elif _are_plain(keys) and _are_plain(values):
+            records = list(map(marshal.dumps, zip(keys, values, strict=True)))
+            self._put_slots(keys, values, hashes, were_there, (_MARSHALLED, records), is_hash=False, change=change)
+        else:
+            records = [pack(encode_state(key), encode_state(value)) for key, value in zip(keys, values, strict=True)]
+            self._put_slots(keys, values, hashes, were_there, (_PACKED, records), is_hash=are_hashes, change=change)
+
+    def _put_slots(
+        self,
+        keys: list[Any],
+        values: list[Any],
+        hashes: Hashes,
+        were_there: list[bool] | None,
+        content: tuple[int, Any],
+        is_hash: bool,
+        change: np.uint8,
+    ) -> None:
+        """Write entries of one kind: `content` says which, with what is to be in `places`, or the records."""
+        what, data = content
+        kept = self._without_shared_hashes(keys, values, hashes, were_there, is_hash, change)
+        if kept is not None:
+            hashes = hashes[kept]
+            data = data[kept] if isinstance(data, np.ndarray) else [data[at] for at in kept.tolist()]
+        slots = self._index.place(hashes)
+        before = self._index.flags[slots]
+        self._log.unneeded += int(self._index.sizes[slots[_is_record(before)]].sum())
+        if isinstance(data, np.ndarray):
+            self._index.places[slots] = data
+        else:
+            self._index.places[slots], self._index.sizes[slots] = self._log.append(data)
+        self.count += len(slots) - int(np.count_nonzero(_is_there(before)))
+        self._index.flags[slots] = _written(before, what, is_hash, change)
+
+    def _without_shared_hashes(
+        self,
+        keys: list[Any],
+        values: list[Any],
+        hashes: Hashes,
+        were_there: list[bool] | None,
+        is_hash: bool,
+        change: np.uint8,
+    ) -> NDArray[np.intp] | None:
+        """Keep entries apart whose hash belongs to another key; which ones are left, or None for all."""
+        slots = self._index.find(hashes)
+        flags = np.where(slots >= 0, self._index.flags[slots], np.uint8(0))
+        is_doubtful = flags != 0
+        if is_hash:
+            is_doubtful &= (flags & _IS_HASH) == 0
+        if were_there is not None:
+            is_doubtful &= ~np.array(were_there, bool)
+        shared: set[int] = set()
+        doubtful = np.flatnonzero(is_doubtful)
+        if len(doubtful):
+            names, _ = self._columns(slots[doubtful])
+            shared = {at for at, name in zip(doubtful.tolist(), names, strict=True) if not _is_same(name, keys[at])}
+        if not is_hash and len(set(hashes.tolist())) < len(keys):
+            first: dict[int, int] = {}
+            shared |= {at for at, each in enumerate(hashes.tolist()) if first.setdefault(each, at) != at}
+        if self._apart:
+            shared |= {at for at, key in enumerate(keys) if key in self._apart}
+        if not shared:
+            return None
+        for at in shared:
+            self._put_apart(keys[at], values[at], change)
+        return np.array([at for at in range(len(keys)) if at not in shared], np.intp)
+
+    def _put_apart(self, key: Any, value: Any, change: np.uint8) -> None:
+        value = load(value.content) if isinstance(value, _Encoded) else value
+        flags = self._apart[key].flags if key in self._apart else np.zeros(1, np.uint8)
+        self.count += 1 - int(_is_there(flags)[0])
+        self._apart[key] = _Apart(_written(flags, _PACKED, is_hash=False, change=change), value)
+
+    def _compact(self) -> None:
+        """Move what is needed to a new log, if that is less than half."""
+        log = self._log
+        if log.unneeded <= max(_LEAST_UNNEEDED, log.size // 2):
+            return
+        with self._room_needed():
+            self._log = RecordLog(next(self._paths))
+            for slots in self._index.with_flags(_is_record):
+                for part in self._parts(slots):
+                    records = log.read(self._index.places[part], self._index.sizes[part])
+                    self._index.places[part], _ = self._log.append(records)
+        log.close()
+
+    # --- restoring -------------------------------------------------------------------------------------------------
+
+    def load(self, entries: Mapping[Any, Any], extent: Extent) -> None:
+        """Take over entries of a snapshot of `extent`, and that they are gone, where the value is REMOVED."""
+        self._take_out(
+            [key for key, value in entries.items() if value is REMOVED],
+            lambda flags: _saved(_removed(flags), Extent.CHANGES),
+        )
+        there = {key: value for key, value in entries.items() if value is not REMOVED}
+        self._put(list(there), list(there.values()), None, _loaded(extent))
+
+    def load_packed(self, entries: bytes, extent: Extent) -> None:
+        """The same for entries that are packed already, as `packed` gives them."""
+        by_key = {load(name): (name, value) for name, value in unpack(entries)}
+        keys = list(by_key)
+        hashes, are_hashes = _hashes_of(keys)
+        values = [_Encoded(value) for _, value in by_key.values()]
+        records = list(itertools.starmap(pack, by_key.values()))
+        with self._room_needed():
+            self._put_slots(keys, values, hashes, None, (_PACKED, records), are_hashes, _loaded(extent))
+        self.version += 1
+
+    # --- snapshots -------------------------------------------------------------------------------------------------
+
+    def changes(self, extent: Extent) -> Iterator[dict[Any, Any]]:
+        """What a snapshot of `extent` holds, some entries at a time; REMOVED for what is gone."""
+        for slots in self._index.with_flags(lambda flags: _is_wanted(flags, extent)):
+            for part in self._parts(slots):
+                found = zip(*self._columns(part), strict=True)
+                yield {key: REMOVED if value is ABSENT else value for key, value in found}
+        apart = {key: each for key, each in self._apart.items() if _is_wanted(each.flags, extent)[0]}
+        if apart:
+            yield {key: REMOVED if each.value is ABSENT else each.value for key, each in apart.items()}
+
+    def _parts(self, slots: Slots) -> list[Slots]:
+        """Some slots at a time, with not too many bytes."""
+        sizes = np.maximum(self._index.sizes[slots], _BYTES_AT_ONCE // _AT_ONCE)
+        numbers = np.cumsum(sizes, dtype=np.int64) // _BYTES_AT_ONCE
+        return np.split(slots, 1 + np.flatnonzero(np.diff(numbers)))
+
+    def packed(self) -> Iterator[bytes]:
+        """All entries that are pickled, as they are, some at a time."""
+        for slots in self._index.with_flags(lambda flags: (flags & _WHAT) == _PACKED):
+            for part in self._parts(slots):
+                yield b"".join(self._log.read(self._index.places[part], self._index.sizes[part]))
+
+    def not_packed(self) -> Iterator[dict[Any, Any]]:
+        """The other ones."""
+        for slots in self._index.with_flags(lambda flags: _is_there(flags) & ((flags & _WHAT) != _PACKED)):
+            for part in self._parts(slots):
+                yield dict(zip(*self._columns(part), strict=True))
+        apart = {key: each.value for key, each in self._apart.items() if each.value is not ABSENT}
+        if apart:
+            yield apart
+
+    def snapshot_written(self, extent: Extent) -> None:
+        is_touched = (lambda flags: flags != 0) if extent is Extent.ALL else (lambda flags: (flags & _CHANGED) != 0)
+        for slots in self._index.with_flags(is_touched):
+            self._free(slots, _saved(self._index.flags[slots], extent))
+        for key, each in list(self._apart.items()):
+            each.flags = _saved(each.flags, extent)
+            if not each.flags[0]:
+                del self._apart[key]
+        self.has_changes = False
+
+    # --- all of them -----------------------------------------------------------------------------------------------
+
+    def scan(self) -> Iterator[list[tuple[Any, Any]]]:
+        """All entries, in lists. The store may change meanwhile; each list is what is there when it is given."""
+        position: int | None = 0
+        while position is not None:
+            slots, position = self._index.some(position, 2_000)
+            slots = slots[_is_there(self._index.flags[slots])]
+            if len(slots):
+                yield list(zip(*self._columns(slots), strict=True))
+        yield [(key, each.value) for key, each in self._apart.items() if each.value is not ABSENT]
+
+
+def _is_same(key: Any, other: Any) -> bool:
+    """True if they are one key of a dictionary."""
+    return key is other or bool(key == other)
+
+
+def _loaded(extent: Extent) -> np.uint8:
+    """What is known of an entry that comes from a snapshot."""
+    known: np.uint8 = _IN_SNAPSHOT | (_IN_BASE if extent is Extent.ALL else _SINCE_BASE)
+    return known
+
+
+def _hashes_of(keys: list[Any]) -> tuple[Hashes, bool]:
+    """Their hashes, and whether the keys are whole numbers that are their own hashes, all of them."""
+    if set(map(type, keys)) == {int}:
+        try:
+            numbers = np.array(keys, np.int64)
+        except OverflowError:
+            pass
+        else:
+            in_range = numbers.min() >= -_LARGEST_OWN_HASH and numbers.max() <= _LARGEST_OWN_HASH
+            if in_range and not (numbers == -1).any():
+                return numbers, True
+    return np.fromiter(map(hash, keys), np.int64, len(keys)), False
+
+
+def _inline(values: Sequence[Any]) -> tuple[int, NDArray[np.int64]] | None:
+    """Values that fit into the index, all of them, as they are there."""
+    kinds = set(map(type, values))
+    if kinds == {float}:
+        return _FLOAT, np.array(values, np.float64).view(np.int64)
+    if kinds == {int}:
+        try:
+            return _INT, np.array(values, np.int64)
+        except OverflowError:
+            pass
+    return None
+
+
+def _are_plain(values: list[Any]) -> bool:
+    """True if marshalling gives back the very same: neither subclasses nor buffers, which become bytes."""
+    kinds = set(map(type, values))
+    if tuple in kinds:
+        kinds.discard(tuple)
+        kinds.update(map(type, itertools.chain.from_iterable(each for each in values if type(each) is tuple)))
+    return kinds <= _PLAIN

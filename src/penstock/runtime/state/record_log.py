@@ -1,0 +1,62 @@
+"""Records of state in a local file, one behind the other: what is written again is written anew, at the end."""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+_FIRST_BYTES = 1 << 20
+
+
+class RecordLog:
+    """Who writes here remembers where, and says what is no longer needed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        self._room = 0
+        self.size = 0
+        self.unneeded = 0
+        """Bytes of records that nobody asks for any more."""
+        self._map: mmap.mmap | None = None
+
+    def append(self, records: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """Write records; where they begin, and their sizes."""
+        sizes = np.fromiter(map(len, records), np.uint32, len(records))
+        ends = self.size + np.cumsum(sizes, dtype=np.int64)
+        content = memoryview(b"".join(records))
+        self._grow(self.size + len(content))
+        while content:
+            written = os.pwrite(self._file, content, self.size)
+            content, self.size = content[written:], self.size + written
+        return ends - sizes, sizes
+
+    def _grow(self, needed: int) -> None:
+        """The file is longer than what is in it, so that it need not be mapped again all the time."""
+        if needed > self._room:
+            self._room = max(_FIRST_BYTES, needed + needed // 2)
+            os.ftruncate(self._file, self._room)
+            self._map = None
+
+    def read(self, places: NDArray[np.int64], sizes: NDArray[np.uint32]) -> list[bytes]:
+        if self._map is None:
+            self._map = mmap.mmap(self._file, self._room, prot=mmap.PROT_READ)
+        mapped = self._map
+        ends = places + sizes
+        return [mapped[place:end] for place, end in zip(places.tolist(), ends.tolist(), strict=True)]
+
+    def close(self) -> None:
+        self._map = None
+        os.close(self._file)
+        self.path.unlink(missing_ok=True)
+
+
+def log_paths(folder: Path) -> itertools.chain[Path]:
+    """Names of files for one log after the other."""
+    return itertools.chain.from_iterable([folder / f"records-{number}"] for number in itertools.count(1))
