@@ -69,7 +69,7 @@ class EntryIndex:
         return slots
 
     def place(self, hashes: Hashes) -> Slots:
-        """The slot of each hash, a new one if it has none; no hash may come twice."""
+        """The slot of each hash, a new one if it has none."""
         if self._used + len(hashes) > _MOST_USED * (1 << self._bits):
             self._make_room(len(hashes))
         slots = self._place(~hashes)

@@ -288,11 +288,14 @@ class KeyStore:
     ) -> None:
         """Write entries of one kind: `content` says which, with what is to be in `places`, or the records."""
         what, data = content
-        kept = self._without_shared_hashes(keys, values, hashes, were_there, is_hash, change)
-        if kept is not None:
-            hashes = hashes[kept]
-            data = data[kept] if isinstance(data, np.ndarray) else [data[at] for at in kept.tolist()]
         slots = self._index.place(hashes)
+        shared = self._sharing_hashes(keys, slots, were_there, is_hash)
+        if shared:
+            for at in shared:
+                self._put_apart(keys[at], values[at], change)
+            kept = np.array([at for at in range(len(keys)) if at not in shared], np.intp)
+            slots = slots[kept]
+            data = data[kept] if isinstance(data, np.ndarray) else [data[at] for at in kept.tolist()]
         before = self._index.flags[slots]
         self._log.unneeded += int(self._index.sizes[slots[_is_record(before)]].sum())
         if isinstance(data, np.ndarray):
@@ -302,18 +305,11 @@ class KeyStore:
         self.count += len(slots) - int(np.count_nonzero(_is_there(before)))
         self._index.flags[slots] = _written(before, what, is_hash, change)
 
-    def _without_shared_hashes(
-        self,
-        keys: list[Any],
-        values: list[Any],
-        hashes: Hashes,
-        were_there: list[bool] | None,
-        is_hash: bool,
-        change: np.uint8,
-    ) -> NDArray[np.intp] | None:
-        """Keep entries apart whose hash belongs to another key; which ones are left, or None for all."""
-        slots = self._index.find(hashes)
-        flags = np.where(slots >= 0, self._index.flags[slots], np.uint8(0))
+    def _sharing_hashes(
+        self, keys: list[Any], slots: Slots, were_there: list[bool] | None, is_hash: bool
+    ) -> set[int]:
+        """The positions of keys whose hash, and so their slot, belongs to another key."""
+        flags = self._index.flags[slots]
         is_doubtful = flags != 0
         if is_hash:
             is_doubtful &= (flags & _IS_HASH) == 0
@@ -324,16 +320,12 @@ class KeyStore:
         if len(doubtful):
             names, _ = self._columns(slots[doubtful])
             shared = {at for at, name in zip(doubtful.tolist(), names, strict=True) if not _is_same(name, keys[at])}
-        if not is_hash and len(set(hashes.tolist())) < len(keys):
+        if not is_hash and len(set(slots.tolist())) < len(keys):
             first: dict[int, int] = {}
-            shared |= {at for at, each in enumerate(hashes.tolist()) if first.setdefault(each, at) != at}
+            shared |= {at for at, slot in enumerate(slots.tolist()) if first.setdefault(slot, at) != at}
         if self._apart:
             shared |= {at for at, key in enumerate(keys) if key in self._apart}
-        if not shared:
-            return None
-        for at in shared:
-            self._put_apart(keys[at], values[at], change)
-        return np.array([at for at in range(len(keys)) if at not in shared], np.intp)
+        return shared
 
     def _put_apart(self, key: Any, value: Any, change: np.uint8) -> None:
         value = load(value.content) if isinstance(value, _Encoded) else value
