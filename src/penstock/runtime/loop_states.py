@@ -62,7 +62,7 @@ class InlinedState:
 
     def clearing(self) -> str:
         pop = f"{self.entries_name}.pop({OWN}key, {OWN}absent)"
-        if not self.table.notes_changes:
+        if not self.table.notes_removals:
             return pop
         return (
             f"if {pop} is not {OWN}absent:\n"

@@ -27,8 +27,10 @@ _BLOCK_BYTES = 1 << 20
 class CachedKeys(MutableMapping[Any, Any]):
     """A dictionary, of which only a part is in memory. Who changes it notes in `changes` what was changed."""
 
-    def __init__(self, make_folder: Callable[[], Path], capacity: int) -> None:
+    def __init__(self, make_folder: Callable[[], Path], capacity: int, notes_writes: bool) -> None:
         self._make_folder = make_folder
+        self._notes_writes = notes_writes
+        """False if only removals must be noted: then all that is used counts as written."""
         self._most_recent = max(capacity // 2, 1)
         self._recent: dict[Any, Any] = {}
         self._older: dict[Any, Any] = {}
@@ -48,10 +50,11 @@ class CachedKeys(MutableMapping[Any, Any]):
         recent = self._recent
         if self._older or self._store is not None:
             missing = set(keys).difference(recent)
-            if missing and self._older:
-                older = [key for key in missing if key in self._older]
+            nowhere = missing.difference(self._older)
+            if len(nowhere) < len(missing):
+                older = missing - nowhere
                 recent.update(zip(older, map(self._older.pop, older), strict=True))
-                missing.difference_update(older)
+                missing = nowhere
             if missing and self._store is not None:
                 missing = missing.difference(self.changes)
                 recent.update(self._store.read(list(missing)))
@@ -73,20 +76,29 @@ class CachedKeys(MutableMapping[Any, Any]):
 
     def _write_back(self) -> None:
         """Have the store hold everything."""
-        if not self.changes:
+        if not self.changes and (self._notes_writes or not self._recent):
             return
         if self._store is None:
             self._store = KeyStore(self._make_folder)
-        self._write_gone()
-        keys = list(self.changes)
-        self._store.write(keys, self._values_of(keys), list(self.changes.values()))
+        older = self._write_gone()
+        if self._notes_writes:
+            keys = list(self.changes)
+            self._store.write(keys, self._values_of(keys), list(self.changes.values()))
+        else:
+            held = {**self._recent, **{key: self._older[key] for key in older}}
+            self._store.write(list(held), list(held.values()))
         self.changes.clear()
 
-    def _write_gone(self) -> None:
-        """Have the store know what is gone: the notes of changes are of entries in memory alone after that."""
-        gone = [key for key in self.changes if key not in self._recent and key not in self._older]
+    def _write_gone(self) -> list[Any]:
+        """Have the store know what is gone: the notes of changes are of entries in memory alone after that.
+
+        Those of them that are among the older ones are returned.
+        """
+        elsewhere = [key for key in self.changes if key not in self._recent]
+        gone = [key for key in elsewhere if key not in self._older]
         if gone and self._store is not None:
             self._store.remove([key for key in gone if self.changes.pop(key)])
+        return [key for key in elsewhere if key in self._older]
 
     def _values_of(self, keys: list[Any]) -> list[Any]:
         """Of keys that are in memory."""
@@ -159,7 +171,7 @@ class CachedKeys(MutableMapping[Any, Any]):
     def blocks(self, extent: Extent) -> Iterator[Mapping[Any, Any]]:
         """The entries of a snapshot, some at a time; what is in memory is not read from the store."""
         self._write_gone()
-        keys = list(self.changes)
+        keys = list(self.changes) if self._notes_writes else [*self._older, *self._recent]
         for start in range(0, len(keys), _BLOCK_ENTRIES):
             some = keys[start : start + _BLOCK_ENTRIES]
             yield dict(zip(some, self._values_of(some), strict=True))
@@ -252,6 +264,8 @@ class CachedKeys(MutableMapping[Any, Any]):
     def __len__(self) -> int:
         if self._store is None:
             return len(self._recent) + len(self._older)
+        if not self._notes_writes:
+            self._write_back()
         recent, older = self._recent, self._older
         stored = self._store.count
         for key, was_there in self.changes.items():

@@ -45,9 +45,9 @@ class DiskStateTable(StateTable):
         self._capacity = capacity
         self._most_names = _NAMES_PER_OBJECT * capacity
         self._live = LiveEntries(store, capacity, LiveKeys, self._when_full)
-        self._cached: CachedKeys | None = CachedKeys(store.make_folder, capacity)
+        self._cached: CachedKeys | None = CachedKeys(store.make_folder, capacity, tracks_changes)
         """The entries of keys alone; None if the values are maps."""
-        self.notes_changes = True
+        self.notes_removals = True
         self.entries = DirectEntries(lambda: self._live, lambda: self._cached)
         self.entries_of = self.entries.get
         self._changed_since_base = ChangedNames(store)

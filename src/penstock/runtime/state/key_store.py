@@ -305,9 +305,7 @@ class KeyStore:
         self.count += len(slots) - int(np.count_nonzero(_is_there(before)))
         self._index.flags[slots] = _written(before, what, is_hash, change)
 
-    def _sharing_hashes(
-        self, keys: list[Any], slots: Slots, were_there: list[bool] | None, is_hash: bool
-    ) -> set[int]:
+    def _sharing_hashes(self, keys: list[Any], slots: Slots, were_there: list[bool] | None, is_hash: bool) -> set[int]:
         """The positions of keys whose hash, and so their slot, belongs to another key."""
         flags = self._index.flags[slots]
         is_doubtful = flags != 0
@@ -315,16 +313,15 @@ class KeyStore:
             is_doubtful &= (flags & _IS_HASH) == 0
         if were_there is not None:
             is_doubtful &= ~np.array(were_there, bool)
-        shared: set[int] = set()
+        shared = {at for at, key in enumerate(keys) if key in self._apart} if self._apart else set()
         doubtful = np.flatnonzero(is_doubtful)
         if len(doubtful):
             names, _ = self._columns(slots[doubtful])
-            shared = {at for at, name in zip(doubtful.tolist(), names, strict=True) if not _is_same(name, keys[at])}
+            shared |= {at for at, name in zip(doubtful.tolist(), names, strict=True) if not _is_same(name, keys[at])}
         if not is_hash and len(set(slots.tolist())) < len(keys):
             first: dict[int, int] = {}
-            shared |= {at for at, slot in enumerate(slots.tolist()) if first.setdefault(slot, at) != at}
-        if self._apart:
-            shared |= {at for at, key in enumerate(keys) if key in self._apart}
+            others = ((at, slot) for at, slot in enumerate(slots.tolist()) if at not in shared)
+            shared |= {at for at, slot in others if first.setdefault(slot, at) != at}
         return shared
 
     def _put_apart(self, key: Any, value: Any, change: np.uint8) -> None:

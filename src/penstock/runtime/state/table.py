@@ -70,14 +70,14 @@ class StateTable(ABC):
     """Of an entry that was there and was removed in place: namespace and key."""
     note_all_removed: Callable[[Hashable, Iterable[Any]], None]
 
-    notes_changes: bool
-    """True if whoever changes entries in place must note that, also where no delta will be asked for."""
+    notes_removals: bool
+    """True if whoever removes entries in place must note that, also where no delta will be asked for."""
 
     def __init__(self, name: str, tracks_changes: bool) -> None:
         self.name = name
         self.has_maps = False
         """True if the values are certainly maps."""
-        self.tracks_changes = self.notes_changes = tracks_changes
+        self.tracks_changes = self.notes_removals = tracks_changes
         self.settle: Callable[[], None] = _nothing_to_settle
         """Puts entries into the table that are kept apart from it; called before the table is read as a whole."""
         self._round: Iterator[tuple[Hashable, Any, Any]] = iter(())
