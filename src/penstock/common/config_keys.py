@@ -396,6 +396,14 @@ DISK_LOCAL_DIR = (
     .with_deprecated_keys("state.backend.forst.local-dir")
     .with_description("folders on local disks for state that is kept on disk, separated by commas")
 )
+DISK_MEMORY = (
+    _key("state.backend.rocksdb.memory.fixed-per-slot")
+    .string_type()
+    .no_default_value()
+    .with_description(
+        "how much memory the objects of plain keyed state that is kept on disk may take in a slot, for example 512 mb"
+    )
+)
 DISK_CACHE_ENTRIES = (
     _key("penstock.state.disk.cache-entries")
     .int_type()

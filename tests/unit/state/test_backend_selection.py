@@ -36,9 +36,10 @@ def test_settings_of_state_on_disk():
         "state.backend.type": "rocksdb",
         "state.backend.rocksdb.localdir": "/disk1/state, file:///disk2",
         "penstock.state.disk.cache-entries": "5000",
+        "state.backend.rocksdb.memory.fixed-per-slot": "1 gb",
     }
     backend = backend_of(Configuration.from_dict(config), tracks_changes=False)
-    assert backend == DiskBackend(("/disk1/state", "/disk2"), 5000, tracks_changes=False)
+    assert backend == DiskBackend(("/disk1/state", "/disk2"), 5000, tracks_changes=False, memory_bytes=1 << 30)
     assert pickle.loads(pickle.dumps(backend)) == backend
 
 
@@ -54,6 +55,10 @@ def test_backends_of_programs_mean_the_same_as_their_settings():
     ("settings", "message"),
     [
         ({"state__backend__type": "redis"}, "state.backend.type is 'redis', and there is no such state backend"),
+        (
+            {"state__backend__type": "rocksdb", "state__backend__rocksdb__memory__fixed-per-slot": "much"},
+            "state.backend.rocksdb.memory.fixed-per-slot is 'much', which is no size of memory; write 512 mb",
+        ),
         (
             {"state__backend__type": "rocksdb", "state__backend__rocksdb__localdir": "state"},
             "state.backend.rocksdb.localdir has 'state', which is not an absolute path",

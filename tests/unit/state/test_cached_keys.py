@@ -12,6 +12,7 @@ from penstock.common.exceptions import LocalStateError
 from penstock.runtime.nan_keys import NAN
 from penstock.runtime.state.backends import DiskBackend
 from penstock.runtime.state.codec import decode_state, encode_state
+from penstock.runtime.state.slot_memory import parse_memory_size
 from penstock.runtime.state.table import REMOVED, VOID_NAMESPACE, Extent
 
 MODULUS = sys.hash_info.modulus
@@ -207,3 +208,32 @@ def test_a_full_disk_is_an_error_that_says_where(tmp_path, monkeypatch):
     ):
         write(table, range(1_000), str)
     table.dispose()
+
+
+@pytest.mark.parametrize(
+    "value", [lambda key: key, lambda key: [b"x" * 1000] * 10, lambda key: (str(key), bytes(5000))]
+)
+def test_objects_in_memory_take_what_the_slot_has_for_them(tmp_path, value):
+    backend = DiskBackend((str(tmp_path),), memory_bytes=2_000_000)
+    tables = [backend.tables("run", f"v{vertex}-s0", "op")("t") for vertex in range(2)]
+    of_another_slot = backend.tables("run", "v0-s1", "op")("t")
+    for table in [*tables, of_another_slot]:
+        for start in range(0, 10_000, 10):
+            write(table, range(start, start + 10), value)
+    shares = [table._cached._most_recent for table in [*tables, of_another_slot]]
+    assert shares[0] == shares[1] and 0.45 < shares[0] / shares[2] < 0.55
+    size = 200 + sys.getsizeof(value(0)) + (10_000 if isinstance(value(0), list) else 0)
+    for table in [*tables, of_another_slot]:
+        held = len(table._cached._recent) + len(table._cached._older)
+        assert held * size < (2_200_000 if table is of_another_slot else 1_100_000)
+    assert [table.get(VOID_NAMESPACE, 5) for table in tables] == [value(5), value(5)]
+    for table in [*tables, of_another_slot]:
+        table.dispose()
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1gb", 1 << 30), ("512 MB", 512 << 20), ("7", 7), ("3 kibibytes", 3072), ("gb", None), ("-1", None)],
+)
+def test_sizes_of_memory_as_flink_writes_them(text, size):
+    assert parse_memory_size(text) == size

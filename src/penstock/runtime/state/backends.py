@@ -15,6 +15,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError
 from penstock.common.local_folders import new_local_folder
 from penstock.runtime.state.heap_table import HeapStateTable
+from penstock.runtime.state.slot_memory import memory_of, parse_memory_size
 from penstock.runtime.state.table import StateTable
 from penstock.runtime.timers import TIMER_TABLE_PREFIX
 
@@ -47,18 +48,21 @@ class DiskBackend:
     """State in local files, with the entries used last as Python objects in memory.
 
     Timers are in memory, as with Flink's HEAP timer service. `folders` are on local disks; none means the temporary
-    folder. `cache_entries` is for each state of each subtask.
+    folder. `cache_entries` is for each state of each subtask, `memory_bytes` for all plain keyed state of a slot.
     """
 
     folders: tuple[str, ...] = ()
     cache_entries: int = config_keys.DISK_CACHE_ENTRIES.default
     tracks_changes: bool = True
+    memory_bytes: int | None = None
 
     def tables(self, run_id: str, subtask_name: str, operator_id: str) -> MakeTable:
         # Only who keeps state on disk needs these, and LMDB.
         from penstock.runtime.state.disk_table import DiskStateTable
         from penstock.runtime.state.entry_store import EntryStore
 
+        slot = subtask_name.rpartition("-")[2]
+        memory = None if self.memory_bytes is None else memory_of(run_id, slot, self.memory_bytes)
         purpose = f"{run_id}-{subtask_name}-{operator_id}"
         parent = self._folder_for(purpose)
         store = EntryStore(lambda: new_local_folder(parent, purpose))
@@ -66,7 +70,9 @@ class DiskBackend:
         def make(name: str) -> StateTable:
             if name.startswith(TIMER_TABLE_PREFIX):
                 return HeapStateTable(name, self.tracks_changes)
-            return DiskStateTable(name, store, self.cache_entries, self.tracks_changes)
+            return DiskStateTable(
+                name, store, self.cache_entries, self.tracks_changes, None if memory is None else memory.new_share()
+            )
 
         return make
 
@@ -85,7 +91,12 @@ def backend_of(configuration: Configuration, tracks_changes: bool = True) -> Key
     if kind.lower() in _ON_HEAP:
         return HeapBackend(tracks_changes)
     if kind.lower() in _ON_DISK:
-        return DiskBackend(_folders_of(configuration), _cache_entries_of(configuration), tracks_changes)
+        return DiskBackend(
+            _folders_of(configuration),
+            _cache_entries_of(configuration),
+            tracks_changes,
+            _memory_bytes_of(configuration),
+        )
     raise ConfigurationError(
         f"{config_keys.STATE_BACKEND.key} is {kind!r}, and there is no such state backend; use 'hashmap' for state in "
         f"memory or 'rocksdb' for state on local disks"
@@ -109,3 +120,13 @@ def _cache_entries_of(configuration: Configuration) -> int:
     if entries < 1:
         raise ConfigurationError(f"{config_keys.DISK_CACHE_ENTRIES.key} must be positive, got {entries}")
     return entries
+
+
+def _memory_bytes_of(configuration: Configuration) -> int | None:
+    text = configuration.get(config_keys.DISK_MEMORY)
+    size = None if text is None else parse_memory_size(text)
+    if text is not None and not size:
+        raise ConfigurationError(
+            f"{config_keys.DISK_MEMORY.key} is {text!r}, which is no size of memory; write 512 mb or 1 gb, for example"
+        )
+    return size

@@ -10,6 +10,7 @@ of it is dropped.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -18,17 +19,29 @@ from penstock.common.exceptions import LocalStateError
 from penstock.runtime.state.contents import Contents, EncodedEntries
 from penstock.runtime.state.key_store import KeyStore
 from penstock.runtime.state.live_entries import ABSENT, UNKNOWN
+from penstock.runtime.state.slot_memory import MemoryShare, bytes_of_entries
 from penstock.runtime.state.table import VOID_NAMESPACE, Extent
 
 _BLOCK_ENTRIES = 10_000
 _BLOCK_BYTES = 1 << 20
+_LOOKED_AT = 50
 
 
 class CachedKeys(MutableMapping[Any, Any]):
     """A dictionary, of which only a part is in memory. Who changes it notes in `changes` what was changed."""
 
-    def __init__(self, make_folder: Callable[[], Path], capacity: int, notes_writes: bool) -> None:
+    def __init__(
+        self,
+        make_folder: Callable[[], Path],
+        capacity: int,
+        notes_writes: bool,
+        memory: MemoryShare | None = None,
+    ) -> None:
         self._make_folder = make_folder
+        self._capacity = capacity
+        self._memory = memory
+        self._look_at = 1
+        """How many recent entries there are when their sizes are looked at next."""
         self._notes_writes = notes_writes
         """False if only removals must be noted: then all that is used counts as written."""
         self._most_recent = max(capacity // 2, 1)
@@ -70,9 +83,21 @@ class CachedKeys(MutableMapping[Any, Any]):
         self._make_room()
 
     def _make_room(self) -> None:
-        if len(self._recent) > self._most_recent and not self._is_in_use:
+        if self._is_in_use:
+            return
+        if self._memory is not None and len(self._recent) >= self._look_at:
+            self._measure(self._memory)
+        if len(self._recent) > self._most_recent:
             self._write_back()
             self._older, self._recent = self._recent, {}
+            self._look_at = self._most_recent // 4
+
+    def _measure(self, memory: MemoryShare) -> None:
+        """See how many entries have room, by the newest ones."""
+        newest = itertools.islice(reversed(self._recent.items()), _LOOKED_AT)
+        most = memory.bytes() // max(bytes_of_entries(newest), 1)
+        self._most_recent = max(min(self._capacity, most) // 2, 1)
+        self._look_at = 2 * len(self._recent)
 
     def _write_back(self) -> None:
         """Have the store hold everything."""

@@ -21,6 +21,7 @@ from penstock.runtime.state.contents import (
 from penstock.runtime.state.entry_store import EntryStore
 from penstock.runtime.state.live_entries import ABSENT, DirectEntries, LiveEntries, LiveKeys
 from penstock.runtime.state.live_maps import LiveMaps, MapPage
+from penstock.runtime.state.slot_memory import MemoryShare
 from penstock.runtime.state.table import REMOVED, VOID_NAMESPACE, Extent, StateTable
 
 _BLOCK_BYTES = 1 << 20
@@ -39,13 +40,20 @@ class DiskStateTable(StateTable):
     many others are used; otherwise the change may be lost.
     """
 
-    def __init__(self, name: str, store: EntryStore, capacity: int, tracks_changes: bool = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        store: EntryStore,
+        capacity: int,
+        tracks_changes: bool = True,
+        memory: MemoryShare | None = None,
+    ) -> None:
         super().__init__(name, tracks_changes)
         self._store = store
         self._capacity = capacity
         self._most_names = _NAMES_PER_OBJECT * capacity
         self._live = LiveEntries(store, capacity, LiveKeys, self._when_full)
-        self._cached: CachedKeys | None = CachedKeys(store.make_folder, capacity, tracks_changes)
+        self._cached: CachedKeys | None = CachedKeys(store.make_folder, capacity, tracks_changes, memory)
         """The entries of keys alone; None if the values are maps."""
         self.notes_removals = True
         self.entries = DirectEntries(lambda: self._live, lambda: self._cached)
