@@ -215,8 +215,8 @@ def test_a_full_disk_is_an_error_that_says_where(tmp_path, monkeypatch):
 )
 def test_objects_in_memory_take_what_the_slot_has_for_them(tmp_path, value):
     backend = DiskBackend((str(tmp_path),), memory_bytes=2_000_000)
-    tables = [backend.tables("run", f"v{vertex}-s0", "op")("t") for vertex in range(2)]
-    of_another_slot = backend.tables("run", "v0-s1", "op")("t")
+    tables = [backend.tables(str(tmp_path), f"v{vertex}-s0", "op")("t") for vertex in range(2)]
+    of_another_slot = backend.tables(str(tmp_path), "v0-s1", "op")("t")
     for table in [*tables, of_another_slot]:
         for start in range(0, 10_000, 10):
             write(table, range(start, start + 10), value)
