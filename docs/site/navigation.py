@@ -75,7 +75,7 @@ CHILDREN = {
     ),
     "design/index": (
         "epochs", "resident-workers", "slot-sharing", "batches-and-generated-loops", "element-copies",
-        "checkpoints-by-epoch", "lowering", "start-up",
+        "checkpoints-by-epoch", "state-on-disk", "lowering", "start-up",
     ),
     "reference/api/index": (),
 }  # fmt: skip
