@@ -19,7 +19,7 @@ from penstock.datastream.window import EventTimeSessionWindows
 from penstock.datastream.windowing.windows import TOUCHING, has_ended
 from penstock.graph.descriptions import WindowDescription
 from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
-from penstock.graph.partitioners import KeyGroupStreamPartitioner
+from penstock.graph.partitioners import CustomPartitioner, KeyGroupStreamPartitioner
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.batch import Timestamps, call_each
 from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source, Unbuilt
@@ -82,6 +82,8 @@ class CombiningEdgeTarget(EdgeTarget):
         self.scope = LoopScope(locals={"zip": zip})
         self.description = cast(WindowDescription, receiver.operator)
         self.select: Callable[[Any], Any] = self.description.key_selector
+        if self.description.is_all:
+            self.dealer = ByKeyGroup(len(self._targets), target_max_parallelism, self.select)
         self.window = ReceivingWindow(receiver)
         self.watermark = MIN_LONG_VALUE
         self.column_maker: ColumnMaker | None = None
@@ -217,8 +219,12 @@ class CombiningEdgeTarget(EdgeTarget):
         return super().memory(), self.watermark, self._is_suspended, self.is_worthwhile
 
     def restore(self, memory: Any) -> None:
-        dealer, self.watermark, self._is_suspended, self.is_worthwhile = memory
-        super().restore(dealer)
+        if isinstance(memory, tuple):
+            dealer, self.watermark, self._is_suspended, self.is_worthwhile = memory
+            super().restore(dealer)
+        else:
+            # The edge did not combine before, and the watermark that it has sent is not known.
+            self._is_suspended = True
 
 
 class AlignedCombiner(CombiningEdgeTarget):
@@ -439,12 +445,13 @@ def combine(values, times, parts, ended):
 def combines_on_the_way(job_graph: JobGraph, vertex: JobVertex) -> bool:
     """True if a vertex begins with a window operator whose elements come combined, from all its inputs."""
     window = vertex.head.operator
-    return (
-        isinstance(window, WindowDescription)
-        and window.combines
-        and not window.is_all
-        and all(isinstance(edge.partitioner, KeyGroupStreamPartitioner) for edge in job_graph.in_edges(vertex.id))
-    )
+    if not isinstance(window, WindowDescription) or not window.combines:
+        return False
+    # All elements go to the one subtask of window_all anyway. A user's own partitioner wants to see each of them.
+    partitioners = [edge.partitioner for edge in job_graph.in_edges(vertex.id)]
+    if window.is_all:
+        return vertex.parallelism == 1 and not any(isinstance(each, CustomPartitioner) for each in partitioners)
+    return all(isinstance(each, KeyGroupStreamPartitioner) for each in partitioners)
 
 
 def takes_session_parts(job_graph: JobGraph, vertex: JobVertex) -> bool:

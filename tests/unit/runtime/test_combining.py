@@ -17,6 +17,7 @@ from penstock.datastream.window import (
     WindowAssigner,
 )
 from penstock.graph.descriptions import WindowDescription
+from penstock.testing.job_in_epochs import JobInEpochs
 
 Event = tuple[str, int, int]
 """Key, value, timestamp."""
@@ -141,6 +142,105 @@ def test_what_does_not_depend_on_order_is_the_same_with_and_without_combining(
         return results_of(function(keyed.window(assigner)).set_parallelism(2), combine)
 
     assert results(True) == results(False)
+
+
+@settings(max_examples=40, deadline=None)
+@given(events, st.one_of(sliding, assigners), st.booleans(), st.integers(0, 80), st.integers(1, 60), st.integers(1, 3))
+def test_windows_of_all_elements_are_the_same_with_and_without_combining(
+    given: list[Event], assigner: Any, reduces: bool, bound: int, max_records: int, parallelism: int
+) -> None:
+    # With several subtasks nothing may be late: what is depends on which of them is ahead.
+    bound = bound if parallelism == 1 else 300
+
+    def results(combine: bool) -> Any:
+        windowed = (
+            environment(combine, max_records)
+            .from_collection(given)
+            .assign_timestamps_and_watermarks(by_time_of_event(bound))
+            .map(lambda event: event[1], Types.LONG())
+            .set_parallelism(parallelism)
+            .window_all(assigner)
+        )
+        return results_of(windowed.reduce(lambda a, b: a + b) if reduces else windowed.aggregate(Extent()), combine)
+
+    assert results(True) == results(False)
+
+
+class Extent(AggregateFunction):
+    """Count, smallest and largest value."""
+
+    def create_accumulator(self) -> Any:
+        return 0, 1000, -1000
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        return accumulator[0] + 1, min(accumulator[1], value), max(accumulator[2], value)
+
+    def get_result(self, accumulator: Any) -> Any:
+        return accumulator
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        raise AssertionError("Flink merges only where windows merge")
+
+
+@settings(max_examples=30, deadline=None)
+@given(events, st.integers(1, 60), st.integers(1, 60), st.integers(1, 3))
+def test_sessions_of_all_elements_are_the_same_with_and_without_combining(
+    given: list[Event], gap: int, max_records: int, parallelism: int
+) -> None:
+    def results(combine: bool) -> Any:
+        sessions = (
+            environment(combine, max_records)
+            .from_collection(given)
+            .assign_timestamps_and_watermarks(by_time_of_event(300))
+            .map(lambda event: ((event[1],), event[2], event[2]))
+            .set_parallelism(parallelism)
+            .window_all(EventTimeSessionWindows.with_gap(Time.milliseconds(gap)))
+            .reduce(lambda a, b: (tuple(sorted(a[0] + b[0])), min(a[1], b[1]), max(a[2], b[2])))
+        )
+        return results_of(sessions, combine)
+
+    assert results(True) == results(False)
+
+
+def test_a_partitioner_of_the_users_sees_every_element_of_a_window_of_all() -> None:
+    seen: list[int] = []
+    numbers = environment(True, 10).from_collection([1, 2, 3]).set_parallelism(1)
+    timed = numbers.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number)
+    )
+    dealt = timed.partition_custom(lambda key, count: seen.append(key) or 0, lambda number: number)
+    sums = dealt.window_all(TumblingEventTimeWindows.of(Time.seconds(1))).reduce(lambda a, b: a + b)
+    assert (list(sums.execute_and_collect()), seen) == ([6], [1, 2, 3])
+
+
+def windowed_by(combine: bool, has_keys: bool) -> Any:
+    """What builds a job that joins the texts of its source, which are also their times, in windows of 10 ms."""
+
+    def build(source: Any) -> Any:
+        source.get_execution_environment().get_configuration().set_string(
+            "penstock.combine.enabled", str(combine).lower()
+        )
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda text, _: int(text))
+        timed = source.assign_timestamps_and_watermarks(strategy).map(lambda text: ("k", text)).set_parallelism(2)
+        assigner = TumblingEventTimeWindows.of(Time.milliseconds(10))
+        windowed = timed.key_by(lambda pair: pair[0]).window(assigner) if has_keys else timed.window_all(assigner)
+        return windowed.reduce(lambda a, b: (a[0], f"{a[1]},{b[1]}"))
+
+    return build
+
+
+@pytest.mark.parametrize("has_keys", [True, False])
+@pytest.mark.parametrize(("before", "after"), [(True, False), (False, True), (True, True)])
+def test_a_job_continues_when_combining_is_turned_on_or_off(before: bool, after: bool, has_keys: bool) -> None:
+    first = JobInEpochs(windowed_by(before, has_keys))
+    emitted = first.epoch(["1", "3", "12"])
+    checkpoint = first.checkpoint
+    first.close()
+    second = JobInEpochs(windowed_by(after, has_keys), restored=checkpoint)
+    emitted += second.epoch(["2", "14", "25"])
+    emitted += second.epoch(["26"], is_last=True)
+    second.close()
+    assert sorted(emitted) == ["('k', '1,3')", "('k', '12,14')", "('k', '25,26')"]
 
 
 def test_many_keys_with_few_elements_each_are_the_same_with_and_without_combining() -> None:

@@ -255,7 +255,7 @@ class _Windowed(Generic[T]):
         As in Flink, a reduce function is taken to be associative. Where windows overlap, elements are reduced in
         another order: then it must be known that the order does not matter, and the same holds for accumulators.
         """
-        if self._is_all or not self._fires_once(trigger, reduce_function or aggregate_function):
+        if not self._fires_once(trigger, reduce_function or aggregate_function):
             return {}
         elements, selector = self._stream.transformation, self._key_selector()
         if aggregate_function is not None and not isinstance(self._assigner, EventTimeSessionWindows):
