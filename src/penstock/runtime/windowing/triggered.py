@@ -32,27 +32,23 @@ class _OpenWindow:
         self._cleanup_time = cleanup_time
         self.written: list[Any] = []
         self.new: list[Any] = []
-        self.panes = table.open_namespace(window)
+        self.reopen()
         self.find_cleanup_timers()
-
-    def find_cleanup_timers(self) -> None:
-        self.waiting: Any = self._cleanup.keys_at(self._cleanup_time, self.window)
-        """The keys that have a cleanup timer."""
-
-    def note(self) -> None:
-        """Pass on to the table what was written so far."""
-        if self.written:
-            self._table.note_all_written(self.window, self.written, self.new)
-            self.written, self.new = [], []
 
     def reopen(self) -> None:
         """After others have worked on the table."""
         self.panes = self._table.open_namespace(self.window)
 
     def close(self) -> None:
-        self.note()
-        if not self.panes:
-            self._table.close_namespace(self.window)
+        """Before others do, and when the batch has been added: the table knows what was written."""
+        if self.written:
+            self._table.note_all_written(self.window, self.written, self.new)
+            self.written, self.new = [], []
+        self._table.close_namespace(self.window)
+
+    def find_cleanup_timers(self) -> None:
+        self.waiting: Any = self._cleanup.keys_at(self._cleanup_time, self.window)
+        """The keys that have a cleanup timer."""
 
 
 class _Slot(NamedTuple):
@@ -103,7 +99,7 @@ class TriggeredWindowOperator(WindowOperator):
                 if not asks_once or key not in into.asked:
                     result = on_element(value, event_time, into.window, context.at(into.window))
                     if result is not unchanged:
-                        into.note()
+                        into.close()
                         self.settle(into.window, result)
                         into.reopen()
                     if asks_once:
