@@ -9,6 +9,7 @@ import pytest
 
 from penstock.common.exceptions import ConnectorError
 from penstock.datastream.connectors.kafka import offsets
+from penstock.datastream.connectors.kafka.enumerator import first_reader_of
 from penstock.datastream.connectors.kafka.offsets import (
     KafkaCluster,
     KafkaOffsetResetStrategy,
@@ -61,3 +62,11 @@ def test_other_errors_are_reported_at_once(monkeypatch):
     asked = cluster(kafka.KafkaError.GROUP_AUTHORIZATION_FAILED, monkeypatch=monkeypatch)
     with pytest.raises(ConnectorError, match="the offsets of group 'readers' are not known"):
         asked.offsets(COMMITTED, [PLACE])
+
+
+@pytest.mark.parametrize(
+    ("topic", "readers", "first"),
+    [("sensors.anomalies", 2, 0), ("skyone", 2, 1), ("raw_metrics", 8, 4), ("a", 7, 4)],  # As Java computes them
+)
+def test_partitions_begin_at_the_reader_that_flink_begins_at(topic, readers, first):
+    assert first_reader_of(topic, readers) == first

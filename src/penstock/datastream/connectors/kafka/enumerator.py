@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -128,9 +127,10 @@ class KafkaEnumerator(SplitEnumerator[KafkaSplit, KafkaEnumeratorState]):
                 self._context.signal_no_more_splits(reader)
 
     def _owner(self, split: KafkaSplit) -> int:
-        """The partitions of a topic go around the readers, from a reader that depends on the topic on."""
-        first = zlib.crc32(split.partition.topic.encode())
-        return (first + split.partition.partition) % self._context.current_parallelism()
+        """The partitions of a topic go around the readers, from a reader that depends on the topic on, as in Flink:
+        what print() says about subtasks is the same."""
+        readers = self._context.current_parallelism()
+        return (first_reader_of(split.partition.topic, readers) + split.partition.partition) % readers
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
         """Readers do not ask: they get what is found."""
@@ -143,3 +143,12 @@ class KafkaEnumerator(SplitEnumerator[KafkaSplit, KafkaEnumeratorState]):
 
     def snapshot_state(self, checkpoint_id: int) -> KafkaEnumeratorState:
         return KafkaEnumeratorState(self._known, tuple(self._unassigned), self._has_looked)
+
+
+def first_reader_of(topic: str, readers: int) -> int:
+    """Where Flink's KafkaSourceEnumerator puts partition 0 of a topic: by Java's hash of the name, whose letters are
+    ASCII."""
+    hashed = 0
+    for letter in topic:
+        hashed = (31 * hashed + ord(letter)) & 0xFFFFFFFF
+    return ((hashed * 31) & 0x7FFFFFFF) % readers
