@@ -21,7 +21,13 @@ from penstock.datastream.connectors.source_v2 import (
     SplitEnumeratorContext,
 )
 from penstock.datastream.connectors.support.split_dealing import DealtSplits, SplitsEnumerator
-from penstock.datastream.connectors.support.split_reading import NOTHING_NOW, OffsetSplit, ReadBatch, SplitsReader
+from penstock.datastream.connectors.support.split_reading import (
+    NOTHING_NOW,
+    OffsetSplit,
+    OpenSplit,
+    ReadBatch,
+    SplitsReader,
+)
 
 __all__ = ["DataGeneratorSource", "GeneratorFunction", "RateLimiterStrategy"]
 
@@ -43,7 +49,7 @@ class GeneratorFunction(ABC):
 
 
 class RateLimiter:
-    """No limit at all; the others say how many elements one subtask may emit now."""
+    """No limit at all; the others say how many elements of one split may be emitted now."""
 
     def permits(self, now_ms: int, wanted: int) -> int:
         """How many of the wanted elements may be emitted now; they then count as emitted."""
@@ -119,33 +125,37 @@ class RateLimiterStrategy:
     """How quickly elements are made: by all subtasks together."""
 
     make: Callable[[int], RateLimiter]
-    """The limiter of one of so many subtasks."""
+    """The limiter of one of so many splits."""
 
     @staticmethod
     def no_op() -> RateLimiterStrategy:
         """As quickly as the job takes them."""
-        return RateLimiterStrategy(lambda parallelism: RateLimiter())
+        return RateLimiterStrategy(lambda splits: RateLimiter())
 
     @staticmethod
     def per_second(records_per_second: float) -> RateLimiterStrategy:
         """So many in a second, by the clock of the job."""
         if records_per_second <= 0:
             raise ValueError(f"RateLimiterStrategy.per_second: the rate must be positive, got {records_per_second}")
-        return RateLimiterStrategy(lambda parallelism: PerSecond(records_per_second / parallelism))
+        return RateLimiterStrategy(lambda splits: PerSecond(records_per_second / splits))
 
     @staticmethod
     def per_checkpoint(records_per_checkpoint: int) -> RateLimiterStrategy:
-        """So many between two checkpoints; at least one in every subtask."""
+        """So many between two checkpoints; at least one of every split."""
         if records_per_checkpoint <= 0:
             raise ValueError(
                 f"RateLimiterStrategy.per_checkpoint: the number must be positive, got {records_per_checkpoint}"
             )
-        return RateLimiterStrategy(lambda parallelism: PerCheckpoint(max(1, records_per_checkpoint // parallelism)))
+        return RateLimiterStrategy(lambda splits: PerCheckpoint(max(1, records_per_checkpoint // splits)))
 
 
 class _GeneratingReader(SplitsReader):
+    """Every split has a limiter of its own, with its share of the rate, which so is the same wherever splits are read."""
+
     def __init__(self, context: SourceReaderContext, source: DataGeneratorSource) -> None:
-        self._limiter = source.rate_limiter_strategy.make(context.current_parallelism())
+        self._make_limiter = source.rate_limiter_strategy.make
+        self._limiters: dict[str, RateLimiter] = {}
+        self._is_endless = source.count is None
         self._function = function = source.generator_function
         generate = function.map if isinstance(function, GeneratorFunction) else function
         super().__init__(context, partial(self._generate, generate))
@@ -158,9 +168,10 @@ class _GeneratingReader(SplitsReader):
     def _generate(self, make: Callable[[int], Any], split: OffsetSplit, output: ReaderOutput) -> Iterator[ReadBatch]:
         numbers: range = split.content
         at = split.offset or 0
+        limiter = self._limiters[split.name]
         while at < len(numbers):
             wanted = min(_RECORDS_AT_ONCE, len(numbers) - at, output.room())
-            granted = self._limiter.permits(self._context.get_current_processing_time(), wanted)
+            granted = limiter.permits(self._context.get_current_processing_time(), wanted)
             if not granted:
                 yield NOTHING_NOW
                 continue
@@ -170,30 +181,52 @@ class _GeneratingReader(SplitsReader):
             at += granted
             yield ReadBatch(batch, at)
 
+    def _emit(self, current: OpenSplit, batch: ReadBatch, output: ReaderOutput) -> None:
+        super()._emit(current, batch, output)
+        if self._is_endless:  # Or the others would never be read, where there are fewer subtasks than splits.
+            self._open.rotate(-1)
+
     # A reader may continue in another process with every epoch, and must not start to wait afresh each time: the offset
-    # of a split in a checkpoint therefore holds what the limiter remembers, too.
+    # of a split in a checkpoint therefore holds what its limiter remembers, too.
 
     def snapshot_state(self, checkpoint_id: int) -> list[OffsetSplit]:
-        memory = self._limiter.memory()
-        return [replace(split, offset=(split.offset, memory)) for split in super().snapshot_state(checkpoint_id)]
+        return [
+            replace(split, offset=(split.offset, self._limiters[split.name].memory()))
+            for split in super().snapshot_state(checkpoint_id)
+        ]
 
     def add_splits(self, splits: list[OffsetSplit]) -> None:
-        restored = [split.offset for split in splits if split.offset is not None]
-        if restored:
-            self._limiter.restore(restored[0][1])
+        for split in splits:
+            limiter = self._limiters[split.name] = self._make_limiter(_number_of_splits(split))
+            if split.offset is not None:
+                limiter.restore(split.offset[1])
         super().add_splits([_without_memory(split) for split in splits])
 
+    def _end(self, current: OpenSplit, output: ReaderOutput) -> None:
+        super()._end(current, output)
+        del self._limiters[current.split.name]
+
     def next_poll_time(self, now_ms: int, idle_poll_interval_ms: int) -> int | None:
-        has_splits = super().next_poll_time(now_ms, idle_poll_interval_ms) is not None
-        return self._limiter.next_time(now_ms, idle_poll_interval_ms) if has_splits else None
+        times = [limiter.next_time(now_ms, idle_poll_interval_ms) for limiter in self._limiters.values()]
+        return min(times, default=None)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        self._limiter.checkpoint_completed()
+        for limiter in self._limiters.values():
+            limiter.checkpoint_completed()
 
     def close(self) -> None:
         super().close()
         if isinstance(self._function, GeneratorFunction):
             self._function.close()
+
+
+def _name(numbers: range, splits: int) -> str:
+    return f"{numbers.start} in {splits}"
+
+
+def _number_of_splits(split: OffsetSplit) -> int:
+    """How many there were when it was made, which a restored one says by its name."""
+    return int(split.name.rpartition(" ")[2])
 
 
 def _without_memory(split: OffsetSplit) -> OffsetSplit:
@@ -207,8 +240,9 @@ class DataGeneratorSource(Source[Any, OffsetSplit, DealtSplits]):
     :param count: How many elements; None for a source that never ends.
     :param rate_limiter_strategy: How quickly; as quickly as the job takes them, unless given.
 
-    Each subtask has its share of the numbers, in order. A rate that was reached only in part, because the job was slow,
-    is not made up for.
+    The numbers are in as many splits as the job had subtasks when it began, each in order. A split is not divided: if
+    the job continues with more subtasks, some have nothing to read. The rate of all together stays what it was. A rate
+    that was reached only in part, because the job was slow, is not made up for.
     """
 
     def __init__(
@@ -254,7 +288,8 @@ class DataGeneratorSource(Source[Any, OffsetSplit, DealtSplits]):
         else:
             bounds = [self.count * part // parts for part in range(parts + 1)]
             ranges = [range(*pair) for pair in itertools.pairwise(bounds)]
-        return [OffsetSplit(f"{numbers.start} in {parts}", numbers) for numbers in ranges if numbers]
+        ranges = [numbers for numbers in ranges if numbers]
+        return [OffsetSplit(_name(numbers, len(ranges)), numbers) for numbers in ranges]
 
     def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, OffsetSplit]:
         return _GeneratingReader(context, self)
