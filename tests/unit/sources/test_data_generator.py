@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from source_job import SourceJob
 
@@ -74,6 +74,55 @@ def test_rate_holds_although_the_readers_are_rebuilt_for_every_epoch():
         job.epoch().rebuild()
     assert 30 <= len(job.shown) <= 40
     job.close()
+
+
+@settings(max_examples=15)
+@given(parallelisms=st.lists(st.integers(1, 4), min_size=1, max_size=4), count=st.sampled_from([None, 2, 10**6]))
+def test_rate_is_that_of_all_subtasks_together_however_often_the_job_is_rescaled(parallelisms, count):
+    job = SourceJob(DataGeneratorSource(int, count, RateLimiterStrategy.per_second(60)), parallelisms[0])
+    for parallelism in parallelisms:
+        job.crash(parallelism)
+        job.epoch().epoch()
+        before = len(job.shown)
+        for _ in range(20):
+            job.now_ms += 100
+            job.epoch()
+        if count is None or count > 2:
+            assert len(job.shown) - before == pytest.approx(120, abs=4)
+    assert len(set(job.values)) == len(job.values)
+    job.close()
+
+
+def test_no_split_of_an_endless_source_waits_for_another_one_to_end():
+    job = SourceJob(DataGeneratorSource(int), 3, settings={"penstock.epoch.max-records": "10"})
+    job.epoch().epoch().crash(1)
+    for _ in range(10):
+        job.epoch()
+    assert {value % 3 for value in job.values[-60:]} == {0, 1, 2}
+    job.close()
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_share_that_was_read_is_not_known_of_an_endless_source(parallelism):
+    job = SourceJob(DataGeneratorSource(int), settings={"penstock.epoch.max-records": "10"})
+    assert job.coordinator.share_read() is None
+    job.epoch().epoch().crash(parallelism)
+    for _ in range(3):
+        assert job.coordinator.share_read() is None
+        job.epoch()
+    job.close()
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_restored_bounded_source_is_not_done_before_its_last_split(parallelism):
+    job = SourceJob(DataGeneratorSource(int, 100), 2, settings={"penstock.epoch.max-records": "10"})
+    job.epoch().epoch().crash(parallelism)
+    while len(job.shown) < 90:
+        share = job.coordinator.share_read()
+        assert share is not None and share < 1
+        job.epoch()
+    assert len(set(job.to_the_end().values)) == 100
+    assert job.coordinator.share_read() == 1
 
 
 @given(rate=st.floats(0.1, 5000), steps=st.lists(st.integers(0, 400), max_size=50))

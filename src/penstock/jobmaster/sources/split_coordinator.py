@@ -12,7 +12,7 @@ from typing import Any
 from penstock.common import config_keys as keys
 from penstock.common.exceptions import JobExecutionError
 from penstock.common.watermark_strategy import WatermarkAlignment
-from penstock.datastream.connectors.source_v2 import Source, SplitEnumerator, SplitEnumeratorContext
+from penstock.datastream.connectors.source_v2 import Boundedness, Source, SplitEnumerator, SplitEnumeratorContext
 from penstock.jobmaster.execution.async_calls import AsyncCalls
 from penstock.jobmaster.execution.stage_executor import EpochCancelledError
 from penstock.jobmaster.region.epoch_pace import EpochPace
@@ -323,7 +323,10 @@ class SplitSourceCoordinator:
 
     def share_read(self) -> float | None:
         enumerator = self._enumerator
-        return 1.0 if self.is_exhausted else None if enumerator is None else enumerator.share_read()
+        if self.is_exhausted:
+            return 1.0
+        is_bounded = self._source.get_boundedness() is Boundedness.BOUNDED
+        return enumerator.share_read() if is_bounded and enumerator is not None else None
 
     def check(self) -> None:
         if self._failure is not None:

@@ -21,6 +21,8 @@ class DealtSplits:
     known: frozenset[str] = frozenset()
     """By what all splits are known that were ever found; kept only if they are looked for again."""
     has_looked: bool = False
+    handed_out: int = 0
+    """How many splits readers have got so far; 0 in checkpoints of former versions."""
 
 
 class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
@@ -59,7 +61,7 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
         self._waiting: dict[int, None] = {}
         """Readers that have asked in vain, in the order they did."""
         self._dealt = len(self._known)
-        self._handed_out = 0
+        self._handed_out = former.handed_out
         self._complete: set[int] = set()
         """Readers that have read all they get."""
 
@@ -108,9 +110,11 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
         if not self._has_all() or self._deals_at_once:
             return None
         total = self._handed_out + len(self._unassigned)
-        # Who asks for a split has read the one before.
-        reading = len(self._context.registered_readers() - self._complete)
-        return max(0, self._handed_out - reading) / total if total else 1.0
+        if total == 0:
+            return None  # Restored readers have what there is, or there is nothing.
+        # Who asks for a split has read the one before, unless it has several. The last one is read until the end.
+        reading = max(1, len(self._context.registered_readers() - self._complete))
+        return max(0, self._handed_out - reading) / total
 
     def _has_all(self) -> bool:
         return self._has_looked and self._period_ms is None and self._splits_end
@@ -121,9 +125,10 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
 
     def add_splits_back(self, splits: list[OffsetSplit], subtask_id: int) -> None:
         self._unassigned = [*splits, *self._unassigned]
+        self._handed_out = max(0, self._handed_out - len(splits))
 
     def add_reader(self, subtask_id: int) -> None:
         self._deal()
 
     def snapshot_state(self, checkpoint_id: int) -> DealtSplits:
-        return DealtSplits(tuple(self._unassigned), frozenset(self._known), self._has_looked)
+        return DealtSplits(tuple(self._unassigned), frozenset(self._known), self._has_looked, self._handed_out)
