@@ -77,6 +77,8 @@ class EpochReport:
     """From then until it was complete: checkpoint written, output shown."""
     is_checkpoint: bool
     acks: list[TaskAck]
+    has_more: bool = True
+    """False if sources had given all they had, so that what follows at once does so by chance."""
 
     @property
     def duration_ms(self) -> int:
@@ -87,7 +89,8 @@ class EpochReport:
         return self.started_ms + self.duration_ms
 
     def is_followed_at_once(self, started_ms: int) -> bool:
-        return started_ms - self.ended_ms <= max(_NO_PAUSE_MS, self.duration_ms // 10)
+        """True if nothing but the subtasks themselves kept the next epoch from beginning earlier."""
+        return self.has_more and started_ms - self.ended_ms <= max(_NO_PAUSE_MS, self.duration_ms // 10)
 
 
 @dataclass
@@ -200,8 +203,9 @@ class _Open:
 class EpochHistory:
     """Runners of regions add to it, each in its own thread; requests read it.
 
-    A subtask is busy while it runs its part of an epoch. When it is done before those that it sends to, and the next
-    epoch follows without a pause, they kept it from continuing: it was backpressured. Otherwise it was idle.
+    A subtask is busy while it runs its part of an epoch. When it is done before those that it sends to, sources have
+    more, and the next epoch follows without a pause, they kept it from continuing: it was backpressured. Otherwise it
+    was idle.
     """
 
     def __init__(self, graph: JobGraph) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,6 +105,13 @@ def test_vertex_that_waits_for_input_is_not_backpressured():
     recent = added(*with_pauses).recent(START + 2_000)
     assert recent[0, 0][Total.BACKPRESSURED_MS] == 0
     assert recent[0, 0][Total.BUSY_MS] == pytest.approx(100)
+
+
+def test_vertex_that_waits_for_a_limited_rate_is_not_backpressured_although_epochs_follow_each_other():
+    short = [replace(epoch(at, at + 5, first=(at, at + 1)), has_more=False) for at in range(0, 2_000, 7)]
+    assert added(*short).recent(START + 2_000)[0, 0][Total.BACKPRESSURED_MS] == 0
+    held = [replace(each, has_more=True) for each in short]
+    assert added(*held).recent(START + 2_000)[0, 0][Total.BACKPRESSURED_MS] > 0
 
 
 @given(st.lists(st.integers(1, 100_000), min_size=1, max_size=50), st.sampled_from([0.5, 0.99]))

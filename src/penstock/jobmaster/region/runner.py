@@ -487,6 +487,7 @@ class RegionRunner:
                 completing_ms=ran.began.since() - ran.ran_ms,
                 is_checkpoint=ending.is_checkpoint,
                 acks=ran.acks,
+                has_more=self._sources.have_more(ran.acks),
             )
         )
         return EpochCompleted(has_checkpoint)

@@ -46,6 +46,11 @@ class RegionSources:
     def has_work(self) -> bool:
         return any(source.has_work() for source in self._by_vertex.values())
 
+    def have_more(self, acks: list[TaskAck]) -> bool:
+        """True if they could have given more in the epoch of `acks`, or have more for the next one already."""
+        reports = (ack.outcome.source_report for ack in acks)
+        return self.has_work() or any(report is not None and report.has_more for report in reports)
+
     @property
     def are_exhausted(self) -> bool:
         """True if nothing more will come: a job that was restored after its end has only to end."""
