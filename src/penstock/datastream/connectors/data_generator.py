@@ -150,7 +150,7 @@ class RateLimiterStrategy:
 
 
 class _GeneratingReader(SplitsReader):
-    """Every split has a limiter of its own, with its share of the rate, which so is the same wherever splits are read."""
+    """Every split has a limiter of its own, with its share of the rate: where splits are read does not change it."""
 
     def __init__(self, context: SourceReaderContext, source: DataGeneratorSource) -> None:
         self._make_limiter = source.rate_limiter_strategy.make
