@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import cloudpickle  # type: ignore[import-untyped]
@@ -75,7 +75,9 @@ class _Bundler:
         return JobBundle(submission, self._blobs, self._names)
 
     def _dependencies(self, dependencies: JobDependencies) -> ShippedDependencies:
-        python_files = [self._file(path) for path in dependencies.python_files]
+        python_files = [
+            replace(self._file(path), origin=dependencies.origin_of(path)) for path in dependencies.python_files
+        ]
         if (modules := self._modules()) is not None:
             python_files.append(modules)
         requirements = None
@@ -104,7 +106,7 @@ class _Bundler:
     def _modules(self) -> ShippedFile | None:
         """The modules of the program that lie beside its script and that it has imported."""
         files = modules_of_program()
-        return self._packed("modules", files) if files else None
+        return replace(self._packed("modules", files), origin=str(_folder_of_program())) if files else None
 
     def _packed(self, name: str, files: list[tuple[Path, str]]) -> ShippedFile:
         packed = pack(files, self._folder)
@@ -139,7 +141,7 @@ def settings_of_job(config: Configuration) -> dict[str, str]:
 
 def modules_of_program() -> list[tuple[Path, str]]:
     """Files of imported modules that were found in the folder of the program, with their places in it."""
-    folder = Path(sys.path[0] or os.getcwd()).resolve()
+    folder = _folder_of_program()
     return sorted(
         (file, place)
         for name, module in list(sys.modules.items())
@@ -147,6 +149,10 @@ def modules_of_program() -> list[tuple[Path, str]]:
         for place in _places(name)
         if (file := folder / place).is_file() and file == _source_of(module)
     )
+
+
+def _folder_of_program() -> Path:
+    return Path(sys.path[0] or os.getcwd()).resolve()
 
 
 def _places(module: str) -> tuple[str, str]:

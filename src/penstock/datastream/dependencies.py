@@ -29,6 +29,8 @@ class JobDependencies:
     """A requirements file, and a folder with the packages for installing without a network."""
     jars: list[str] = field(default_factory=list)
     cached_files: dict[str, CachedFile] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+    """By Python file: the folder of the user's that its modules came from, if that was on another machine."""
 
     def __post_init__(self) -> None:
         for _, folder in self.archives:
@@ -70,7 +72,12 @@ class JobDependencies:
         Called when the job is to run: all files must be there by then.
         """
         merged = JobDependencies(
-            list(self.python_files), list(self.archives), self.requirements, list(self.jars), dict(self.cached_files)
+            list(self.python_files),
+            list(self.archives),
+            self.requirements,
+            list(self.jars),
+            dict(self.cached_files),
+            dict(self.origins),
         )
         for path in _split(config.get(keys.PYTHON_FILES)):
             merged.add_python_file(path)
@@ -89,6 +96,10 @@ class JobDependencies:
         merged._check_files()
         return merged
 
+    def origin_of(self, python_file: str) -> str:
+        """The folder, or the archive, in which the user finds the modules of a Python file."""
+        return self.origins.get(python_file, place_of_modules(python_file))
+
     def _check_files(self) -> None:
         requirements, packages = self.requirements or (None, None)
         named = [
@@ -101,6 +112,11 @@ class JobDependencies:
         for path, what in named:
             if path is not None and not Path(path).exists():
                 raise InvalidProgramError(f"the job's {what} {path!r} is not there; correct the path or leave it out")
+
+
+def place_of_modules(python_file: str) -> str:
+    """What is put on the path of Python for it: a folder, or an archive."""
+    return str(Path(python_file).parent) if python_file.endswith(".py") else python_file
 
 
 def _check_target(folder: str, asked_by: str) -> None:

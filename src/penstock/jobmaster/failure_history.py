@@ -30,11 +30,12 @@ class FailureHistory:
 
     def add(self, failure: BaseException, now_ms: int) -> None:
         cause = failure.__cause__ or failure
+        has_frames = getattr(failure, "user_traceback", None) is not None  # Its message has operator and record, too.
         self._records.appendleft(
             FailureRecord(
                 now_ms,
                 type(cause).__name__,
-                getattr(failure, "user_traceback", None) or "".join(traceback.format_exception(failure)),
+                str(failure) if has_frames else "".join(traceback.format_exception(failure)),
                 getattr(failure, "operator", None),
                 getattr(failure, "subtask", None),
                 getattr(failure, "host", None),

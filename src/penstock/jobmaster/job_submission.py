@@ -45,12 +45,13 @@ class ShippedDependencies:
 
     def at(self, path_of: Callable[[ShippedFile], str]) -> JobDependencies:
         """The dependencies as paths of the machine that has the files."""
+        python_files = {path_of(file): file.origin for file in self.python_files}
         requirements = None
         if self.requirements is not None:
             packages = self.requirements[1]
             requirements = (path_of(self.requirements[0]), None if packages is None else path_of(packages))
         return JobDependencies(
-            [path_of(file) for file in self.python_files],
+            list(python_files),
             [(path_of(archive), folder) for archive, folder in self.archives],
             requirements,
             list(self.jars),
@@ -58,6 +59,7 @@ class ShippedDependencies:
                 name: CachedFile(path_of(each.file) if each.file is not None else str(each.address), each.is_executable)
                 for name, each in self.cached_files.items()
             },
+            {path: origin for path, origin in python_files.items() if origin is not None},
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from penstock.runtime.combining import ReceivingWindow
 from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX
 from penstock.runtime.keyed_loop import RECORD
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.shipped_files import as_submitted
 
 _PACKAGE = os.path.dirname(os.path.abspath(penstock.__file__)) + os.sep
 _LONGEST_RECORD = 500
@@ -65,7 +66,7 @@ def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: i
     shown = users if is_user_error else all_frames
     hint = "" if not all_frames or _is_users(all_frames[-1].filename) else _hint(exc)
     said = "".join(traceback.format_exception_only(type(exc), exc))
-    text = "".join(traceback.format_list(shown)) + (f"{said.rstrip()}{hint}\n" if hint else said)
+    text = "".join(traceback.format_list(as_submitted(shown))) + (f"{said.rstrip()}{hint}\n" if hint else said)
     return TaskFailure(
         vertex=vertex,
         task_name=task_name,

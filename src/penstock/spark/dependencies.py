@@ -27,6 +27,7 @@ from penstock.datastream.dependencies import CachedFile, JobDependencies, is_rem
 from penstock.jobmaster.dependencies.archives import files_below, pack, unpack
 from penstock.jobmaster.dependencies.local_dependencies import add_to_path, make_executable, put_on_path
 from penstock.jobmaster.dependencies.requirements import install_requirements
+from penstock.runtime.shipped_files import remember_origin
 from penstock.runtime.stream_task import JobDeployment
 from penstock.spark.context_settings import context_settings
 
@@ -43,6 +44,8 @@ class ShippedDependencies:
     executables: tuple[str, ...] = ()
     archives: tuple[tuple[str, str], ...] = ()
     """Folder and the name that the program gave it."""
+    origins: tuple[tuple[str, str], ...] = ()
+    """Python path, and where its modules were when the job was submitted."""
 
     def around(self, pickled_deployment: bytes) -> bytes:
         """A pickle that makes these usable in the process that loads it, then loads the deployment."""
@@ -52,6 +55,8 @@ class ShippedDependencies:
         """In a worker: make everything usable; returns the cached files' paths by name."""
         for name in self.python_paths:
             add_to_path(_path_of(name))
+        for name, origin in self.origins:
+            remember_origin(_path_of(name), origin)
         for name in self.executables:
             make_executable(_path_of(name))
         files = {name: _path_of(shipped) for name, shipped in self.cached_files}
@@ -138,6 +143,7 @@ class _Shipment:
         if not runs_on_this_machine(self._context):
             self._ship_packages()
         paths = [self._python_path(path) for path in dependencies.python_files]
+        origins = zip(paths, map(dependencies.origin_of, dependencies.python_files), strict=True)
         if dependencies.requirements is not None:
             paths.append(self._unpacked(install_requirements(dependencies.requirements, config)))
         cached = {name: self._cached_file(file) for name, file in dependencies.cached_files.items()}
@@ -146,6 +152,7 @@ class _Shipment:
             tuple(cached.items()),
             tuple(cached[name] for name, file in dependencies.cached_files.items() if file.is_executable),
             tuple((self._archive(archive, folder), folder) for archive, folder in dependencies.archives),
+            tuple(origins),
         )
 
     def _ship_packages(self) -> None:

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
+import json
 import os
 import shutil
 import stat
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from penstock.cluster.job_bundle import bundled
 from penstock.common import Configuration
 from penstock.common.exceptions import (
     ConfigurationError,
@@ -19,11 +23,15 @@ from penstock.common.exceptions import (
     UnsupportedFeatureError,
 )
 from penstock.common.notices import PenstockWarning
+from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.dependencies import CachedFile, JobDependencies
+from penstock.graph.job_graph import build_job_graph
 from penstock.jobmaster.dependencies.archives import files_below, pack, unpack
-from penstock.jobmaster.dependencies.blob_store import BlobError, ShippedFile
-from penstock.jobmaster.dependencies.local_dependencies import LocalDependencies
+from penstock.jobmaster.dependencies.blob_store import BlobError, BlobStore, ShippedFile
+from penstock.jobmaster.dependencies.local_dependencies import LocalDependencies, put_on_path
 from penstock.jobmaster.dependencies.requirements import install_requirements
+from penstock.jobmaster.job_submission import JobSubmission
+from penstock.runtime.failure import describe_failure
 
 
 @pytest.fixture
@@ -203,6 +211,32 @@ def test_target_of_an_archive_lies_within_the_job(folder, target):
 def test_shipped_file_has_the_name_of_a_file(name):
     with pytest.raises(BlobError, match="not the name of a file"):
         ShippedFile.of_json({"name": name, "blob": "0" * 64, "is-folder": False})
+
+
+def test_failure_in_a_shipped_module_names_the_file_that_was_submitted(tmp_path, monkeypatch):
+    submitted = tmp_path / "program"
+    submitted.mkdir()
+    (submitted / "prices_of_day.py").write_text("def price(x):\n    return 1 // x\n")
+    dependencies = JobDependencies()
+    dependencies.add_python_file(str(submitted / "prices_of_day.py"))
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection([1]).print()
+    store = BlobStore(tmp_path / "store", 10**6, 60, 10**6)
+    with bundled(build_job_graph(env.get_stream_graph()), Configuration(), dependencies) as bundle:
+        for blob, content in bundle.blobs.items():
+            with store.upload(blob) as upload:
+                upload.write(content if isinstance(content, bytes) else content.read_bytes())
+                upload.finish()
+        received = JobSubmission.of_json(json.loads(json.dumps(bundle.submission.to_json())))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    put_on_path(received.dependencies.at(store.materialize))
+    module = importlib.import_module("prices_of_day")
+    assert str(tmp_path / "store") in str(module.__file__)
+    with pytest.raises(ZeroDivisionError) as caught:
+        module.price(0)
+    text = describe_failure(caught.value, 0, "Map", 0, 1).user_traceback
+    assert f'File "{submitted}/prices_of_day.py", line 2, in price' in text
+    assert "return 1 // x" in text and str(tmp_path / "store") not in text
 
 
 @pytest.fixture(scope="module")

@@ -38,13 +38,21 @@ class ShippedFile:
     blob: str
     """SHA-256 of the content."""
     is_folder: bool = False
+    origin: str | None = None
+    """For Python files: the client's folder that is put on the path of Python."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "blob": self.blob, "is-folder": self.is_folder}
+        return {"name": self.name, "blob": self.blob, "is-folder": self.is_folder, "origin": self.origin}
 
     @staticmethod
     def of_json(document: Any) -> ShippedFile:
-        return ShippedFile(_checked_name(document["name"]), str(document["blob"]), bool(document["is-folder"]))
+        origin = document.get("origin")
+        return ShippedFile(
+            _checked_name(document["name"]),
+            str(document["blob"]),
+            bool(document["is-folder"]),
+            None if origin is None else str(origin),
+        )
 
 
 def _checked_name(name: Any) -> str:

@@ -13,15 +13,17 @@ from pathlib import Path
 from penstock.common.configuration import Configuration
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.local_folders import new_local_folder
-from penstock.datastream.dependencies import JobDependencies, is_remote
+from penstock.datastream.dependencies import JobDependencies, is_remote, place_of_modules
 from penstock.jobmaster.dependencies.archives import unpack
 from penstock.jobmaster.dependencies.requirements import install_requirements
+from penstock.runtime.shipped_files import remember_origin
 
 
 def put_on_path(dependencies: JobDependencies) -> None:
     """Let this process import what the job's functions import: their results come back here."""
     for path in dependencies.python_files:
-        add_to_path(str(Path(path).parent) if path.endswith(".py") else path)
+        add_to_path(place_of_modules(path))
+        remember_origin(place_of_modules(path), dependencies.origin_of(path))
 
 
 def add_to_path(folder: str) -> None:

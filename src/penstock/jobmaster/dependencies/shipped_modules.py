@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from penstock.common.exceptions import InvalidProgramError
+from penstock.datastream.dependencies import place_of_modules
 
 
 class ShippedModules:
@@ -27,7 +28,7 @@ class ShippedModules:
 
     def add(self, paths: Iterable[str]) -> None:
         """Make the modules of a job importable; refused if one of them would be another job's."""
-        paths = [_entry(path) for path in paths]
+        paths = [place_of_modules(path) for path in paths]
         with self._lock:
             for path in paths:
                 self._check(path)
@@ -40,7 +41,7 @@ class ShippedModules:
     def remove(self, paths: Iterable[str]) -> None:
         """A job has ended: forget the modules that no other job uses."""
         with self._lock:
-            for path in map(_entry, paths):
+            for path in map(place_of_modules, paths):
                 self._users[path] -= 1
                 if self._users[path] == 0:
                     del self._users[path]
@@ -66,11 +67,6 @@ class ShippedModules:
             if str(getattr(module, "__file__", None) or "").startswith(path + os.sep):
                 del sys.modules[name]
         importlib.invalidate_caches()
-
-
-def _entry(path: str) -> str:
-    """What goes on the path of Python for a file, folder or archive."""
-    return str(Path(path).parent) if path.endswith(".py") else path
 
 
 def _module_names(path: str) -> set[str]:
