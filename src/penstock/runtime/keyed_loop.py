@@ -126,12 +126,12 @@ class KeyedLoop:
         return position.times_asked
 
     def _run(self, keys_of_batch: Iterable[Any], *arguments: Any) -> None:
+        loop, quiet = self._loop, self._without_notes
+        if quiet is not None and not any([table.wants_notes(VOID_NAMESPACE) for table in self._tables]):
+            loop = quiet._loop
         opened: list[Any] = []
         for table in self._tables:
             opened += (table.open_namespace(VOID_NAMESPACE, keys_of_batch), table.open_changes(VOID_NAMESPACE))
-        loop = self._loop
-        if self._without_notes is not None and not any(each.wants_notes(VOID_NAMESPACE) for each in self._tables):
-            loop = self._without_notes._loop
         times: list[int] = []
         keys: list[Any] = []
         gathering = () if self._deferred_timers is None else (times.append, keys.append)

@@ -18,7 +18,7 @@ from penstock.runtime.state.codec import decode_state, encode_state
 from penstock.runtime.state.contents import slices_of
 from penstock.runtime.state.heap_table import HeapStateTable
 from penstock.runtime.state.table import REMOVED, VOID_NAMESPACE, Extent
-from penstock.testing import JobInEpochs
+from penstock.testing import JobInEpochs, OperatorHarness
 
 KEYS = range(4)
 
@@ -39,8 +39,8 @@ intervals = st.lists(
 
 def run_batch(table, batch):
     """Work on a table as generated loops do; None removes an entry."""
-    entries, noted = table.open_namespace(VOID_NAMESPACE), table.open_changes(VOID_NAMESPACE)
     wants_notes = table.wants_notes(VOID_NAMESPACE)
+    entries, noted = table.open_namespace(VOID_NAMESPACE), table.open_changes(VOID_NAMESPACE)
     for key, value in batch:
         if value is None:
             if entries.pop(key, None) is not None:
@@ -106,15 +106,15 @@ def test_snapshots_lead_to_what_there_is(drawn):
         assert {key: value for _, key, value in table.all_entries()} == model
 
 
-def interval(table, changed, times=3):
+def interval(table, changed, times=3, value=int):
     """So many batches that write the same keys."""
     for number in range(times):
-        run_batch(table, [(key, number) for key in changed])
+        run_batch(table, [(key, value(number)) for key in changed])
 
 
-def table_of(number):
+def table_of(number, value=int):
     table = HeapStateTable("table")
-    run_batch(table, [(key, 0) for key in range(number)])
+    run_batch(table, [(key, value(0)) for key in range(number)])
     table.snapshot_written(Extent.ALL)
     return table
 
@@ -146,19 +146,19 @@ def test_what_nobody_noted_is_part_of_the_changes_since_the_base():
     assert list(chain.restored().all_entries()) == list(table.all_entries())
 
 
-def test_share_that_is_enough_becomes_smaller_while_most_entries_change_and_is_as_at_first_after_that():
-    table = table_of(1000)
-    for _ in range(3):
-        interval(table, range(600))
+@pytest.mark.parametrize(("value", "at_first", "at_most"), [(int, 4, 16), (str, 2, 4)])
+def test_share_that_is_enough_becomes_smaller_while_most_entries_change(value, at_first, at_most):
+    table = table_of(1600, value)
+    for shares in (at_first, at_most, at_most):
+        interval(table, range(1600 // shares), value=value)
+        assert not table.is_all_changed()
+        table.snapshot_written(Extent.CHANGES)
+        for _ in range(3):
+            interval(table, range(900), value=value)
+            table.snapshot_written(Extent.ALL)
+        interval(table, range(1600 // at_most + 1), value=value)
+        assert table.is_all_changed()
         table.snapshot_written(Extent.ALL)
-    interval(table, range(70))
-    assert table.is_all_changed()
-    table.snapshot_written(Extent.ALL)
-    interval(table, range(60))
-    assert not table.is_all_changed()
-    table.snapshot_written(Extent.CHANGES)
-    interval(table, range(70))
-    assert not table.is_all_changed()
 
 
 def test_share_does_not_stay_small_for_ever():
@@ -169,6 +169,14 @@ def test_share_does_not_stay_small_for_ever():
         wholes.append(table.is_all_changed())
         table.snapshot_written(Extent.CHANGES)
     assert all(wholes[:16]) and not any(wholes[16:])
+
+
+def test_rolling_sum_of_all_keys_notes_nothing_after_its_first_batches():
+    h = OperatorHarness.of(lambda stream: stream.key_by(lambda value: value[0]).sum(1))
+    for _ in range(3):
+        h.batch([((key, 1), 0) for key in range(50)])
+    (table,) = h.context.keyed_state.tables.values()
+    assert table.is_all_changed() and not table.changed.get(VOID_NAMESPACE)
 
 
 def test_entries_that_come_and_go_leave_a_bounded_number_of_names():

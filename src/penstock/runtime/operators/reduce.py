@@ -67,7 +67,8 @@ class ReduceOperator(KeyedOperator):
             found = cast(Any, failure.__traceback__).tb_next.tb_frame.f_locals
             self._fail_again(found.get("held"), found.get("value"))
             raise
-        self._table.note_all_written(VOID_NAMESPACE, keys, new)
+        if self._table.wants_notes(VOID_NAMESPACE):
+            self._table.note_all_written(VOID_NAMESPACE, keys, new)
         self._table.close_namespace(VOID_NAMESPACE)
         return results
 

@@ -12,8 +12,9 @@ from penstock.runtime.state.table import REMOVED, Extent, StateTable
 
 _BLOCK_ENTRIES = 50_000
 """How many entries of a large table are written at a time: their bytes are in memory as well."""
-_SHARES, _MOST_SHARES = 2, 16
-"""If one in so many entries has changed, all are taken as changed: at first, and after that was so again and again."""
+_SHARES = {False: (2, 4), True: (4, 16)}
+"""If one in so many entries has changed, all are taken as changed: at first, and after that was so again and again; for
+values of any kind, and for numbers, which cost so little to write that it is worth it sooner."""
 _ROUNDS = 16
 """After so many snapshots it is looked again, as at first."""
 
@@ -30,6 +31,8 @@ class HeapStateTable(StateTable):
         self._since_base = Changes()
         self._rounds_whole = 0
         """For how many snapshots in a row most entries have changed."""
+        self._holds_numbers = False
+        """True if its values seem to be numbers: one of them was, at the last snapshot."""
 
     def is_direct(self, namespace: Hashable) -> bool:
         return True
@@ -83,21 +86,22 @@ class HeapStateTable(StateTable):
     # To note a name costs several times as much as to write an entry. So nobody does any longer where most entries have
     # changed, and the snapshot holds all. Where that was so before, a smaller share is enough to expect it again.
 
-    def open_changes(self, namespace: Hashable) -> dict[Any, bool]:
-        names: dict[Any, bool] = super().open_changes(namespace)
-        if self.tracks_changes and namespace not in self.changed.whole and self._have_most_changed(namespace, names):
-            self.changed.take_for_whole(namespace)
-            return super().open_changes(namespace)
-        return names
+    def wants_notes(self, namespace: Hashable) -> bool:
+        if not self.tracks_changes:
+            return False
+        changed = self.changed
+        if namespace not in changed.whole:
+            if not self._have_most_changed(namespace, changed.get(namespace, {})):
+                return True
+            changed.take_for_whole(namespace)
+        # Once an entry was removed, new ones are noted again: otherwise each that comes and goes would leave its name.
+        return bool(changed.get(namespace))
 
     def _have_most_changed(self, namespace: Hashable, names: dict[Any, bool]) -> bool:
         held = self.entries.get(namespace, {})
-        shares = min(_SHARES << self._rounds_whole, _MOST_SHARES)
+        at_first, at_most = _SHARES[self._holds_numbers]
+        shares = min(at_first << self._rounds_whole, at_most)
         return len(names) * shares > len(held) and all(name in held for name in names)
-
-    def wants_notes(self, namespace: Hashable) -> bool:
-        # Once an entry was removed, new ones are noted again: otherwise each that comes and goes would leave its name.
-        return self.tracks_changes and (namespace not in self.changed.whole or bool(self.changed.get(namespace)))
 
     def is_all_changed(self) -> bool:
         return self.tracks_changes and self.changed.whole.issuperset(self.entries)
@@ -128,16 +132,23 @@ class HeapStateTable(StateTable):
                 gone = dict.fromkeys([name for name in names if name not in held], REMOVED)
                 contents[namespace] = held | gone if gone else held
             else:
-                contents[namespace] = {name: held.get(name, REMOVED) for name in names}
+                value_of = held.get
+                contents[namespace] = {name: value_of(name, REMOVED) for name in names}
         return contents
 
     def snapshot_written(self, extent: Extent) -> None:
-        self._rounds_whole = (self._rounds_whole + 1) % _ROUNDS if self.tracks_changes and self.changed.whole else 0
+        if self.tracks_changes:
+            self._rounds_whole = (self._rounds_whole + 1) % _ROUNDS if self.changed.whole else 0
+            self._holds_numbers = self._some_value_is_a_number()
         if extent is Extent.ALL:
             self._since_base.clear()
         elif self.changed:
             self._since_base.follow(self.changed, self.entries)
         self.changed.clear()
+
+    def _some_value_is_a_number(self) -> bool:
+        some = next((value for held in self.entries.values() for value in held.values()), None)
+        return type(some) in (int, float, bool)
 
     def forget_changes(self) -> None:
         self.changed.clear()

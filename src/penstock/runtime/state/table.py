@@ -150,7 +150,7 @@ class StateTable(ABC):
         return changes
 
     def wants_notes(self, namespace: Hashable) -> bool:
-        """False if nobody needs to note what is written while `open_changes` is in use; what is removed must be."""
+        """Asked before a batch is noted. False if what it writes need not be; what it removes must be all the same."""
         return self.tracks_changes
 
     def close_namespace(self, namespace: Hashable) -> None:
