@@ -21,7 +21,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -88,17 +88,14 @@ class KeyedLoop:
     """The queue that gets the timers which the loop has gathered; None if it sets them itself."""
     _columns: LoopColumns | None
     """What the loop goes over, if it is made for elements in columns."""
-    _without_notes: KeyedLoop | None = None
-    """Does the same, except that it does not note what it writes; None if there is nothing to note."""
+    _variants: dict[tuple[bool, ...], Callable[..., None]]
+    """The loop, by the tables for which it notes what it writes."""
+    _make_variant: Callable[[tuple[bool, ...]], Callable[..., None]]
 
     def fits(self) -> bool:
         """False if the function has put something else into the place of a state that is inlined."""
         attributes = self._function.__dict__
         return all(attributes.get(name) is state for name, state in self._inlined)
-
-    @property
-    def has_notes(self) -> bool:
-        return any(table.tracks_changes for table in self._tables)
 
     def run(
         self,
@@ -126,9 +123,8 @@ class KeyedLoop:
         return position.times_asked
 
     def _run(self, keys_of_batch: Iterable[Any], *arguments: Any) -> None:
-        loop, quiet = self._loop, self._without_notes
-        if quiet is not None and not any([table.wants_notes(VOID_NAMESPACE) for table in self._tables]):
-            loop = quiet._loop
+        noted = tuple([table.wants_notes(VOID_NAMESPACE) for table in self._tables])
+        loop = self._variants.get(noted) or self._variant(noted)
         opened: list[Any] = []
         for table in self._tables:
             opened += (table.open_namespace(VOID_NAMESPACE, keys_of_batch), table.open_changes(VOID_NAMESPACE))
@@ -142,6 +138,15 @@ class KeyedLoop:
                 self._deferred_timers.add_all(times, keys)
             for table in self._tables:
                 table.close_namespace(VOID_NAMESPACE)
+
+    def _variant(self, noted: tuple[bool, ...]) -> Callable[..., None]:
+        try:
+            with ONE_AT_A_TIME:
+                loop = self._make_variant(noted)
+        except SystemError:  # As below; to note more than is wanted does no harm.
+            loop = self._loop
+        self._variants[noted] = loop
+        return loop
 
 
 def keyed_loop(
@@ -158,9 +163,7 @@ def keyed_loop(
         return None
     try:
         with ONE_AT_A_TIME:
-            maker = _LoopMaker(method.__self__, method.__func__, node, around, with_timestamps, in_columns)
-            loop = maker.make(has_notes=True)
-            return replace(loop, _without_notes=maker.make(has_notes=False)) if loop.has_notes else loop
+            return _LoopMaker(method.__self__, method.__func__, node, around, with_timestamps, in_columns).make()
     except (UnsuitableBodyError, SystemError):  # The latter if the program itself parses Python in another thread.
         return None
 
@@ -185,7 +188,7 @@ class _LoopMaker:
         self._with_timestamps = with_timestamps
         self._in_columns = in_columns
 
-    def make(self, has_notes: bool) -> KeyedLoop:
+    def make(self) -> KeyedLoop:
         code = self._method.__code__
         parameters = code.co_varnames[:3]
         local_names = {*code.co_varnames[3:], *code.co_cellvars}.difference(parameters)
@@ -196,7 +199,7 @@ class _LoopMaker:
         check_body(body, local_names, is_generator(self._node))
         uses = StateUses(body, parameters[0], parameters[2], self._function)
         around = self._around
-        states = inlined_states(uses, self._function.__dict__, around.backend, has_notes) if around.has_keys else {}
+        states = inlined_states(uses, self._function.__dict__, around.backend) if around.has_keys else {}
         broadcast = BroadcastLookups(parameters, self._function, self._method, self._around.context)
         rewriting = _Rewriting(
             parameters,
@@ -254,14 +257,21 @@ class _LoopMaker:
         made.body[0].body = body or [ast.Pass()]
         text = ast.unparse(ast.fix_missing_locations(module))
         _locate(module, self._node)
-        scope: dict[str, Any] = {}
-        exec(compile(module, self._method.__code__.co_filename, "exec", dont_inherit=True), self._globals(), scope)
         attributes = self._function.__dict__
+        by_number = [state for _, state in sorted(tables.items())]
+
+        def variant(noted: tuple[bool, ...]) -> Callable[..., None]:
+            left_out = {each.changes_name for each, is_noted in zip(by_number, noted, strict=True) if not is_noted}
+            return self._compiled(_WithoutNotes(left_out).visit(copy.deepcopy(module)))
+
+        compiled = self._compiled(module)
         return KeyedLoop(
             text=text,
-            _loop=scope[name],
+            _loop=compiled,
+            _variants={tuple(each.table.tracks_changes for each in by_number): compiled},
+            _make_variant=variant,
             _arguments=tuple(fixed.values()),
-            _tables=tuple(state.table for _, state in sorted(tables.items())),
+            _tables=tuple(state.table for state in by_number),
             _function=self._function,
             _inlined=tuple((name, attributes[name]) for name in states),
             may_use_timers=may_use_timers,
@@ -269,8 +279,12 @@ class _LoopMaker:
             _columns=columns,
         )
 
-    def _globals(self) -> dict[str, Any]:
-        return self._method.__globals__
+    def _compiled(self, module: ast.Module) -> Callable[..., None]:
+        scope: dict[str, Any] = {}
+        code = compile(module, self._method.__code__.co_filename, "exec", dont_inherit=True)
+        exec(code, self._method.__globals__, scope)
+        loop: Callable[..., None] = scope[self._node.name]
+        return loop
 
     def _fixed_names(self, body: list[ast.stmt], further: dict[str, Any]) -> dict[str, Any]:
         """What the loop refers to, as far as it is the same for all batches."""
@@ -309,6 +323,19 @@ def _locate(module: ast.Module, at: ast.AST) -> None:
     for node in ast.walk(module):
         if "lineno" in node._attributes and getattr(node, "lineno", None) is None:
             ast.copy_location(node, at)
+
+
+class _WithoutNotes(ast.NodeTransformer):
+    """Leaves out the statements that `InlinedState.noting` gives, for some tables."""
+
+    def __init__(self, changes_names: set[str]) -> None:
+        self._changes_names = changes_names
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        match node.test:
+            case ast.Compare(_, [ast.NotIn()], [ast.Name(name)]) if name in self._changes_names:
+                return None
+        return self.generic_visit(node)
 
 
 class _Rewriting(ast.NodeTransformer):

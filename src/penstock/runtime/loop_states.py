@@ -43,8 +43,6 @@ class InlinedState:
     table: StateTable
     number: int
     """Sets the names of its table apart from those of others."""
-    is_noted: bool
-    """True if the loop notes what it writes."""
 
     @property
     def entries_name(self) -> str:
@@ -56,7 +54,7 @@ class InlinedState:
 
     def noting(self, was_there: str) -> str:
         """Notes that the entry is written, as `penstock.runtime.state.changes` has it."""
-        if not self.is_noted:
+        if not self.table.tracks_changes:
             return "pass"
         return f"if {OWN}key not in {self.changes_name}:\n    {self.changes_name}[{OWN}key] = {was_there}"
 
@@ -147,13 +145,8 @@ def _is_inert(held: Any, depth: int = 3) -> bool:
     return not is_container or (depth > 0 and all(_is_inert(item, depth - 1) for item in items))
 
 
-def inlined_states(
-    uses: StateUses, attributes: dict[str, Any], backend: KeyedStateBackend, are_noted: bool
-) -> dict[str, InlinedState]:
-    """Those that the loop of a body can work on directly, by the names of their attributes.
-
-    `are_noted` is False for a loop that runs only when no table wants notes.
-    """
+def inlined_states(uses: StateUses, attributes: dict[str, Any], backend: KeyedStateBackend) -> dict[str, InlinedState]:
+    """Those that the loop of a body can work on directly, by the names of their attributes."""
     if uses.is_opaque:
         return {}
     tables = {name: attributes[name].table_in_loops(backend) for name in uses.known}
@@ -164,5 +157,5 @@ def inlined_states(
     for name, table in sorted(tables.items()):
         if table is not None and id(table) not in elsewhere:
             number = numbers.setdefault(id(table), len(numbers))
-            inlined[name] = InlinedState(type(attributes[name]), table, number, are_noted and table.tracks_changes)
+            inlined[name] = InlinedState(type(attributes[name]), table, number)
     return inlined

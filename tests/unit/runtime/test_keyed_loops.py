@@ -29,7 +29,7 @@ from penstock.runtime.operators import process
 from penstock.runtime.state.backends import DiskBackend, HeapBackend
 from penstock.runtime.state.codec import decode_state, encode_state
 from penstock.runtime.state.keyed import KeyedStateBackend
-from penstock.runtime.state.table import Extent
+from penstock.runtime.state.table import VOID_NAMESPACE, Extent
 from penstock.testing import OperatorHarness
 
 
@@ -326,3 +326,33 @@ def test_loops_are_made_in_many_threads_at_the_same_time():
 
     with ThreadPoolExecutor(8) as threads:
         assert set(threads.map(made, range(200))) == {1}
+
+
+class TwoStates(KeyedProcessFunction):
+    """One state changes with every element, the other one once."""
+
+    def open(self, runtime_context):
+        self.latest = runtime_context.get_state(ValueStateDescriptor("latest"))
+        self.first = runtime_context.get_state(ValueStateDescriptor("first"))
+
+    def process_element(self, value, ctx):
+        self.latest.update(value)
+        if self.first.value() is None:
+            self.first.update(value)
+
+
+def test_loop_notes_what_it_writes_only_for_tables_that_want_it():
+    harness = harness_of(TwoStates())
+    keyed_state = harness.context.keyed_state
+    feed(harness, [(key, 0) for key in range(50)])
+    keyed_state.snapshot_written(Extent.ALL)
+    for number in range(3):
+        feed(harness, [(key, number) for key in range(50)])
+    assert keyed_state.tables["latest"].is_all_changed() and not keyed_state.tables["latest"].changed.get(
+        VOID_NAMESPACE
+    )
+    assert not keyed_state.tables["first"].changed
+    (loop,) = loops_of(harness)
+    assert sorted(loop._variants) == [(True, False), (True, True)]
+    feed(harness, [(99, 1)])
+    assert keyed_state.tables["first"].changed == {VOID_NAMESPACE: {99: False}}

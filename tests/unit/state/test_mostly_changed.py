@@ -193,6 +193,27 @@ def test_entries_that_come_and_go_leave_a_bounded_number_of_names():
     )
 
 
+class CountedKey(int):
+    """A key that counts how often it is looked up."""
+
+    lookups = 0
+
+    def __hash__(self):
+        CountedKey.lookups += 1
+        return int.__hash__(self)
+
+
+def test_entry_that_is_gone_is_not_looked_for_with_every_batch():
+    table = HeapStateTable("table")
+    keys = [CountedKey(key) for key in range(1000)]
+    run_batch(table, [(key, 0) for key in keys])
+    table.snapshot_written(Extent.ALL)
+    run_batch(table, [*((key, 1) for key in keys[:-1]), (keys[-1], None)])
+    before = CountedKey.lookups
+    assert all(table.wants_notes(VOID_NAMESPACE) for _ in range(100))
+    assert CountedKey.lookups - before <= len(keys)
+
+
 # --- jobs ------------------------------------------------------------------------------------------------------------
 
 

@@ -31,6 +31,8 @@ class HeapStateTable(StateTable):
         self._since_base = Changes()
         self._rounds_whole = 0
         """For how many snapshots in a row most entries have changed."""
+        self._looks_at = 0
+        """How many names there must be to look whether all of them are still there: that takes time for each name."""
         self._holds_numbers = False
         """True if its values seem to be numbers: one of them was, at the last snapshot."""
 
@@ -101,7 +103,10 @@ class HeapStateTable(StateTable):
         held = self.entries.get(namespace, {})
         at_first, at_most = _SHARES[self._holds_numbers]
         shares = min(at_first << self._rounds_whole, at_most)
-        return len(names) * shares > len(held) and all(name in held for name in names)
+        if len(names) < self._looks_at or len(names) * shares <= len(held):
+            return False
+        self._looks_at = 2 * len(names)
+        return all(name in held for name in names)
 
     def is_all_changed(self) -> bool:
         return self.tracks_changes and self.changed.whole.issuperset(self.entries)
@@ -139,7 +144,7 @@ class HeapStateTable(StateTable):
     def snapshot_written(self, extent: Extent) -> None:
         if self.tracks_changes:
             self._rounds_whole = (self._rounds_whole + 1) % _ROUNDS if self.changed.whole else 0
-            self._holds_numbers = self._some_value_is_a_number()
+            self._looks_at, self._holds_numbers = 0, self._some_value_is_a_number()
         if extent is Extent.ALL:
             self._since_base.clear()
         elif self.changed:
