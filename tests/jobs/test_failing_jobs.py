@@ -171,7 +171,12 @@ def test_worker_that_dies_fails_the_job(on_spark):
 
 @pytest.mark.spark
 def test_job_recovers_when_a_worker_dies(on_spark, tmp_path, capsys):
-    env = on_spark(2, {**RESTARTS, "penstock.epoch.max-records": "2"})
+    """No strategy is set: a bounded job shows the first error of a function, but this is none."""
+    settings = {
+        "execution.checkpointing.interval": "1 ms",
+        "restart-strategy.exponential-delay.initial-backoff": "1 ms",
+    }
+    env = on_spark(2, {**settings, "penstock.epoch.max-records": "2"})
 
     def die_once(number):
         if number == 5 and first_time(tmp_path):

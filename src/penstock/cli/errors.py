@@ -16,7 +16,13 @@ from typing import IO, Any
 import click
 
 import penstock
-from penstock.common.exceptions import EnvironmentSetupError, JobExecutionError, PenstockError, UserFunctionError
+from penstock.common.error_notes import notes_of
+from penstock.common.exceptions import (
+    EnvironmentSetupError,
+    JobExecutionError,
+    PenstockError,
+    UserFunctionError,
+)
 from penstock.common.redaction import redacted_text
 
 _OWN_FOLDER = str(Path(penstock.__path__[0]).resolve()) + os.sep
@@ -68,6 +74,7 @@ def _details(error: PenstockError) -> Iterator[str]:
         place := _place_in_user_code(error.__traceback__)
     ):
         yield place
+    yield from notes_of(error)
 
 
 def _user_frames(frames: TracebackType | None) -> TracebackType | None:

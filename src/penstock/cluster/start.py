@@ -34,8 +34,7 @@ def start_job(
         return submit_job(job_graph, config, dependencies, spark, announce)
     job_id = fixed_job_id(config)
     leadership = None if job_id is None else lead(job_id, job_graph, config)
-    settings = _without_restarts_if_bounded(job_graph, config)
-    client = prepare_job(job_graph, settings, dependencies, spark, job_id, leadership)
+    client = prepare_job(job_graph, config, dependencies, spark, job_id, leadership, is_watched=_is_bounded(job_graph))
     if job_id is not None:
         remember(client)
     make_controllable(client, config)
@@ -44,10 +43,10 @@ def start_job(
     return client.start()
 
 
-def _without_restarts_if_bounded(job_graph: JobGraph, config: Configuration) -> Configuration:
-    """A job that ends by itself, in the process of its own program, fails at the first error unless it says otherwise.
+def _is_bounded(job_graph: JobGraph) -> bool:
+    """True for a job that ends by itself: somebody waits for that, and wants to see its errors.
 
-    Somebody waits for it and wants to see the error; a job that runs on and on is better off with a restart.
+    A job that runs on and on is better off with a restart.
     """
     sources = [
         node.operator
@@ -55,6 +54,4 @@ def _without_restarts_if_bounded(job_graph: JobGraph, config: Configuration) -> 
         for node in vertex.nodes
         if isinstance(node.operator, SourceDescription)
     ]
-    if keys.RESTART_STRATEGY.key in config or not all(source.is_bounded for source in sources):
-        return config
-    return Configuration(config).set(keys.RESTART_STRATEGY, "none")
+    return all(source.is_bounded for source in sources)

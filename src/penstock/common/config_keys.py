@@ -469,7 +469,8 @@ REPEATED_FAILURE_ATTEMPTS = (
     .int_type()
     .default_value(10)
     .with_description(
-        "With checkpoints on and no restart strategy set: restarts after a failure that repeats at the same record"
+        "With checkpoints on and no restart strategy set: restarts after a failure that repeats at the same record, or "
+        "without progress"
     )
 )
 FAILURE_RATE_MAX = (

@@ -15,7 +15,8 @@ PenstockError
 │   ├── CorruptStateError                        ... because a file of it is missing or damaged
 │   └── StateMismatchError (ValueError)          ... because it does not fit the job
 └── JobExecutionError                            the job ran and failed
-    └── UserFunctionError                        ... because a user function raised
+    ├── UserFunctionError                        ... because a user function raised
+    └── WorkersLostError                         ... because processes that ran its tasks are gone
 """
 
 from __future__ import annotations
@@ -103,6 +104,10 @@ class UserFunctionError(JobExecutionError):
         self.subtask = subtask
         self.record = record
         self.user_traceback = user_traceback
+
+
+class WorkersLostError(JobExecutionError):
+    """Processes that ran the job's tasks have ended, or do not answer."""
 
 
 def _rebuild(kind: type[JobExecutionError], attributes: dict[str, object]) -> JobExecutionError:

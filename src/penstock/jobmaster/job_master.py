@@ -24,6 +24,7 @@ from penstock.checkpoint.store import CompletedCheckpointStore
 from penstock.common import config_keys as keys
 from penstock.common.clocks import wall_clock_ms
 from penstock.common.configuration import Configuration
+from penstock.common.error_notes import add_note
 from penstock.common.exceptions import CheckpointError, ConfigurationError, LeadershipLostError
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
@@ -45,7 +46,7 @@ from penstock.jobmaster.job_log import JobLog
 from penstock.jobmaster.job_times import JobTimes
 from penstock.jobmaster.metrics.job_metrics import JobMetrics
 from penstock.jobmaster.region.runner import RegionRunner
-from penstock.jobmaster.restart_strategy import NoRestart, build_restart_strategy
+from penstock.jobmaster.restart_strategy import FailedAttempt, NoRestart, build_restart_strategy
 from penstock.jobmaster.savepoint_requests import CheckpointRequest, Request, SavepointRequest, SavepointWriter
 from penstock.jobmaster.sinks.job_output import JobOutput, OutputError
 from penstock.jobmaster.sources.watermark_alignment import AlignmentGroups
@@ -68,6 +69,7 @@ class JobMaster:
         executor: StageExecutor,
         open_folder: OpenFolder = folder_at,
         leadership: JobLeadership | None = None,
+        is_watched: bool = False,
     ) -> None:
         self.job_id = job_id
         self._leadership = leadership or JobLeadership()
@@ -75,8 +77,12 @@ class JobMaster:
         self.config = config
         self._executor = executor
         self._restart_strategy = build_restart_strategy(
-            config, has_checkpoints=config.get_optional(keys.CHECKPOINT_INTERVAL) is not None
+            config, config.get_optional(keys.CHECKPOINT_INTERVAL) is not None, is_watched
         )
+        self._with_epochs: set[Region] = set()
+        """Those that have completed an epoch since they failed the last time."""
+        self._with_checkpoints: set[Region] = set()
+        """Those that have completed a checkpoint since then, and read something before."""
         self._restarts_everything = _restarts_everything(config)
         self.options = self._checkpoint_options(job_graph)
         self.restored = self._find_state(job_graph)
@@ -106,6 +112,8 @@ class JobMaster:
         self._was_cancelled = False
         self._is_suspended = False
         self._is_settled = False
+        self._newest: str | None = None
+        """At its end: the path of its newest checkpoint, which may have been removed with the others."""
         self._claimed: FoundCheckpoint | None = None
         if self.restored is not None and self.options.claims and self._leadership.checkpoint is None:
             self._claimed = self.restored.found
@@ -308,6 +316,8 @@ class JobMaster:
                 self._run_in(folder)
         except BaseException as failure:
             self._fail(failure)
+            if (note := self._about_checkpoints()) is not None:
+                add_note(failure, note)
             raise
         finally:
             self._executor.close()
@@ -348,6 +358,8 @@ class JobMaster:
     def _end(self, store: CompletedCheckpointStore, status: JobStatus) -> JobStatus:
         """Have no other process continue the job; only then may its checkpoints be removed."""
         store.close()
+        if (latest := self._checkpoints.latest) is not None:
+            self._newest = store.path_of(latest.checkpoint_id)
         is_kept = self.options.keeps_after(status.name)
         self._settle(status, None if is_kept else store.folder.uri)
         if self._is_suspended:
@@ -406,6 +418,19 @@ class JobMaster:
         self._failures.add(failure, wall_clock_ms())
         self.output.end(failure)
 
+    def _about_checkpoints(self) -> str | None:
+        """What has become of the checkpoints of a job that failed; None if it has none."""
+        if self._newest is None or self._is_suspended:
+            return None
+        if self.options.directory is None:
+            return f"Its checkpoints are gone with its process: {keys.CHECKPOINT_DIR.key} is not set."
+        if self.options.keeps_after("FAILED"):
+            return f"Its newest checkpoint is kept: `penstock run -s {self._newest} ...` continues from it."
+        return (
+            f"Its checkpoints were removed: {keys.CHECKPOINT_RETENTION.key} is {self.options.retention}; "
+            f"DELETE_ON_CANCELLATION and RETAIN_ON_CANCELLATION keep those of a job that fails."
+        )
+
     def _stop_all(self) -> None:
         """A region has failed for good: the others end, too."""
         with self._changed:
@@ -447,9 +472,14 @@ class JobMaster:
         if isinstance(failure, OutputError):
             raise failure
         with self._changed:
-            delay_ms = self._restart_strategy.on_failure(Moment.now().tick_ms, failure)
+            attempt = FailedAttempt(failure, region, region in self._with_epochs, region in self._with_checkpoints)
+            self._with_epochs.discard(region)
+            self._with_checkpoints.discard(region)
+            delay_ms = self._restart_strategy.on_failure(Moment.now().tick_ms, attempt)
             self._times.enter(JobStatus.FAILING if delay_ms is None else JobStatus.RESTARTING)
         if delay_ms is None:
+            if self._restart_strategy.refusal:
+                add_note(failure, f"Not restarted: {self._restart_strategy.refusal}.")
             raise failure
         self._failures.add(failure, wall_clock_ms())
         self.restarts += 1
@@ -494,11 +524,16 @@ class JobMaster:
             vertices = [self.execution_graph.job_vertices[vertex] for vertex in report.region]
             state_size = sum(each.current.facts.state_size for vertex in vertices for each in vertex.subtasks)
         self.epochs.add(report, state_size)
+        with self._changed:
+            self._with_epochs.add(report.region)
 
     def sampled_vertices(self) -> frozenset[int]:
         return self.flame_graphs.wanted(wall_clock_ms())
 
-    def checkpoint_completed(self, region: Region, requests: Iterable[Request]) -> None:
+    def checkpoint_completed(self, region: Region, requests: Iterable[Request], moves_on: bool) -> None:
+        if moves_on:
+            with self._changed:
+                self._with_checkpoints.add(region)
         if self._checkpoints.latest is not None and self._claimed is not None:
             claimed, self._claimed = self._claimed, None
             self._checkpoints.store.remove_claimed(claimed)

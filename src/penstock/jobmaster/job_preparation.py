@@ -30,11 +30,12 @@ def prepare_job(
     spark: Any = None,
     job_id: JobID | None = None,
     leadership: JobLeadership | None = None,
+    is_watched: bool = False,
 ) -> LocalJobClient:
-    """A job that is ready to be started."""
+    """A job that is ready to be started. `is_watched`: somebody waits for its end, and wants to see its errors."""
     job_id = job_id or JobID.generate()
     executor = build_executor(job_id, job_graph, config, dependencies.with_settings(config), spark)
-    master = JobMaster(job_id, job_graph, Configuration(config), executor, leadership=leadership)
+    master = JobMaster(job_id, job_graph, Configuration(config), executor, leadership=leadership, is_watched=is_watched)
     for vertex in job_graph.vertices:
         for node in vertex.nodes:
             if isinstance(node.operator, CollectSinkDescription):

@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
-import logging
 import random
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
+from penstock.checkpoint.coordinator import CheckpointFailedError
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
-from penstock.common.exceptions import ConfigurationError, UserFunctionError
+from penstock.common.exceptions import ConfigurationError, ConnectorError, UserFunctionError, WorkersLostError
+from penstock.graph.regions import Region
 
-_log = logging.getLogger(__name__)
+
+@dataclass(frozen=True)
+class FailedAttempt:
+    """What a strategy may know of an attempt that has failed."""
+
+    failure: Exception | None = None
+    region: Region = frozenset()
+    has_done_epochs: bool = False
+    """True if the region has completed an epoch since it last failed."""
+    has_moved_on: bool = False
+    """True if it has completed a checkpoint since then, and has read something before that."""
+
+
+_UNKNOWN = FailedAttempt()
 
 
 class RestartStrategy(Protocol):
-    def on_failure(self, now_ms: int, failure: Exception | None = None) -> int | None:
+    def on_failure(self, now_ms: int, attempt: FailedAttempt = _UNKNOWN) -> int | None:
         """Milliseconds to wait before the restart; None if the job is to fail for good."""
+
+    @property
+    def refusal(self) -> str:
+        """Why there is no restart when there is none, with the key that changes it."""
 
 
 class NoRestart:
-    def on_failure(self, now_ms: int, failure: Exception | None = None) -> int | None:
+    def __init__(self, refusal: str = f"{keys.RESTART_STRATEGY.key} is none") -> None:
+        self.refusal = refusal
+
+    def on_failure(self, now_ms: int, attempt: FailedAttempt = _UNKNOWN) -> int | None:
         return None
 
 
@@ -29,8 +51,9 @@ class FixedDelayRestart:
     def __init__(self, attempts: int, delay_ms: int) -> None:
         self._attempts_left = attempts
         self._delay_ms = delay_ms
+        self.refusal = f"{keys.FIXED_DELAY_ATTEMPTS.key} is {attempts}"
 
-    def on_failure(self, now_ms: int, failure: Exception | None = None) -> int | None:
+    def on_failure(self, now_ms: int, attempt: FailedAttempt = _UNKNOWN) -> int | None:
         if self._attempts_left <= 0:
             return None
         self._attempts_left -= 1
@@ -44,8 +67,9 @@ class FailureRateRestart:
         self._failures: deque[int] = deque(maxlen=most_failures + 1)
         self._interval_ms = interval_ms
         self._delay_ms = delay_ms
+        self.refusal = f"{keys.FAILURE_RATE_MAX.key} is {most_failures}, within {interval_ms} ms"
 
-    def on_failure(self, now_ms: int, failure: Exception | None = None) -> int | None:
+    def on_failure(self, now_ms: int, attempt: FailedAttempt = _UNKNOWN) -> int | None:
         self._failures.append(now_ms)
         is_full = len(self._failures) == self._failures.maxlen
         return None if is_full and now_ms - self._failures[0] <= self._interval_ms else self._delay_ms
@@ -68,11 +92,12 @@ class ExponentialDelayRestart:
         self._multiplier, self._reset_ms, self._jitter = multiplier, reset_ms, jitter
         self._attempts = attempts
         self._random_between = random_between
+        self.refusal = f"{keys.EXPONENTIAL_ATTEMPTS.key} is {attempts}"
         self._next_ms = float(initial_ms)
         self._used = 0
         self._last_restart_ms: float | None = None
 
-    def on_failure(self, now_ms: int, failure: Exception | None = None) -> int | None:
+    def on_failure(self, now_ms: int, attempt: FailedAttempt = _UNKNOWN) -> int | None:
         if self._last_restart_ms is not None and now_ms - self._last_restart_ms >= self._reset_ms:
             self._next_ms, self._used = float(self._initial_ms), 0
         if self._used >= self._attempts:
@@ -86,44 +111,112 @@ class ExponentialDelayRestart:
 
 
 class UnlessItRepeats:
-    """Another strategy, until a function fails again and again at the same record: then nothing is going to change.
+    """Another strategy, until a region fails again and again in the same way: then nothing is going to change.
 
-    What comes and goes is not counted: connections, timeouts and files (`OSError`), and failures without a record.
+    That is the same error at the same record; or, where there is no record, the same error of attempts that have not
+    completed an epoch, as when they are restored; or the loss of workers, if no attempt comes beyond its checkpoint.
     """
 
     def __init__(self, strategy: RestartStrategy, attempts: int) -> None:
-        self.strategy = strategy
+        self._strategy = strategy
         self._attempts = attempts
-        self._last: tuple[str | None, str | None, str] | None = None
-        self._repeated = 0
+        self._last: dict[Region, _Way] = {}
+        self._repeated: dict[Region, int] = {}
+        self._has_repeated = False
 
-    def on_failure(self, now_ms: int, failure: Exception | None = None) -> int | None:
-        if self._repeats(failure) and self._repeated >= self._attempts:
-            _log.error(
-                "the same failure at the same record %d times: not restarted again; restart-strategy.type says "
-                "what is to happen instead",
-                self._repeated + 1,
-            )
-            return None
-        return self.strategy.on_failure(now_ms, failure)
+    @property
+    def refusal(self) -> str:
+        if not self._has_repeated:
+            return self._strategy.refusal
+        return (
+            f"it failed {self._attempts + 1} times in the same way, and {keys.REPEATED_FAILURE_ATTEMPTS.key} is "
+            f"{self._attempts}; with {keys.RESTART_STRATEGY.key} exponential-delay it restarts for ever"
+        )
 
-    def _repeats(self, failure: Exception | None) -> bool:
-        if not isinstance(failure, UserFunctionError) or failure.record is None:
-            return False
-        if isinstance(failure.__cause__, OSError):
-            return False
-        seen = failure.operator, failure.record, str(failure).partition("\n")[0]
-        self._repeated = self._repeated + 1 if seen == self._last else 0
-        self._last = seen
-        return True
+    def on_failure(self, now_ms: int, attempt: FailedAttempt = _UNKNOWN) -> int | None:
+        self._has_repeated = self._count(attempt) > self._attempts
+        return None if self._has_repeated else self._strategy.on_failure(now_ms, attempt)
+
+    def _count(self, attempt: FailedAttempt) -> int:
+        """How often the region has failed in this way, one time after the other; 0 if that does not matter."""
+        if attempt.failure is None or _comes_and_goes(attempt.failure):
+            return 0
+        way, region = _Way.of(attempt.failure), attempt.region
+        is_same = way == self._last.get(region) and not way.is_over(attempt)
+        self._last[region] = way
+        self._repeated[region] = self._repeated[region] + 1 if is_same else 1
+        return self._repeated[region]
 
 
-def build_restart_strategy(config: Configuration, has_checkpoints: bool) -> RestartStrategy:
-    """None without checkpoints; with them Flink's exponential delay, unless the same record fails over and over."""
+@dataclass(frozen=True)
+class _Way:
+    """In which way an attempt has failed."""
+
+    kind: type[BaseException]
+    operator: str | None = None
+    record: str | None = None
+    said: str = ""
+
+    @staticmethod
+    def of(failure: Exception) -> _Way:
+        if isinstance(failure, WorkersLostError):
+            return _Way(WorkersLostError)  # Its message names the process, each time another one.
+        said = str(failure).partition("\n")[0]
+        if isinstance(failure, UserFunctionError):
+            return _Way(type(failure), failure.operator, failure.record, said)
+        return _Way(type(failure), said=said)
+
+    def is_over(self, attempt: FailedAttempt) -> bool:
+        """True if the region has done what it could not do when it failed the last time."""
+        if self.kind is WorkersLostError:  # Epochs are repeated from the checkpoint on, up to the one that is deadly.
+            return attempt.has_moved_on
+        return self.record is None and attempt.has_done_epochs
+
+
+_LASTING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+
+def _comes_and_goes(failure: Exception) -> bool:
+    """True for what may be better in a while: connections, timeouts, files that cannot be read or written now."""
+    cause = failure.__cause__ or failure
+    if isinstance(cause, OSError):
+        return not isinstance(cause, _LASTING)
+    return isinstance(cause, (ConnectorError, CheckpointFailedError))
+
+
+class OnlyForLostWorkers:
+    """Another strategy when workers are lost; any other failure is one that somebody waits to see."""
+
+    def __init__(self, strategy: RestartStrategy) -> None:
+        self._strategy = strategy
+        self._is_lost = False
+
+    @property
+    def refusal(self) -> str:
+        if self._is_lost:
+            return self._strategy.refusal
+        return (
+            f"a bounded job in the process of its own program fails at the first error, unless "
+            f"{keys.RESTART_STRATEGY.key} is set"
+        )
+
+    def on_failure(self, now_ms: int, attempt: FailedAttempt = _UNKNOWN) -> int | None:
+        self._is_lost = isinstance(attempt.failure, WorkersLostError)
+        return self._strategy.on_failure(now_ms, attempt) if self._is_lost else None
+
+
+def build_restart_strategy(config: Configuration, has_checkpoints: bool, is_watched: bool = False) -> RestartStrategy:
+    """None without checkpoints; with them Flink's exponential delay, unless the same failure comes over and over.
+
+    `is_watched`: somebody waits for the job's end, and wants to see what is wrong with it.
+    """
     name = config.get_optional(keys.RESTART_STRATEGY)
-    if name is None and has_checkpoints:
-        return UnlessItRepeats(_named("exponential-delay", config), config.get(keys.REPEATED_FAILURE_ATTEMPTS))
-    return _named(name or "none", config)
+    if name is not None:
+        return _named(name, config)
+    if not has_checkpoints:
+        return NoRestart(f"it takes no checkpoints; {keys.CHECKPOINT_INTERVAL.key} turns them and restarts on")
+    default = UnlessItRepeats(_named("exponential-delay", config), config.get(keys.REPEATED_FAILURE_ATTEMPTS))
+    return OnlyForLostWorkers(default) if is_watched else default
 
 
 def _named(name: str, config: Configuration) -> RestartStrategy:

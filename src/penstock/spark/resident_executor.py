@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from penstock.checkpoint.folders import Folder
 from penstock.checkpoint.savepoints import Copy
 from penstock.common import config_keys as keys
-from penstock.common.exceptions import ConfigurationError, JobExecutionError
+from penstock.common.exceptions import ConfigurationError, WorkersLostError
 from penstock.datastream.connectors.spark.data_frame import DataFrameSource
 from penstock.datastream.connectors.spark.data_frame_stream import StreamingDataFrameSource
 from penstock.datastream.connectors.spark.sink import SparkSink
@@ -210,7 +210,7 @@ class ResidentExecutor:
         except WorkerLostError as error:
             if not self._is_cancelled:
                 message = f"job '{side.job_name}' on Spark: {what}: {error}"
-                raise JobExecutionError(message, side.job_id, side.job_name) from error
+                raise WorkersLostError(message, side.job_id, side.job_name) from error
         if self._is_cancelled:
             raise EpochCancelledError
 

@@ -4,13 +4,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.checkpoint.coordinator import CheckpointFailedError
 from penstock.common import Configuration
-from penstock.common.exceptions import ConfigurationError, UserFunctionError
+from penstock.common.exceptions import (
+    CheckpointError,
+    ConfigurationError,
+    ConnectorError,
+    JobExecutionError,
+    UserFunctionError,
+    WorkersLostError,
+)
 from penstock.jobmaster.restart_strategy import (
     ExponentialDelayRestart,
+    FailedAttempt,
     FailureRateRestart,
     FixedDelayRestart,
     NoRestart,
+    OnlyForLostWorkers,
     UnlessItRepeats,
     build_restart_strategy,
 )
@@ -84,7 +94,8 @@ def test_exponential_delay_stays_within_jitter_and_limit(jitter, failures):
 def test_default_is_none_without_checkpoints_and_exponential_with_them():
     assert isinstance(build(), NoRestart)
     default = build(has_checkpoints=True)
-    assert isinstance(default, UnlessItRepeats) and isinstance(default.strategy, ExponentialDelayRestart)
+    assert isinstance(default, UnlessItRepeats)
+    assert 900 <= default.on_failure(0) <= 1100 <= default.on_failure(0) <= 1700
     assert isinstance(build(has_checkpoints=True, type="none"), NoRestart)
     assert isinstance(build(has_checkpoints=True, type="exponential-delay"), ExponentialDelayRestart)
 
@@ -95,9 +106,48 @@ def failed(record: str | None, cause: Exception | None = None, message: str = "b
     return failure
 
 
-def test_the_same_failure_at_the_same_record_is_given_up():
-    strategy = UnlessItRepeats(FixedDelayRestart(1000, 5), attempts=3)
-    assert [strategy.on_failure(0, failed("7")) for _ in range(5)] == [5, 5, 5, None, None]
+def lost(process: int) -> WorkersLostError:
+    return WorkersLostError(f"worker 1 (process {process} on vm) is gone")
+
+
+def delays(strategy, attempts: list[FailedAttempt]) -> list[int | None]:
+    return [strategy.on_failure(0, attempt) for attempt in attempts]
+
+
+def repeats() -> UnlessItRepeats:
+    return UnlessItRepeats(FixedDelayRestart(1000, 5), attempts=3)
+
+
+SAME = {
+    "at a record": [failed("7")] * 5,
+    "no record": [failed(None)] * 5,
+    "no function": [JobExecutionError("cannot be restored\nat 7"), JobExecutionError("cannot be restored\nat 8")] * 3,
+    "a file is missing": [failed(None, FileNotFoundError("state"))] * 5,
+    "a raw error": [FileNotFoundError("state")] * 5,
+    "lost workers": [lost(process) for process in range(5)],
+}
+
+
+@pytest.mark.parametrize("failures", SAME.values(), ids=SAME)
+def test_the_same_failure_without_progress_is_given_up(failures):
+    strategy = repeats()
+    assert delays(strategy, [FailedAttempt(each) for each in failures[:5]]) == [5, 5, 5, None, None]
+    assert "4 times in the same way, and penstock.restart.repeated-failure-attempts is 3" in strategy.refusal
+
+
+def test_progress_does_not_help_a_function_that_fails_at_the_same_record():
+    attempt = FailedAttempt(failed("7"), has_done_epochs=True, has_moved_on=True)
+    assert delays(repeats(), [attempt] * 4) == [5, 5, 5, None]
+
+
+def test_epochs_do_not_help_a_process_that_dies_before_its_next_checkpoint():
+    attempts = [FailedAttempt(lost(process), has_done_epochs=True) for process in range(4)]
+    assert delays(repeats(), attempts) == [5, 5, 5, None]
+
+
+def test_regions_that_fail_in_turn_are_given_up():
+    first, second = FailedAttempt(failed(None), frozenset({1})), FailedAttempt(failed("7"), frozenset({2}))
+    assert delays(repeats(), [first, second] * 4) == [5] * 6 + [None] * 2
 
 
 @pytest.mark.parametrize(
@@ -106,15 +156,72 @@ def test_the_same_failure_at_the_same_record_is_given_up():
         [failed(str(number)) for number in range(9)],
         [failed("7", message=str(number)) for number in range(9)],
         [failed("7", ConnectionError("away"))] * 9,
-        [failed(None)] * 9,
-        [RuntimeError("a worker is gone")] * 9,
+        [failed(None, TimeoutError("away"))] * 9,
+        [failed(None, ConnectorError("away"))] * 9,
+        [ConnectionRefusedError("away")] * 9,
+        [CheckpointFailedError("the storage is away")] * 9,
         [failed("7"), failed("8")] * 5,
+        [CheckpointError("no file"), lost(1)] * 5,
     ],
-    ids=["other records", "other errors", "connection", "no record", "no function", "in turn"],
-)
+    ids=[
+        "other records", "other errors", "connection", "timeout", "connector", "raw", "storage", "in turn", "kinds"
+    ],
+)  # fmt: skip
 def test_what_changes_or_comes_and_goes_is_not_given_up(failures):
-    strategy = UnlessItRepeats(FixedDelayRestart(1000, 5), attempts=3)
-    assert [strategy.on_failure(0, failure) for failure in failures] == [5] * len(failures)
+    assert delays(repeats(), [FailedAttempt(each) for each in failures]) == [5] * len(failures)
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        FailedAttempt(failed(None), has_done_epochs=True),
+        FailedAttempt(RuntimeError("a timer"), has_done_epochs=True),
+        FailedAttempt(lost(1), has_done_epochs=True, has_moved_on=True),
+    ],
+    ids=["no record", "no function", "lost workers"],
+)
+def test_failures_with_progress_between_them_are_not_given_up(attempt):
+    assert delays(repeats(), [attempt] * 9) == [5] * 9
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.booleans()), max_size=30), st.integers(1, 4))
+def test_failures_are_counted_since_another_one_or_progress(history, most):
+    strategy, streak = UnlessItRepeats(FixedDelayRestart(1000, 5), most), []
+    for message, has_done_epochs in history:
+        if has_done_epochs or (streak and streak[-1] != message):
+            streak = []
+        streak.append(message)
+        attempt = FailedAttempt(failed(None, message=message), has_done_epochs=has_done_epochs)
+        assert (strategy.on_failure(0, attempt) is None) == (len(streak) > most)
+
+
+def test_a_job_that_somebody_waits_for_restarts_when_workers_are_lost_only():
+    strategy = build_restart_strategy(Configuration(), has_checkpoints=True, is_watched=True)
+    assert isinstance(strategy, OnlyForLostWorkers)
+    assert strategy.on_failure(0, FailedAttempt(lost(1))) is not None
+    assert strategy.on_failure(0, FailedAttempt(failed("7"))) is None
+    assert "fails at the first error, unless restart-strategy.type is set" in strategy.refusal
+
+
+def test_a_job_that_somebody_waits_for_does_not_lose_workers_for_ever():
+    settings = Configuration.from_dict({"penstock.restart.repeated-failure-attempts": "2"})
+    strategy = build_restart_strategy(settings, has_checkpoints=True, is_watched=True)
+    allowed = [each is not None for each in delays(strategy, [FailedAttempt(lost(n)) for n in range(3)])]
+    assert allowed == [True, True, False]
+    assert "penstock.restart.repeated-failure-attempts is 2" in strategy.refusal
+
+
+@pytest.mark.parametrize(
+    ("settings", "refusal"),
+    [
+        ({"type": "none"}, "restart-strategy.type is none"),
+        ({}, "it takes no checkpoints; execution.checkpointing.interval turns"),
+        ({"type": "fixed-delay", "fixed_delay__attempts": "0"}, "restart-strategy.fixed-delay.attempts is 0"),
+        ({"type": "failure-rate"}, "restart-strategy.failure-rate.max-failures-per-interval is 1, within 60000 ms"),
+    ],
+)
+def test_a_strategy_says_which_key_ends_the_job(settings, refusal):
+    assert refusal in build(**settings).refusal
 
 
 @pytest.mark.parametrize("name", ["none", "off", "disable", "NONE"])

@@ -53,8 +53,11 @@ class Job(Protocol):
     def acknowledged(self, acks: Sequence[TaskAck]) -> None:
         """What subtasks report on an epoch that is complete."""
 
-    def checkpoint_completed(self, region: Region, requests: Iterable[Request]) -> None:
-        """The region has a new checkpoint, which these requests have asked for."""
+    def checkpoint_completed(self, region: Region, requests: Iterable[Request], moves_on: bool) -> None:
+        """The region has a new checkpoint, which these requests have asked for.
+
+        `moves_on`: it has read something since the one before.
+        """
 
     def checkpoint_proposed(self, region: Region, request: SavepointRequest) -> None:
         """The region has done its part of a savepoint, and makes it its checkpoint when that is written."""

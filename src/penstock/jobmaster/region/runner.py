@@ -508,12 +508,12 @@ class RegionRunner:
             return False
         # State, positions and results move on together, and nothing here can fail. Whatever fails afterwards finds the
         # checkpoint complete: it is not repeated, and what belongs to it is kept until it is settled.
-        self._positions = positions
+        moves_on, self._positions = positions != self._positions, positions
         completed(prepared)
         take_all_steps(
             partial(self._results.settle, self._checkpoints.is_whole),
             partial(self._sources.checkpoint_complete, positions),
-            partial(self._job.checkpoint_completed, self.region, ending.requests),
+            partial(self._job.checkpoint_completed, self.region, ending.requests, moves_on),
         )
         return True
 
