@@ -70,7 +70,7 @@ class Subtask:
         for key, value in accesses:
             assert same(entries.get(key), self.model.get(key))
             if value is not None:
-                if self._tracks and key not in changes:
+                if self.table.wants_notes(VOID_NAMESPACE) and key not in changes:
                     changes[key] = key in entries
                 entries[key] = self.model[key] = value
             elif entries.pop(key, None) is not None:

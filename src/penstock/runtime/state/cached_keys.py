@@ -25,6 +25,8 @@ from penstock.runtime.state.table import VOID_NAMESPACE, Extent
 _BLOCK_ENTRIES = 10_000
 _BLOCK_BYTES = 1 << 20
 _LOOKED_AT = 50
+_MOSTLY = 0.9
+_UNNOTED_GENERATIONS = 16
 
 
 class CachedKeys(MutableMapping[Any, Any]):
@@ -34,7 +36,7 @@ class CachedKeys(MutableMapping[Any, Any]):
         self,
         make_folder: Callable[[], Path],
         capacity: int,
-        notes_writes: bool,
+        tracks_changes: bool,
         memory: MemoryShare | None = None,
     ) -> None:
         self._make_folder = make_folder
@@ -42,8 +44,11 @@ class CachedKeys(MutableMapping[Any, Any]):
         self._memory = memory
         self._look_at = 1
         """How many recent entries there are when their sizes are looked at next."""
-        self._notes_writes = notes_writes
+        self._tracks_changes = tracks_changes
+        self.notes_writes = tracks_changes
         """False if only removals must be noted: then all that is used counts as written."""
+        self._generations = 0
+        """How many generations in a row it has been so."""
         self._most_recent = max(capacity // 2, 1)
         self._recent: dict[Any, Any] = {}
         self._older: dict[Any, Any] = {}
@@ -70,8 +75,15 @@ class CachedKeys(MutableMapping[Any, Any]):
                 missing = nowhere
             if missing and self._store is not None:
                 missing = missing.difference(self.changes)
-                recent.update(self._store.read(list(missing)))
+                self._fetch(self._store, list(missing))
         return recent
+
+    def _fetch(self, store: KeyStore, keys: list[Any]) -> None:
+        found = store.read(keys)
+        if not self.notes_writes and keys and type(keys[0]) is not int:
+            found = dict(found)
+            self.changes.update(dict.fromkeys(found, True))  # They need not be compared when they are written.
+        self._recent.update(found)
 
     def open(self) -> CachedKeys:
         """All entries, to be read and changed until `close`."""
@@ -88,9 +100,17 @@ class CachedKeys(MutableMapping[Any, Any]):
         if self._memory is not None and len(self._recent) >= self._look_at:
             self._measure(self._memory)
         if len(self._recent) > self._most_recent:
+            has_mostly_changed = len(self.changes) >= _MOSTLY * len(self._recent)
             self._write_back()
             self._older, self._recent = self._recent, {}
             self._look_at = self._most_recent // 4
+            self._decide_on_notes(has_mostly_changed)
+
+    def _decide_on_notes(self, has_mostly_changed: bool) -> None:
+        """To note what is written takes long. Where nearly all that is used is written, it is not done for a while."""
+        self._generations = 0 if self.notes_writes else (self._generations + 1) % _UNNOTED_GENERATIONS
+        if self._tracks_changes and self._generations == 0:
+            self.notes_writes = not has_mostly_changed or not self.notes_writes
 
     def _measure(self, memory: MemoryShare) -> None:
         """See how many entries have room, by the newest ones."""
@@ -101,29 +121,25 @@ class CachedKeys(MutableMapping[Any, Any]):
 
     def _write_back(self) -> None:
         """Have the store hold everything."""
-        if not self.changes and (self._notes_writes or not self._recent):
+        if not self.changes and (self.notes_writes or not self._recent):
             return
         if self._store is None:
             self._store = KeyStore(self._make_folder)
-        older = self._write_gone()
-        if self._notes_writes:
-            keys = list(self.changes)
-            self._store.write(keys, self._values_of(keys), list(self.changes.values()))
-        else:
-            held = {**self._recent, **{key: self._older[key] for key in older}}
-            self._store.write(list(held), list(held.values()))
+        keys = self._unwritten()
+        were_there = list(map(self.changes.get, keys, itertools.repeat(False))) if self.changes else None
+        are_recent = not self.notes_writes and len(keys) == len(self._recent)
+        self._store.write(keys, list(self._recent.values()) if are_recent else self._values_of(keys), were_there)
         self.changes.clear()
 
-    def _write_gone(self) -> list[Any]:
-        """Have the store know what is gone: the notes of changes are of entries in memory alone after that.
-
-        Those of them that are among the older ones are returned.
-        """
+    def _unwritten(self) -> list[Any]:
+        """The keys of entries in memory that may differ from the store, which is told which others are gone."""
         elsewhere = [key for key in self.changes if key not in self._recent]
-        gone = [key for key in elsewhere if key not in self._older]
+        gone = [key for key in elsewhere if key not in self._older and self.changes.pop(key)]
         if gone and self._store is not None:
-            self._store.remove([key for key in gone if self.changes.pop(key)])
-        return [key for key in elsewhere if key in self._older]
+            self._store.remove(gone)
+        if self.notes_writes:
+            return list(self.changes)
+        return [*self._recent, *(key for key in elsewhere if key in self._older)]
 
     def _values_of(self, keys: list[Any]) -> list[Any]:
         """Of keys that are in memory."""
@@ -189,19 +205,20 @@ class CachedKeys(MutableMapping[Any, Any]):
             del self.changes[key]
 
     def has_changes(self) -> bool:
-        return bool(self.changes) or (self._store is not None and self._store.has_changes)
+        is_written = not self.changes and (self.notes_writes or not self._recent)
+        return not is_written or (self._store is not None and self._store.has_changes)
 
     # --- snapshots -------------------------------------------------------------------------------------------------
 
     def blocks(self, extent: Extent) -> Iterator[Mapping[Any, Any]]:
         """The entries of a snapshot, some at a time; what is in memory is not read from the store."""
-        self._write_gone()
-        keys = list(self.changes) if self._notes_writes else [*self._older, *self._recent]
+        keys = self._unwritten()
         for start in range(0, len(keys), _BLOCK_ENTRIES):
             some = keys[start : start + _BLOCK_ENTRIES]
             yield dict(zip(some, self._values_of(some), strict=True))
+        given = self.changes if self.notes_writes else set(keys)
         for part in () if self._store is None else self._store.changes(extent):
-            known = {key: value for key, value in part.items() if key not in self.changes}
+            known = {key: value for key, value in part.items() if key not in given}
             if known:
                 yield known
 
@@ -226,6 +243,8 @@ class CachedKeys(MutableMapping[Any, Any]):
 
     def snapshot_written(self, extent: Extent) -> None:
         self._write_back()
+        if not self.notes_writes:
+            self._older, self._recent = self._recent, {}  # What is used from now on counts as written again.
         if self._store is not None:
             self._store.snapshot_written(extent)
 
@@ -289,7 +308,7 @@ class CachedKeys(MutableMapping[Any, Any]):
     def __len__(self) -> int:
         if self._store is None:
             return len(self._recent) + len(self._older)
-        if not self._notes_writes:
+        if not self.notes_writes:
             self._write_back()
         recent, older = self._recent, self._older
         stored = self._store.count

@@ -131,6 +131,11 @@ class DiskStateTable(StateTable):
             return super().open_changes(namespace)
         return self._cached.changes
 
+    def wants_notes(self, namespace: Hashable) -> bool:
+        if namespace is not VOID_NAMESPACE or self._cached is None:
+            return super().wants_notes(namespace)
+        return self._cached.notes_writes
+
     def close_namespace(self, namespace: Hashable) -> None:
         if namespace is not VOID_NAMESPACE or self._cached is None:
             super().close_namespace(namespace)

@@ -25,6 +25,8 @@ _FIRST_BITS = 10
 _SLACK = 1_024
 """Slots behind the last one that a hash leads to: the search for a free one does not begin again at the front."""
 _MOST_USED = 0.6
+_LARGE_BITS = 22
+"""A file of fewer slots grows to four times its size: to move is most of what it costs to add entries."""
 _MOVED_AT_ONCE = 1 << 18
 _BYTES_PER_SLOT = 8 + 8 + 4 + 1
 
@@ -55,10 +57,16 @@ class EntryIndex:
 
     def find(self, hashes: Hashes) -> Slots:
         """The slot of each hash; -1 if it has none."""
-        codes = ~hashes
+        return self._find(~hashes)
+
+    def _find(self, codes: Hashes) -> Slots:
         at = self._home(codes)
-        slots: Slots = np.where(self._codes[at] == codes, at, -1)
-        looking = np.flatnonzero((slots < 0) & (self._codes[at] != 0))
+        held = self._codes[at]
+        is_it = held == codes
+        if is_it.all():
+            return at
+        slots: Slots = np.where(is_it, at, -1)
+        looking = np.flatnonzero(~is_it & (held != 0))
         at = at[looking] + 1
         while len(looking):
             held = self._codes[at]
@@ -72,10 +80,16 @@ class EntryIndex:
         """The slot of each hash, a new one if it has none."""
         if self._used + len(hashes) > _MOST_USED * (1 << self._bits):
             self._make_room(len(hashes))
-        slots = self._place(~hashes)
-        while slots is None:  # So many hashes are alike that the search came to the end.
-            self._rebuild(self._bits + 1)
-            slots = self._place(~hashes)
+        codes = ~hashes
+        slots = self._find(codes)
+        is_new = slots < 0
+        if is_new.any():
+            added = self._place(codes[is_new])
+            while added is None:  # So many hashes are alike that the search came to the end.
+                self._rebuild(self._bits + 1)
+                slots = self._find(codes)
+                added = self._place(codes[is_new])
+            slots[is_new] = added
         return slots
 
     def _place(self, codes: Hashes) -> Slots | None:
@@ -105,7 +119,7 @@ class EntryIndex:
         bits = self._bits
         while np.count_nonzero(self.flags) + new > _MOST_USED / 1.5 * (1 << bits):
             bits += 1
-        self._rebuild(bits)
+        self._rebuild(bits if bits >= _LARGE_BITS else bits + 1)
 
     def _rebuild(self, bits: int) -> None:
         """Move to a new file of that size; slots with nothing in them are left behind."""
@@ -149,10 +163,8 @@ class EntryIndex:
 
 def _mixed(codes: Hashes) -> NDArray[np.uint64]:
     """Spreads hashes over all numbers: those of numbers are the numbers themselves."""
-    mixed: NDArray[np.uint64] = codes.view(np.uint64)
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
-    mixed ^= mixed >> np.uint64(32)
+    mixed: NDArray[np.uint64] = codes.view(np.uint64) ^ (codes.view(np.uint64) >> np.uint64(32))
+    mixed *= np.uint64(0xD6E8FEB86659FD93)  # The high bits count, and depend on all others.
     return mixed
 
 

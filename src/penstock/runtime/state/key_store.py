@@ -17,7 +17,8 @@ import marshal
 import shutil
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,35 +160,38 @@ class KeyStore:
 
     def get(self, key: Any) -> Any:
         """The value of `key`, or ABSENT."""
-        return next(iter(self.read([key]).values()), ABSENT)
+        return next(iter(self.read([key])), (key, ABSENT))[1]
 
-    def read(self, keys: list[Any]) -> dict[Any, Any]:
-        """The values of those keys that there are; no key may come twice."""
-        found = {key: self._apart[key].value for key in keys if key in self._apart} if self._apart else {}
-        if found:
-            keys = [key for key in keys if key not in found]
-            found = {key: value for key, value in found.items() if value is not ABSENT}
+    def read(self, keys: list[Any]) -> Iterable[tuple[Any, Any]]:
+        """The keys that there are, with their values."""
+        if not self._apart:
+            return self._read(keys)
+        apart = [(key, self._apart[key].value) for key in keys if key in self._apart]
+        found = self._read([key for key in keys if key not in self._apart])
+        return itertools.chain(((key, value) for key, value in apart if value is not ABSENT), found)
+
+    def _read(self, keys: list[Any]) -> Iterable[tuple[Any, Any]]:
         hashes, are_hashes = _hashes_of(keys)
         slots = self._index.find(hashes)
         is_there = (slots >= 0) & _is_there(self._index.flags[slots])
         if not is_there.all():
             keys, slots = list(itertools.compress(keys, is_there.tolist())), slots[is_there]
-        names, values = self._columns(slots)
-        is_certain = are_hashes and bool((self._index.flags[slots] & _IS_HASH).all())
-        if is_certain or all(map(_is_same, names, keys)):
-            found.update(zip(keys, values, strict=True))
-        else:
-            there = zip(keys, names, values, strict=True)
-            found.update((key, value) for key, name, value in there if _is_same(name, key))
-        return found
+        names, values = self._columns(slots, are_hashes)
+        if not names or all(map(_is_same, names, keys)):
+            return zip(keys, values, strict=True)
+        there = zip(keys, names, values, strict=True)
+        return [(key, value) for key, name, value in there if _is_same(name, key)]
 
-    def _columns(self, slots: Slots) -> tuple[list[Any], list[Any]]:
-        """Keys and values of slots, in order; ABSENT for what is gone."""
+    def _columns(self, slots: Slots, are_known: bool = False) -> tuple[list[Any], list[Any]]:
+        """Keys and values of slots, in order; ABSENT for what is gone.
+
+        With `are_known`, no keys if it follows from their hashes that they are the right ones.
+        """
         kinds = self._index.flags[slots] & (_WHAT | _IS_HASH)
         if not len(slots):
             return [], []
         if (kinds == kinds[0]).all():
-            return self._columns_of(slots, int(kinds[0]))
+            return self._columns_of(slots, int(kinds[0]), are_known)
         keys: list[Any] = [None] * len(slots)
         values: list[Any] = [None] * len(slots)
         for kind in np.unique(kinds):
@@ -196,10 +200,10 @@ class KeyStore:
                 keys[number], values[number] = key, value
         return keys, values
 
-    def _columns_of(self, slots: Slots, kind: int) -> tuple[list[Any], list[Any]]:
-        """Keys and values of slots of one kind."""
+    def _columns_of(self, slots: Slots, kind: int, are_known: bool = False) -> tuple[list[Any], list[Any]]:
+        """The same for slots of one kind."""
         what, is_hash = kind & int(_WHAT), bool(kind & int(_IS_HASH))
-        keys: list[Any] = self._index.hashes(slots).tolist() if is_hash else []
+        keys: list[Any] = self._index.hashes(slots).tolist() if is_hash and not are_known else []
         if what == _INT:
             return keys, self._index.places[slots].tolist()
         if what == _FLOAT:
@@ -436,7 +440,7 @@ def _hashes_of(keys: list[Any]) -> tuple[Hashes, bool]:
     """Their hashes, and whether the keys are whole numbers that are their own hashes, all of them."""
     if set(map(type, keys)) == {int}:
         try:
-            numbers = np.array(keys, np.int64)
+            numbers = np.frombuffer(array("q", keys), np.int64)
         except OverflowError:
             pass
         else:
@@ -446,14 +450,14 @@ def _hashes_of(keys: list[Any]) -> tuple[Hashes, bool]:
     return np.fromiter(map(hash, keys), np.int64, len(keys)), False
 
 
-def _inline(values: Sequence[Any]) -> tuple[int, NDArray[np.int64]] | None:
+def _inline(values: list[Any]) -> tuple[int, NDArray[np.int64]] | None:
     """Values that fit into the index, all of them, as they are there."""
     kinds = set(map(type, values))
     if kinds == {float}:
         return _FLOAT, np.array(values, np.float64).view(np.int64)
     if kinds == {int}:
         try:
-            return _INT, np.array(values, np.int64)
+            return _INT, np.frombuffer(array("q", values), np.int64)
         except OverflowError:
             pass
     return None
