@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.common.exceptions import LocalStateError
@@ -119,6 +119,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("tracks_changes", [True, False])
 @settings(max_examples=200)
+@example(1, [("batch", [(0, 1), (-MODULUS, 1)]), ("batch", [(MODULUS, 1)]), ("single", [(MODULUS, 1)])])
 @given(st.sampled_from([1, 4, 16, 1000]), st.lists(steps, max_size=25))
 def test_state_on_disk_is_a_dictionary(tracks_changes, cache_entries, all_steps):
     subtask = Subtask(cache_entries, tracks_changes)

@@ -54,6 +54,8 @@ class CachedKeys(MutableMapping[Any, Any]):
         self._older: dict[Any, Any] = {}
         self.changes: dict[Any, bool] = {}
         """Keys that differ from the store -> whether the store has them. What is here and not in memory is gone."""
+        self._fetched: set[Any] = set()
+        """Without notes: keys that the store certainly has, so that they need not be compared when they are written."""
         self._store: KeyStore | None = None
         self._is_in_use = False
 
@@ -82,7 +84,7 @@ class CachedKeys(MutableMapping[Any, Any]):
         found = store.read(keys)
         if not self.notes_writes and keys and type(keys[0]) is not int:
             found = dict(found)
-            self.changes.update(dict.fromkeys(found, True))  # They need not be compared when they are written.
+            self._fetched.update(found)
         self._recent.update(found)
 
     def open(self) -> CachedKeys:
@@ -126,10 +128,14 @@ class CachedKeys(MutableMapping[Any, Any]):
         if self._store is None:
             self._store = KeyStore(self._make_folder)
         keys = self._unwritten()
-        were_there = list(map(self.changes.get, keys, itertools.repeat(False))) if self.changes else None
+        if self.notes_writes:
+            were_there = list(self.changes.values())
+        else:
+            were_there = list(map(self._fetched.__contains__, keys))
         are_recent = not self.notes_writes and len(keys) == len(self._recent)
         self._store.write(keys, list(self._recent.values()) if are_recent else self._values_of(keys), were_there)
         self.changes.clear()
+        self._fetched.clear()
 
     def _unwritten(self) -> list[Any]:
         """The keys of entries in memory that may differ from the store, which is told which others are gone."""
@@ -265,6 +271,7 @@ class CachedKeys(MutableMapping[Any, Any]):
         self._recent.clear()
         self._older.clear()
         self.changes.clear()
+        self._fetched.clear()
         if self._store is not None:
             self._store.close()
             self._store = None
