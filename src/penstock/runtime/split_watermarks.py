@@ -71,8 +71,10 @@ class SplitWatermark(WatermarkOutput):
         self.is_idle = False
 
     def emit_watermark(self, watermark: Any) -> None:
-        self.watermark = max(self.watermark, time_of(watermark))
-        self._set_idle(False)
+        time = time_of(watermark)
+        if time > self.watermark or self.is_idle:
+            self.watermark = max(self.watermark, time)
+            self._set_idle(False)
 
     def mark_idle(self) -> None:
         self._set_idle(True)
@@ -123,6 +125,7 @@ class SplitWatermarks:
         self._none = SplitWatermark(self._quiet_generator())
         """In place of splits, while there are none."""
         self._reached = MIN_LONG_VALUE
+        self._are_idle = False
         self._last_emit_ms = clock()
 
     def add(self, split_id: str) -> SplitWatermark:
@@ -131,6 +134,7 @@ class SplitWatermarks:
             self._splits[split_id] = split = SplitWatermark(self._new_generator())
             split.on_change = self._advance_reached
             split.is_called_active = True
+            self._advance_reached()
         return self._splits[split_id]
 
     def remove(self, split_id: str) -> None:
@@ -159,7 +163,7 @@ class SplitWatermarks:
             timestamps = self._extraction.timestamps_of(Batch(values, timestamps))
         if split.looks_at_largest and self._description.auto_watermark_interval_ms > 0:
             # Also without timestamps: an element says that the split is not idle.
-            largest = MIN_LONG_VALUE if timestamps is None else largest_of(list(timestamps))
+            largest = MIN_LONG_VALUE if timestamps is None else largest_of(timestamps)
             split.generator.on_event(values[-1], largest, split)
             yield Batch(values, timestamps)
         else:
@@ -182,15 +186,18 @@ class SplitWatermarks:
         self, split: SplitWatermark, values: list[Any], timestamps: Timestamps | None
     ) -> Iterator[Batch]:
         start = 0
-        before = self.combined()
+        reached, are_idle = self.combined()
+        is_asked = self._description.auto_watermark_interval_ms == 0
+        on_event, on_periodic_emit = split.generator.on_event, split.generator.on_periodic_emit
         for at, value in enumerate(values):
             timestamp = None if timestamps is None else timestamps[at]
-            split.generator.on_event(value, MIN_LONG_VALUE if timestamp is None else timestamp, split)
-            if self._description.auto_watermark_interval_ms == 0:
-                split.generator.on_periodic_emit(split)
-            if self.combined() != before or split.is_called_active:
+            on_event(value, MIN_LONG_VALUE if timestamp is None else timestamp, split)
+            if is_asked:
+                on_periodic_emit(split)
+            if self._reached != reached or self._are_idle != are_idle or split.is_called_active:
                 yield _part(values, timestamps, start, at + 1)
-                start, before = at + 1, self.combined()
+                start = at + 1
+                reached, are_idle = self.combined()
         if start < len(values):
             yield _part(values, timestamps, start, len(values))
 
@@ -213,11 +220,13 @@ class SplitWatermarks:
 
     def combined(self) -> tuple[int, bool]:
         """The watermark that all splits together have reached, and whether they are idle."""
-        return self._reached, all(split.is_idle for split in self._all())
+        return self._reached, self._are_idle
 
     def _advance_reached(self) -> None:
         active = [split.watermark for split in self._all() if not split.is_idle]
-        self._reached = max(self._reached, min(active, default=MIN_LONG_VALUE))
+        self._are_idle = not active
+        if active and (slowest := min(active)) > self._reached:
+            self._reached = slowest
 
     def settle(self, emitter: WatermarkEmitter) -> None:
         """Emit what has changed."""

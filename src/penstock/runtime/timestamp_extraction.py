@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.common.timestamps import are_whole, whole_milliseconds
 from penstock.common.watermark_strategy import RecordTimestampAssigner, TimestampAssigner, plain_function_of
-from penstock.runtime.batch import Batch
+from penstock.runtime.batch import Batch, Timestamps
 from penstock.runtime.generated_loop import EachLoop
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class TimestampExtraction:
         return whole
 
 
-def largest_of(timestamps: list[int | None]) -> int:
+def largest_of(timestamps: Timestamps) -> int:
     try:
         largest = max(timestamps)  # type: ignore[type-var]
     except TypeError:  # Some elements have a timestamp and some have none.
