@@ -12,6 +12,7 @@ import pytest
 from penstock.common.exceptions import EnvironmentSetupError
 from penstock.common.local_folders import new_local_folder, new_socket_folder
 from penstock.runtime.state.backends import DiskBackend
+from penstock.runtime.state.table import VOID_NAMESPACE
 
 OTHER_PROCESS = """
 import sys
@@ -80,14 +81,17 @@ def test_a_folder_that_others_can_enter_is_refused(tmp_path):
         new_local_folder(tmp_path, "mine")
 
 
-def test_a_file_that_is_forgotten_is_removed(tmp_path):
+@pytest.mark.parametrize(("namespace", "file"), [("n", "data.mdb"), (VOID_NAMESPACE, "records-1")])
+def test_a_file_that_is_forgotten_is_removed(tmp_path, namespace, file):
+    open_before = os.listdir("/proc/self/fd")
     table = DiskBackend((str(tmp_path),), cache_entries=1).tables("run", "s0", "op")("t")
     for number in range(10):
-        table.put("n", number, number)
-    assert len(list(tmp_path.rglob("data.mdb"))) == 1
+        table.put(namespace, number, number)
+    assert len(list(tmp_path.rglob(file))) == 1
     del table
     gc.collect()
-    assert list(tmp_path.rglob("data.mdb")) == []
+    assert list(tmp_path.rglob(file)) == []
+    assert len(os.listdir("/proc/self/fd")) <= len(open_before) + 1, "the lock of the process's folder"
 
 
 def test_subtasks_use_all_folders(tmp_path):

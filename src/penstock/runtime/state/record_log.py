@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import mmap
 import os
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ class RecordLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        self._close = weakref.finalize(self, os.close, self._file)  # Also if the log is forgotten.
         self._room = 0
         self.size = 0
         self.unneeded = 0
@@ -53,7 +55,7 @@ class RecordLog:
 
     def close(self) -> None:
         self._map = None
-        os.close(self._file)
+        self._close()
         self.path.unlink(missing_ok=True)
 
 
