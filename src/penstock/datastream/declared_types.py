@@ -283,7 +283,8 @@ def _boolean(value: Any) -> bool | None:
 def _in_milliseconds(value: Any) -> Any:
     if not isinstance(value, datetime.datetime):
         return value
-    return value.replace(microsecond=value.microsecond // 1000 * 1000)
+    # PyFlink sends what the clock shows, so a time zone is lost and nothing is converted.
+    return value.replace(microsecond=value.microsecond // 1000 * 1000, tzinfo=None)
 
 
 def _misfit(value: Any, declared: str) -> InvalidProgramError:

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from penstock.runtime.windowing.sessions import SessionWindowOperator
 
 _PASSING_ON = (FilterDescription, WatermarksDescription)
-_CHAINED_FUNCTIONS = (MapDescription, FlatMapDescription, ProcessDescription, *_PASSING_ON)
+_MAKING_VALUES = (MapDescription, FlatMapDescription, ProcessDescription)
+_CHAINED_FUNCTIONS = (*_MAKING_VALUES, *_PASSING_ON)
 
 
 class OperatorChain:
@@ -169,15 +170,26 @@ class OperatorChain:
     def _declared_form(self, node: StreamNode) -> DeclaredForm | None:
         """What gives the elements that `node` emits the form of its declared type; None if they are to stay as is.
 
-        As in PyFlink, a function gets what the one before it in the chain returned; types hold where that ends. Rows
-        are rows for every function.
+        As in PyFlink, a function gets what the one before it in the chain returned; types hold where that ends, and
+        behind timestamps and watermarks. Rows are rows for every function.
         """
         is_row = isinstance(node.output_type, RowTypeInfo)
         if isinstance(node.operator, SourceDescription):
             return declared_form(node.output_type) if is_row and not node.operator.has_declared_form else None
         if isinstance(node.operator, _PASSING_ON) and (is_row or node is self._vertex.head):
             return None
+        if isinstance(node.operator, WatermarksDescription) and self._follows_a_function(node):
+            return declared_form(node.output_type)
         return declared_form(node.output_type) if is_row or not self._continues_in_a_function(node) else None
+
+    def _follows_a_function(self, node: StreamNode) -> bool:
+        """True if a function of the user's in the same chain made what `node` gets."""
+        before = [self._nodes[edge.source] for edge in self._vertex.chained_edges if edge.target == node.id]
+        return any(
+            isinstance(each.operator, _MAKING_VALUES)
+            or (isinstance(each.operator, FilterDescription) and self._follows_a_function(each))
+            for each in before
+        )
 
     def _continues_in_a_function(self, node: StreamNode) -> bool:
         """True if one function of the user's in the same chain, and nothing else, gets what `node` emits."""
