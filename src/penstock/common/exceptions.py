@@ -11,6 +11,7 @@ PenstockError
 ├── EnvironmentSetupError                        the machine lacks something (Java, a package)
 ├── ConnectorError                               a system that a source or sink uses refused, or is out of reach
 ├── LeadershipLostError                          another job manager leads now, and this one must stop
+├── ClusterLostError                             all that could run the job's tasks has ended
 ├── CheckpointError                              a checkpoint or savepoint cannot be written, found or used
 │   ├── CorruptStateError                        ... because a file of it is missing or damaged
 │   └── StateMismatchError (ValueError)          ... because it does not fit the job
@@ -56,6 +57,10 @@ class ConnectorError(PenstockError):
 
 class LeadershipLostError(PenstockError):
     """Another job manager has become the leader: this one must not touch the jobs that it has taken over."""
+
+
+class ClusterLostError(PenstockError):
+    """All that could run the tasks of jobs in this process has ended: nothing can be restarted here."""
 
 
 class CheckpointError(PenstockError):

@@ -25,7 +25,7 @@ from penstock.common import config_keys as keys
 from penstock.common.clocks import wall_clock_ms
 from penstock.common.configuration import Configuration
 from penstock.common.error_notes import add_note
-from penstock.common.exceptions import CheckpointError, ConfigurationError, LeadershipLostError
+from penstock.common.exceptions import CheckpointError, ClusterLostError, ConfigurationError, LeadershipLostError
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
@@ -56,6 +56,8 @@ from penstock.runtime.state.codec import use_script_classes
 from penstock.runtime.thread_dump import ProcessThreads
 
 _log = logging.getLogger(__name__)
+
+_TEMPORARY = f"Its checkpoints are gone with its process: {keys.CHECKPOINT_DIR.key} is not set"
 
 
 class JobMaster:
@@ -111,6 +113,7 @@ class JobMaster:
         self._is_failing = False
         self._was_cancelled = False
         self._is_suspended = False
+        self._lost_cluster: ClusterLostError | None = None
         self._is_settled = False
         self._newest: str | None = None
         """At its end: the path of its newest checkpoint, which may have been removed with the others."""
@@ -204,8 +207,19 @@ class JobMaster:
 
     @property
     def is_suspended(self) -> bool:
-        """True if another process leads: nothing of the job's end is decided here."""
+        """True if the job can only be continued elsewhere: nothing of its end is decided here."""
         return self._is_suspended
+
+    @property
+    def why_suspended(self) -> str:
+        """After its end: why it was suspended, and how it can be continued."""
+        if self._lost_cluster is None:
+            return "another process has taken it over"
+        if self._newest is None:
+            return f"{self._lost_cluster}. It has no checkpoint to continue from"
+        if self.options.directory is None:
+            return f"{self._lost_cluster}. {_TEMPORARY}"
+        return f"{self._lost_cluster}. {self._how_to_continue()}"
 
     @property
     def is_cancelled(self) -> bool:
@@ -220,12 +234,13 @@ class JobMaster:
             self._times.enter(JobStatus.CANCELLING)
         self._stop_running()
 
-    def suspend(self, reason: LeadershipLostError) -> None:
-        """Stop as it is, without a commit and without removing anything: the next leader continues the job."""
+    def suspend(self, reason: LeadershipLostError | ClusterLostError) -> None:
+        """Stop as it is, without a commit and without removing anything: another process continues the job."""
         with self._changed:
             if self.is_suspended or self.status.is_globally_terminal_state():
                 return
             self._is_suspended = True
+            self._lost_cluster = reason if isinstance(reason, ClusterLostError) else None
         _log.warning("job '%s' (%s) is suspended: %s", self.name, self.job_id, reason)
         self._stop_running()
 
@@ -423,13 +438,16 @@ class JobMaster:
         if self._newest is None or self._is_suspended:
             return None
         if self.options.directory is None:
-            return f"Its checkpoints are gone with its process: {keys.CHECKPOINT_DIR.key} is not set."
+            return f"{_TEMPORARY}."
         if self.options.keeps_after("FAILED"):
-            return f"Its newest checkpoint is kept: `penstock run -s {self._newest} ...` continues from it."
+            return f"{self._how_to_continue()}."
         return (
             f"Its checkpoints were removed: {keys.CHECKPOINT_RETENTION.key} is {self.options.retention}; "
             f"DELETE_ON_CANCELLATION and RETAIN_ON_CANCELLATION keep those of a job that fails."
         )
+
+    def _how_to_continue(self) -> str:
+        return f"Its newest checkpoint is kept: `penstock run -s {self._newest} ...` continues from it"
 
     def _stop_all(self) -> None:
         """A region has failed for good: the others end, too."""

@@ -49,9 +49,7 @@ class LocalJobClient(JobClient):
         if self.master.status is JobStatus.CANCELED:
             raise JobExecutionError(f"job '{name}' ({job_id}) was cancelled", job_id, name)
         if self.master.status is JobStatus.SUSPENDED:
-            raise JobExecutionError(
-                f"job '{name}' ({job_id}) was suspended: another process has taken it over", job_id, name
-            )
+            raise JobExecutionError(f"job '{name}' ({job_id}) was suspended: {self.master.why_suspended}", job_id, name)
         return result
 
     def get_job_id(self) -> JobID:

@@ -22,6 +22,7 @@ from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.thread_dump import ProcessThreads
 from penstock.spark.batch_task import StageTask
 from penstock.spark.context_settings import context_settings
+from penstock.spark.java_loss import unless_java_ended
 from penstock.spark.resident_job import cancel_group, reason_of
 from penstock.spark.spark_executor import SparkSide
 from penstock.spark.spark_settings import CORES
@@ -149,6 +150,9 @@ class BatchExecutor:
             parts[row.subtask % len(parts)].append(row)
         return self._side.context_for_workers.parallelize(parts, len(parts)).flatMap(_as_it_is)
 
+    def loss(self) -> str | None:
+        return self._side.loss()
+
     def tasks_done(self) -> list[TaskDone]:
         return [] if self._done is None else list(self._done.value.values())
 
@@ -157,7 +161,7 @@ class BatchExecutor:
 
     def end_run(self) -> None:
         if self._deployment is not None:
-            self._deployment.destroy()
+            unless_java_ended(self._side.context, self._deployment.destroy)
             self._deployment = None
         if self._has_slot:
             self._slot.give_back()

@@ -173,6 +173,9 @@ class ResidentExecutor:
         with self._asking(f"epoch {command.epoch} failed"):
             return self._group.run_epoch(command, source_rows)
 
+    def loss(self) -> str | None:
+        return self._side.loss()
+
     def tasks_done(self) -> list[TaskDone]:
         return []  # Epochs are short.
 

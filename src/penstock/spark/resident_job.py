@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.jobmaster.execution.worker_group import WorkerGroup
 from penstock.runtime.resident_worker import GRACE_S
+from penstock.spark.java_loss import unless_java_ended
 from penstock.spark.resident_task import host_worker
 
 _RAISED = re.compile(r"[\w.]+(Error|Exception|Interrupt): ")
@@ -57,7 +58,7 @@ class ResidentJob:
 
 def cancel_group(context: Any, name: str) -> None:
     """Future jobs, too: one may be on its way to Spark at this moment."""
-    context._jsc.sc().cancelJobGroupAndFutureJobs(name)
+    unless_java_ended(context, lambda: context._jsc.sc().cancelJobGroupAndFutureJobs(name))
 
 
 def reason_of(error: Exception) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
+from py4j import java_gateway
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -59,6 +60,11 @@ def quieten_py4j() -> None:
     log = logging.getLogger("py4j")
     if log.level == logging.NOTSET:
         log.setLevel(logging.WARNING)
+    # A call that fails because Java has ended is logged by `logging.info` and raised. Used in this way, logging sets up
+    # handlers of its own, and all that is logged afterwards looks different.
+    calls = logging.getLogger("py4j.java_gateway.calls")
+    calls.setLevel(logging.CRITICAL)
+    cast(Any, java_gateway).logging = calls
 
 
 def running_context(session: SparkSession | None) -> SparkContext | None:

@@ -21,6 +21,7 @@ from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.state.codec import use_script_classes
 from penstock.spark.context_settings import context_settings
 from penstock.spark.dependencies import ShippedDependencies, ship
+from penstock.spark.java_loss import java_loss
 from penstock.spark.session import get_context
 from penstock.spark.shared_storage import check_storage_is_shared
 from penstock.spark.task_slots import free_slots, slot_ledger
@@ -48,6 +49,9 @@ class SparkSide:
     @property
     def job_name(self) -> str:
         return self.job_graph.job_name
+
+    def loss(self) -> str | None:
+        return java_loss(self.context)
 
     def executors(self) -> tuple[str, int]:
         known = int(self.context._jsc.sc().getExecutorMemoryStatus().size())  # The driver is one of them.

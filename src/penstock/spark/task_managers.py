@@ -8,13 +8,12 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from penstock.spark.java_loss import has_java
+
 
 def is_alive(spark: SparkSession) -> bool:
     """False if Spark's Java process has ended, or its context was stopped."""
-    try:
-        return not spark.sparkContext._jsc.sc().isStopped()
-    except (Py4JError, OSError, AttributeError):  # PySpark forgets the context when it loses the process
-        return False
+    return has_java(spark.sparkContext)
 
 
 def task_managers(spark: SparkSession) -> list[dict[str, Any]]:

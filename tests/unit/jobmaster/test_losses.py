@@ -8,11 +8,18 @@ import pytest
 
 from penstock.common import Configuration, JobID, JobStatus
 from penstock.common.error_notes import notes_of
-from penstock.common.exceptions import CorruptStateError, PenstockError, UserFunctionError, WorkersLostError
+from penstock.common.exceptions import (
+    CorruptStateError,
+    JobExecutionError,
+    PenstockError,
+    UserFunctionError,
+    WorkersLostError,
+)
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmaster.execution.stage_executor import InlineExecutor
 from penstock.jobmaster.job_master import JobMaster
+from penstock.jobmaster.local_job_client import LocalJobClient
 
 RECORDS = 20
 QUICK = {
@@ -114,6 +121,41 @@ def test_a_restore_that_fails_in_the_same_way_is_given_up():
         master.run()
     assert master.restarts == 1 + 3
     assert "it failed 4 times in the same way" in notes_of(failure.value)[0]
+
+
+class LosesSpark(Stumbling):
+    """From its third epoch with records on nothing works, as when Spark's Java process has ended."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda number: number >= 3, lambda _: ConnectionRefusedError(111, "Connection refused"))
+
+    def loss(self):
+        return "Spark's Java process was killed by signal 9" if self.tries >= 3 else None
+
+    def end_run(self) -> None:
+        super().end_run()
+        if self.tries >= 3:
+            raise ConnectionRefusedError(111, "Connection refused")
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_a_job_is_suspended_with_its_checkpoints_when_spark_is_lost(tmp_path: Path, is_watched):
+    master = job(LosesSpark(), is_watched, **CHECKPOINTS, **{"execution.checkpointing.dir": str(tmp_path)})
+    with pytest.raises(JobExecutionError, match=r"was suspended: Spark's Java process was killed") as failure:
+        LocalJobClient(master).start().wait()
+    assert (master.status, master.restarts) == (JobStatus.SUSPENDED, 0)
+    kept = [str(path.parent) for path in tmp_path.rglob("_metadata")]
+    assert kept and f"penstock run -s {kept[-1]} ..." in str(failure.value)
+
+
+def test_a_job_that_loses_spark_without_a_folder_for_checkpoints_says_so():
+    with pytest.raises(JobExecutionError, match=r"gone with its process: execution.checkpointing.dir is not set"):
+        LocalJobClient(job(LosesSpark(), False, **CHECKPOINTS)).start().wait()
+
+
+def test_a_job_that_loses_spark_before_its_first_checkpoint_says_so():
+    with pytest.raises(JobExecutionError, match="It has no checkpoint to continue from"):
+        LocalJobClient(job(LosesSpark(), False)).start().wait()
 
 
 @pytest.mark.parametrize(

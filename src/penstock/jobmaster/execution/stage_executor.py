@@ -58,6 +58,9 @@ class StageExecutor(Protocol):
     def check(self) -> None:
         """Raise if what runs the region is lost."""
 
+    def loss(self) -> str | None:
+        """After a failure: why nothing can run here any more; None if another attempt can be made."""
+
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
         """Run the stages; returns the rows for the driver: its vertices' input, acknowledgements, failures."""
 
@@ -148,6 +151,9 @@ class InlineExecutor:
 
     def check(self) -> None:
         """It is not lost but with the driver."""
+
+    def loss(self) -> str | None:
+        return None
 
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
         assert self._worker is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.common.exceptions import LeadershipLostError
+from penstock.common.exceptions import ClusterLostError, LeadershipLostError
 from penstock.jobmaster.region.epoch_plan import EpochEnding, EpochPlan
 from penstock.jobmaster.savepoint_requests import Request, SavepointRequest
 
@@ -125,6 +125,13 @@ class LeadershipLost:
     reason: LeadershipLostError
 
 
+@dataclass(frozen=True)
+class ClusterLost:
+    """Nothing can run here any more."""
+
+    reason: ClusterLostError
+
+
 OutsideEvent = Requested | GoBackRequested | CancelRequested
 Event = (
     OutsideEvent
@@ -143,6 +150,7 @@ Event = (
     | Failed
     | EpochCancelled
     | LeadershipLost
+    | ClusterLost
 )
 
 # --- actions that are answered by an event ---------------------------------------------------------------------------
@@ -253,9 +261,9 @@ class EndAttempt:
 
 @dataclass(frozen=True)
 class Suspend:
-    """Report to the job that another process leads."""
+    """Report to the job that it cannot continue here, but has not ended."""
 
-    reason: LeadershipLostError
+    reason: LeadershipLostError | ClusterLostError
 
 
 @dataclass(frozen=True)

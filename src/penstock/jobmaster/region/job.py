@@ -8,7 +8,7 @@ from typing import Protocol
 from penstock.checkpoint.options import CheckpointOptions
 from penstock.checkpoint.restoring import RestoredJob
 from penstock.common.configuration import Configuration
-from penstock.common.exceptions import LeadershipLostError
+from penstock.common.exceptions import ClusterLostError, LeadershipLostError
 from penstock.graph.execution_graph import ExecutionGraph
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region
@@ -44,8 +44,8 @@ class Job(Protocol):
     @property
     def is_cancelled(self) -> bool: ...
 
-    def suspend(self, reason: LeadershipLostError) -> None:
-        """Another process leads: nothing of the job may continue here."""
+    def suspend(self, reason: LeadershipLostError | ClusterLostError) -> None:
+        """Another process leads, or nothing can run here: nothing of the job may continue in this process."""
 
     def wait_before_restart(self, failure: Exception, region: Region) -> None:
         """Decide about a failure: wait until the region may start again; raises if the job is to fail."""

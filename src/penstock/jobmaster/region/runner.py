@@ -13,7 +13,7 @@ from penstock.checkpoint.job_checkpoints import JobCheckpoints
 from penstock.checkpoint.store import TASK_OWNED
 from penstock.common import config_keys as keys
 from penstock.common.clocks import wall_clock_ms
-from penstock.common.exceptions import JobExecutionError, LeadershipLostError
+from penstock.common.exceptions import ClusterLostError, JobExecutionError, LeadershipLostError
 from penstock.common.moment import Moment, wait_seconds
 from penstock.graph.execution_graph import ExecutionState, ExecutionVertex
 from penstock.graph.job_graph import JobVertex
@@ -33,6 +33,7 @@ from penstock.jobmaster.region.events import (
     AwaitSavepoint,
     CancelRequested,
     CheckpointProposed,
+    ClusterLost,
     CompleteEpoch,
     Deploy,
     Deployed,
@@ -206,7 +207,8 @@ class RegionRunner:
         except LeadershipLostError as reason:
             return LeadershipLost(reason)
         except Exception as failure:  # The restart strategy decides about every failure alike
-            return Failed(failure)
+            loss = self.executor.loss()
+            return Failed(failure) if loss is None else ClusterLost(ClusterLostError(loss))
         return event
 
     def _carry_out(self, action: Action) -> Event | None:

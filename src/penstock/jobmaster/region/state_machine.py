@@ -29,6 +29,7 @@ from penstock.jobmaster.region.events import (
     AwaitSavepoint,
     CancelRequested,
     CheckpointProposed,
+    ClusterLost,
     CompleteEpoch,
     Deploy,
     Deployed,
@@ -138,7 +139,9 @@ class RegionStateMachine:
                 return self._on_failure(failure)
             case EpochCancelled(reason):
                 return [*self._fail_epoch(reason), *self._leave()]
-            case LeadershipLost(reason):
+            case ClusterLost(reason) if self._is_cancelled:
+                return [*self._fail_epoch(reason), *self._leave()]
+            case LeadershipLost(reason) | ClusterLost(reason):
                 return [*self._fail_epoch(reason), EndAttempt(), Suspend(reason), Leave()]
             case _:
                 return self._on_answer(event)
