@@ -84,7 +84,8 @@ def resume_part(store: FileStore, path: str, length: int, new_path: str) -> Bina
         found = "it is gone" if size is None else f"it has only {size}"
         raise JobExecutionError(
             f"FileSink: the checkpoint needs the first {length} bytes of {path}, but {found}; the job wrote on "
-            f"after this checkpoint, or the file was changed. Start from the latest checkpoint, or without state"
+            f"after this checkpoint, or the file was changed. Start from the latest checkpoint, or without state; with "
+            f"RollingPolicy.on_checkpoint_rolling_policy() no checkpoint needs an open file"
         )
     file = store.create(new_path)
     with store.open(path) as old:
