@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
+from datetime import datetime
 
 from penstock.checkpoint.folders import Folder, folder_at
 from penstock.checkpoint.metadata import METADATA, CheckpointMetadata, VertexEntry, decode_metadata
@@ -15,6 +17,8 @@ from penstock.runtime.state.state_file import StateFileReader
 
 _log = logging.getLogger(__name__)
 CHECKPOINT_PREFIX = "chk-"
+_MOST_LOOKED_AT = 200
+_MOST_SHOWN = 5
 
 OpenFolder = Callable[[str], Folder]
 
@@ -41,7 +45,7 @@ def _newest_undamaged(folder: Folder, numbers: list[int], path: str) -> FoundChe
     if not numbers:
         raise CheckpointError(
             f"no checkpoint or savepoint at {path}: expected a folder with a {METADATA} file (a savepoint, or chk-N), "
-            f"or a job's folder with chk-N folders in it"
+            f"or a job's folder with chk-N folders in it{_there_are(folder)}"
         )
     for number in sorted(numbers, reverse=True):
         try:
@@ -51,6 +55,38 @@ def _newest_undamaged(folder: Folder, numbers: list[int], path: str) -> FoundChe
         except CorruptStateError as error:
             _log.warning("%s; trying the checkpoint before it", error)
     raise CorruptStateError(f"none of the checkpoints in {path} is complete and undamaged")
+
+
+def _there_are(folder: Folder) -> str:
+    """What lies one folder further down, the newest first: of a job, or of all jobs, of which one must be named."""
+    known = []
+    for name in sorted(folder.names())[:_MOST_LOOKED_AT]:
+        with contextlib.suppress(OSError, CheckpointError):  # No folder, or not one of ours
+            known.append(_newest_in(folder.within(name)))
+    newest = sorted(filter(None, known), reverse=True)
+    if not newest:
+        return ""
+    shown = [f"  {path}  ({_moment(at_ms)})" for at_ms, path in newest[:_MOST_SHOWN]]
+    more = len(newest) - len(shown)
+    return "\n".join(
+        ["; the newest below it, of which one must be named:", *shown, *([f"  and {more} more"] if more else [])]
+    )
+
+
+def _newest_in(folder: Folder) -> tuple[int, str] | None:
+    """When it was taken, and where it is."""
+    names = folder.names()
+    numbers = checkpoint_numbers(names)
+    if METADATA not in names:
+        if not numbers:
+            return None
+        folder = folder.within(f"{CHECKPOINT_PREFIX}{max(numbers)}")
+    path = folder.path_of(METADATA)
+    return decode_metadata(folder.read(METADATA), path).timestamp_ms, location_above(path)
+
+
+def _moment(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def checkpoint_numbers(names: list[str]) -> list[int]:

@@ -87,6 +87,29 @@ def test_nothing_there_is_explained(tmp_path):
             find_checkpoint(str(path))
 
 
+def test_folder_of_many_jobs_is_refused_with_the_newest_of_what_is_there(job, folder, tmp_path):
+    savepoint = write_savepoint(job.checkpoint, str(tmp_path), "canonical")
+    (tmp_path / "notes.txt").touch()
+    damaged = tmp_path / "savepoint-damaged"
+    damaged.mkdir()
+    (damaged / "_metadata").write_text("nonsense")
+    with pytest.raises(CheckpointError, match="of which one must be named") as caught:
+        find_checkpoint(str(tmp_path))
+    first, *listed = str(caught.value).splitlines()
+    assert first.startswith(f"no checkpoint or savepoint at {tmp_path}: expected a folder")
+    paths = {line.split()[0] for line in listed}
+    assert paths == {savepoint.removeprefix("file://"), f"{folder.path}/chk-3"}
+    assert all(re.search(r"\(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\)$", line) for line in listed)
+
+
+def test_only_the_newest_few_are_listed(tmp_path):
+    for number in range(8):
+        job = JobInEpochs(counting, 1, folder=LocalFolder(str(tmp_path / f"job-{number}")), retained=1)
+        job.epoch([1])
+    with pytest.raises(CheckpointError, match=r"and 3 more$"):
+        find_checkpoint(str(tmp_path))
+
+
 # --- damage ----------------------------------------------------------------------------------------------------------
 
 
