@@ -82,7 +82,7 @@ def run(**given: Any) -> None:
     request = checked_request(given)
     java = _start_java(request)
     from penstock.cli.launching import run_program
-    from penstock.cli.run_screen import RunScreen
+    from penstock.cli.run_screen import RunScreen, say_what_was_restored
     from penstock.datastream.launch import Launch
 
     is_detached = request.configuration.get(keys.ATTACHED.key) == "false"
@@ -91,7 +91,7 @@ def run(**given: Any) -> None:
         configuration=request.configuration,
         # Scripts read the id on stdout of a detached run; of any other, stdout is for results.
         announce=lambda text: click.echo(text, err=not is_detached),
-        on_start=None if screen is None else screen.watch,
+        on_start=say_what_was_restored if screen is None else screen.watch,
     )
     try:
         run_program(request, launch, screen)

@@ -39,6 +39,20 @@ def _progress_of(client: JobClient) -> dict[str, Any]:
     return reported
 
 
+def say_what_was_restored(client: JobClient) -> None:
+    """One line on stderr about where the job continues; none if it begins."""
+    from penstock.jobmaster.local_job_client import LocalJobClient
+
+    path: str | None
+    if isinstance(client, LocalJobClient):
+        restored = client.master.checkpoints.restored
+        path = None if restored is None else restored.external_path
+    else:
+        path = client.restored_from()  # type: ignore[attr-defined]
+    if path is not None:
+        print(f"Restored from {path}", file=sys.stderr, flush=True)
+
+
 class LiveLine:
     """One line below all that is written to a terminal. `stream` and what is guarded by it share the terminal."""
 
@@ -165,6 +179,7 @@ class RunScreen:
             self._close(client)
 
     def watch(self, client: JobClient) -> None:
+        say_what_was_restored(client)
         with self._lock:
             self._clients.append(client)
         if self._thread.ident is None:

@@ -208,6 +208,11 @@ class RemoteJobClient(JobClient):
         document: dict[str, Any] = self._rest.get(f"/jobs/{self._job_id}/progress")
         return document
 
+    def restored_from(self) -> str | None:
+        """The checkpoint or savepoint from which the job continues; None if it begins."""
+        restored = self._rest.get(f"/jobs/{self._job_id}/checkpoints")["latest"]["restored"]
+        return None if restored is None else str(restored["external_path"])
+
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         document = self._rest.get(f"/jobs/{self._job_id}/accumulators", includeSerializedValue="true")
         values = document["serialized-user-task-accumulators"]

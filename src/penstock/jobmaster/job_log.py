@@ -125,6 +125,10 @@ class JobLog:
                 file.close()
             _log.warning("job '%s' writes no more to its log file %s: %s", self.job_name, file.baseFilename, error)
 
+    def note(self, message: str, level: int = logging.INFO) -> None:
+        """Keep what happened to the job itself, whatever levels loggers have."""
+        self.write(logging.LogRecord(_log.name, level, __file__, 0, message, None, None))
+
     def take(self, content: bytes, is_wanted: Callable[[], bool]) -> None:
         """What a worker has sent. It is shown by a thread of its own: who hears workers must not wait for a terminal.
 

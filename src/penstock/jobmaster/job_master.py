@@ -96,6 +96,8 @@ class JobMaster:
         self.log = JobLog(str(job_id), job_graph.job_name, config, self.output)
         executor.show_output(self.log.take)
         self.checkpoints = CheckpointStatsTracker(self.options.history)
+        if self.restored is not None:
+            self._note_restored(self.restored.found)
         self._failures = FailureHistory(config.get(keys.WEB_EXCEPTION_HISTORY))
         self.latency = LatencyTracking.of(config)
         self.metrics = JobMetrics()
@@ -135,6 +137,20 @@ class JobMaster:
         use_script_classes(job_graph.script_classes)
         found = find_checkpoint(path, self._open_folder)
         return restore_job(job_graph, found, self.options.allows_non_restored)
+
+    def _note_restored(self, found: FoundCheckpoint) -> None:
+        metadata = found.metadata
+        self.checkpoints.restored_from(
+            RestoredStats(metadata.checkpoint_id, wall_clock_ms(), metadata.is_savepoint, found.path)
+        )
+        self.log.note(f"Restored from {found.path}")
+
+    def _enter(self, status: JobStatus) -> None:
+        """Every change of the job's status is in its log, in Flink's words."""
+        former = self._times.status
+        self._times.enter(status)
+        if status is not former:
+            self.log.note(f"Job {self.name} ({self.job_id}) switched from state {former.name} to {status.name}.")
 
     # --- what others ask -------------------------------------------------------------------------------------------
 
@@ -231,7 +247,7 @@ class JobMaster:
             if self.status.is_globally_terminal_state():
                 return
             self._was_cancelled = True
-            self._times.enter(JobStatus.CANCELLING)
+            self._enter(JobStatus.CANCELLING)
         self._stop_running()
 
     def suspend(self, reason: LeadershipLostError | ClusterLostError) -> None:
@@ -326,7 +342,7 @@ class JobMaster:
     def _run(self) -> JobExecutionResult:
         use_script_classes(self.job_graph.script_classes)
         try:
-            self._times.enter(JobStatus.CREATED)
+            self._enter(JobStatus.CREATED)
             with self._working_folder() as folder:
                 self._run_in(folder)
         except BaseException as failure:
@@ -349,11 +365,6 @@ class JobMaster:
         self._checkpoints = JobCheckpoints(
             self.id_text, self.job_graph, store, self.checkpoints, tracks_changes, self.restored
         )
-        if self.restored is not None:
-            found = self.restored.found
-            self.checkpoints.restored_from(
-                RestoredStats(found.metadata.checkpoint_id, wall_clock_ms(), found.metadata.is_savepoint, found.path)
-            )
         self._savepoints = SavepointWriter(store.folder, self._executor.run_copies)
         status = JobStatus.FAILED
         self._note_running()
@@ -367,7 +378,7 @@ class JobMaster:
         with self._changed:
             if self.is_cancelled:
                 self.execution_graph.cancel_all(wall_clock_ms())
-            self._times.enter(status)
+            self._enter(status)
         self.output.end()
 
     def _end(self, store: CompletedCheckpointStore, status: JobStatus) -> JobStatus:
@@ -427,8 +438,9 @@ class JobMaster:
         return self._open_folder(self.options.directory).within(self.id_text)
 
     def _fail(self, failure: BaseException) -> None:
+        self.log.note(str(failure) or type(failure).__name__, logging.ERROR)
         self._settle(JobStatus.FAILED)  # Also if it failed before it had begun.
-        self._times.enter(JobStatus.SUSPENDED if self._is_suspended else JobStatus.FAILED)
+        self._enter(JobStatus.SUSPENDED if self._is_suspended else JobStatus.FAILED)
         self.execution_graph.transition_all(ExecutionState.FAILED, now_ms=wall_clock_ms())
         self._failures.add(failure, wall_clock_ms())
         self.output.end(failure)
@@ -494,7 +506,7 @@ class JobMaster:
             self._with_epochs.discard(region)
             self._with_checkpoints.discard(region)
             delay_ms = self._restart_strategy.on_failure(Moment.now().tick_ms, attempt)
-            self._times.enter(JobStatus.FAILING if delay_ms is None else JobStatus.RESTARTING)
+            self._enter(JobStatus.FAILING if delay_ms is None else JobStatus.RESTARTING)
         if delay_ms is None:
             if self._restart_strategy.refusal:
                 add_note(failure, f"Not restarted: {self._restart_strategy.refusal}.")
@@ -508,13 +520,21 @@ class JobMaster:
                     runner.go_back()
         with self._changed:
             self._changed.wait_for(lambda: self.is_cancelled, timeout=wait_seconds(delay_ms))
+        if not self.is_cancelled:
+            self.log.note(self._where_it_continues())
         self._note_running()
+
+    def _where_it_continues(self) -> str:
+        latest, restored = self.checkpoints.latest_completed, self.checkpoints.restored
+        if latest is not None:
+            return f"Restored from {latest.external_path or f'checkpoint {latest.id}'}"
+        return "Started again from the beginning" if restored is None else f"Restored from {restored.external_path}"
 
     def _note_running(self) -> None:
         """As in Flink a job is RUNNING as soon as it is scheduled, whatever its tasks do."""
         with self._changed:
             if not self.is_cancelled:
-                self._times.enter(JobStatus.RUNNING)
+                self._enter(JobStatus.RUNNING)
 
     def acknowledged(self, acks: Sequence[TaskAck]) -> None:
         vertices = self.execution_graph.job_vertices

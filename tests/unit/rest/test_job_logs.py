@@ -115,13 +115,51 @@ def test_functions_of_a_job_log_into_its_log(start_job, eventually):
 
     job = start_job(define=lambda text: text.map(noisy))
     job.send("river\n")
-    lines = eventually(lambda: job.get("/log")["lines"])
+    lines = eventually(lambda: [line for line in job.get("/log")["lines"] if "fish" in line["text"]])
     assert lines[0]["text"].endswith("fish - saw river") and "Map" in lines[0]["text"]
     assert job.get("/log", after=str(lines[-1]["number"])) == {"lines": []}
     shown = CliRunner().invoke(main, ["logs", job.id])
     assert shown.exit_code == 0 and "saw river" in shown.stdout
     job.end()
-    assert "saw river" in job.get("/log")["lines"][0]["text"]
+    assert "saw river" in "".join(line["text"] for line in job.get("/log")["lines"])
+
+
+def test_log_of_a_failed_job_has_its_start_its_failure_and_its_end(start_job):
+    job = start_job(define=lambda text: text.map(lambda word: 1 / len(word.strip("x"))))
+    job.send("xx\n")
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        job.client.get_job_execution_result().result()
+    shown = CliRunner().invoke(main, ["logs", job.id]).stdout
+    places = [shown.index(text) for text in ("from state CREATED to RUNNING", "at record 'xx'", "to FAILED.")]
+    assert places == sorted(places)
+    assert "1 / len(word" in shown
+
+
+def test_log_says_from_which_checkpoint_a_job_continues(start_job, tmp_path, eventually):
+    stopped = start_job()
+    path = stopped.client.stop_with_savepoint(False, str(tmp_path)).result()
+    stopped.client.get_job_execution_result().result()
+    job = start_job({"execution.state-recovery.path": str(tmp_path / path.rpartition("/")[2])})
+    texts = [line["text"] for line in job.get("/log")["lines"]]
+    assert any(text.endswith(f"Restored from {path.removeprefix('file://')}") for text in texts)
+
+
+def test_log_says_from_which_checkpoint_a_job_is_restarted(start_job, tmp_path, eventually):
+    settings = {
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "2",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+        "execution.checkpointing.interval": "10 ms",
+        "execution.checkpointing.dir": str(tmp_path),
+    }
+    job = start_job(settings, lambda text: text.map(lambda word: 1 / len(word.strip("x"))))
+    job.send("river\n")
+    eventually(lambda: job.get("/checkpoints")["counts"]["completed"] > 0)
+    job.send("xx\n")
+    with pytest.raises(Exception, match="ZeroDivisionError"):
+        job.client.get_job_execution_result().result()
+    texts = "".join(line["text"] for line in job.get("/log")["lines"])
+    assert f"Restored from {tmp_path}" in texts or f"Restored from file://{tmp_path}" in texts
 
 
 def test_first_failure_shows_the_users_frames_and_its_repetition_one_line(start_job, eventually):
