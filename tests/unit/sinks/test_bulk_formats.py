@@ -112,7 +112,7 @@ def test_compression_may_be_chosen():
 
 def test_rows_that_do_not_fit_are_reported_by_column():
     factory = ParquetBulkWriters.for_row_type(PEOPLE)
-    with pytest.raises(ValueError, match=r"column 'age' is declared as .*, but holds something else"):
+    with pytest.raises(ValueError, match=r"column 'age' is declared as .*, but holds "):
         written(factory, [("a", "old")])
     with pytest.raises(ValueError, match=r"has 1 fields, but the file has \['name', 'age'\]"):
         written(factory, [("a",)])

@@ -20,6 +20,7 @@ from penstock.common.typeinfo import (
     Types,
     element_type_of,
 )
+from penstock.common.types import Row
 from penstock.datastream.formats import exact_values
 from penstock.datastream.formats.exact_values import WHOLE_TYPES
 
@@ -69,14 +70,25 @@ class ArrowRowWriter(BulkWriter, ABC):
     def _array(self, at: int) -> Any:
         import pyarrow as pa
 
+        def made_of(items: list[Any]) -> Any:
+            return pa.array([None if item is None else convert(item) for item in items], field.type)
+
         field, convert = self.schema.field(at), self._converters[at]
+        refusals = (pa.ArrowException, TypeError, ValueError, AttributeError, ArithmeticError)
         try:
-            return pa.array([None if item is None else convert(item) for item in self._columns[at]], field.type)
-        except (pa.ArrowException, TypeError, ValueError, AttributeError, ArithmeticError) as failure:
-            raise ValueError(
-                f"column {field.name!r} is declared as {self._row_type.get_field_types()[at]}, but holds something "
-                f"else: {failure}"
-            ) from failure
+            return made_of(self._columns[at])
+        except refusals:
+            for fields in zip(*self._columns, strict=True):
+                # Called `value`, because errors name it.
+                value = Row(**dict(zip(self.schema.names, fields, strict=True)))
+                try:
+                    made_of([value[at]])
+                except refusals as failure:
+                    raise ValueError(
+                        f"column {field.name!r} is declared as {self._row_type.get_field_types()[at]}, but holds "
+                        f"{value[at]!r}: {failure}"
+                    ) from None
+            raise
 
 
 def arrow_schema(row_type: RowTypeInfo) -> Any:
