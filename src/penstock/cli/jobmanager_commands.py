@@ -17,7 +17,7 @@ import click
 
 from penstock.cli.errors import complain
 from penstock.cli.job_options import Answer, JobCommand, common_options
-from penstock.cluster.job_manager_process import JobManagerFiles, run_job_manager
+from penstock.cluster.job_manager_process import JobManagerFiles, run_job_manager, running_job_managers
 from penstock.common import config_keys as keys
 from penstock.common.config_checks import check_keys
 from penstock.common.configuration import Configuration
@@ -152,8 +152,17 @@ def _asked(files: JobManagerFiles, path: str) -> dict[str, Any] | None:
 @_port_option
 @common_options
 def status(port: int | None, answer: Answer, configuration: Any) -> None:
-    """Say whether a job manager runs, and what it does. Ends with 1 if there is none."""
+    """Say whether a job manager runs, and what it does. Ends with 1 if there is none.
+
+    Without a port it is the one for rest.port, or else the only one of this user on this machine.
+    """
     files = JobManagerFiles(_port(port, configuration))
+    if port is None and files.running_pid() is None and (others := running_job_managers()):
+        if len(others) > 1:
+            ports = ", ".join(str(each.port) for each in others)
+            complain(f"there is no job manager for port {files.port}, but for {ports}; choose one with --port")
+            sys.exit(1)
+        (files,) = others
     pid, leadership = files.running_pid(), _leadership(files)
     if pid is not None and leadership is not None and leadership["role"] != "leader":
         answer.say(f"Job manager {pid} on port {files.port} stands by; leader: {leadership['leader'] or 'none now'}")

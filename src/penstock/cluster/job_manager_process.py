@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_PID_FILE = re.compile(r"jobmanager-(\d+)\.pid")
 _LOCKED_WITHIN_S = 1
 _LOOK_AT_SPARK_S = 5
 
@@ -83,6 +85,14 @@ class JobManagerFiles:
                 yield
             finally:
                 self.pid.unlink(missing_ok=True)
+
+
+def running_job_managers() -> list[JobManagerFiles]:
+    """Those of this user on this machine, by port."""
+    ports = sorted(
+        int(found.group(1)) for each in sockets.folder().iterdir() if (found := _PID_FILE.fullmatch(each.name))
+    )
+    return [files for files in map(JobManagerFiles, ports) if files.running_pid() is not None]
 
 
 def _try_lock(file: IO[str]) -> bool:
