@@ -29,11 +29,14 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
     TimeWindow,
+    Trigger,
+    TriggerResult,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
     WindowAssigner,
     WindowStagger,
 )
+from penstock.datastream.windowing.assigner import check_trigger
 
 
 class At(WindowAssigner.WindowAssignerContext):
@@ -210,3 +213,24 @@ def test_random_stagger_stays_within_a_window():
     shifts = {assigner.stagger_offset_ms(0) for _ in range(200)}
     assert shifts <= set(range(10)) and len(shifts) > 1
     assert assigner.shifted(9) == TumblingEventTimeWindows(10, 8)
+
+
+class EveryTwo(Trigger):
+    """Says nothing about merging."""
+
+    def on_element(self, element, timestamp, window, ctx):
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time, window, ctx):
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(self, time, window, ctx):
+        return TriggerResult.CONTINUE
+
+    def clear(self, window, ctx):
+        """Keeps nothing."""
+
+
+def test_trigger_that_cannot_merge_is_named_by_its_class_and_told_what_to_override():
+    with pytest.raises(InvalidProgramError, match=r"but EveryTwo cannot be merged; override can_merge\(\)"):
+        check_trigger(EventTimeSessionWindows.with_gap(Time.seconds(1)), EveryTwo())

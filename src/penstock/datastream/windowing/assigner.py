@@ -77,10 +77,16 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
         """Find which of `windows` merge, and call `callback` for them."""
 
 
+def _named(trigger: Trigger[Any, Any]) -> str:
+    """By its class, unless it has something better to say."""
+    has_text = type(trigger).__repr__ is not object.__repr__ or type(trigger).__str__ is not object.__str__
+    return str(trigger) if has_text else type(trigger).__name__
+
+
 def check_trigger(assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any]) -> None:
     """Raise if `trigger` cannot be used with the windows of `assigner`."""
     if isinstance(assigner, MergingWindowAssigner) and not trigger.can_merge():
         raise InvalidProgramError(
-            f"{assigner} merges windows, but {trigger} cannot be merged; use a trigger whose can_merge() is True, "
-            "such as EventTimeTrigger, ProcessingTimeTrigger or CountTrigger"
+            f"{assigner} merges windows, but {_named(trigger)} cannot be merged; override can_merge() to return True, "
+            f"and on_merge(), or use one that can, such as EventTimeTrigger, ProcessingTimeTrigger or CountTrigger"
         )
