@@ -66,6 +66,8 @@ class KeyGroupStreamPartitioner(StreamPartitioner):
 
     ship_strategy: ClassVar[str] = "HASH"
     key_selector: Callable[[Any], Any]
+    made_at: str | None = None
+    """The line of the program that chose the key."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,6 +80,8 @@ def error_of(failure: TaskFailure, job_id: str, job_name: str, made_at: str | No
     """
     where = f"operator '{failure.operator}', subtask {failure.subtask + 1}/{failure.parallelism}"
     record = "" if failure.record is None else f", at record {failure.record}"
+    if failure.timer is not None:
+        record = f", in the timer of {failure.timer}"
     said = f"job '{job_name}' failed in {where}{record}: {failure.exception_type}: {failure.message}"
     has_frames = "  File " in failure.user_traceback
     place = "" if made_at is None or has_frames else f"  made at {made_at}\n"

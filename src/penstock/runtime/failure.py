@@ -18,7 +18,10 @@ from penstock.runtime.chain_compiler import FUSED_FILE_PREFIX, FusedOperator
 from penstock.runtime.combining import ReceivingWindow
 from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX
 from penstock.runtime.keyed_loop import RECORD
+from penstock.runtime.loop_syntax import OWN
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.process import TIMER_CALLS
+from penstock.runtime.partitioning import ByKeyGroup
 from penstock.runtime.shipped_files import as_submitted
 
 _PACKAGE = os.path.dirname(os.path.abspath(penstock.__file__)) + os.sep
@@ -42,6 +45,10 @@ class TaskFailure:
     pickled_exception: bytes | None
     is_user_error: bool
     host: str = ""
+    made_at: str | None = None
+    """The line of the program to blame, where it did not make the operator."""
+    timer: str | None = None
+    """The key and the time of the timer that failed; None where it was no timer."""
 
     def exception(self) -> BaseException | None:
         if self.pickled_exception is None:
@@ -56,13 +63,19 @@ class TaskFailure:
 def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: int, parallelism: int) -> TaskFailure:
     frames = _frames(exc.__traceback__)
     name, record = _where(frames)
+    timer = _timer(frames)
+    dealer = next((each for frame, _ in frames if isinstance(each := frame.f_locals.get("self"), ByKeyGroup)), None)
+    if dealer is not None:
+        name = "key_by"
+    if timer is not None:
+        record = None
     if isinstance(exc, CheckpointError):
         record = None  # State is restored before there is any record.
     all_frames = traceback.extract_tb(exc.__traceback__)
     users = [frame for frame in all_frames if _is_users(frame.filename)]
     # Without a frame of the user's, a record says that a built-in of the user's choice failed on it.
     # An error of Penstock's own says itself what the user can do, and a file that is not there needs no frames.
-    is_user_error = bool(users) or record is not None or isinstance(exc, _SAYS_ALL)
+    is_user_error = bool(users) or record is not None or timer is not None or isinstance(exc, _SAYS_ALL)
     shown = users if is_user_error else all_frames
     hint = "" if not all_frames or _is_users(all_frames[-1].filename) else _hint(exc)
     said = "".join(traceback.format_exception_only(type(exc), exc))
@@ -80,6 +93,8 @@ def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: i
         pickled_exception=_pickled(exc),
         is_user_error=is_user_error,
         host=platform.node(),
+        made_at=None if dealer is None else dealer.made_at,
+        timer=timer,
     )
 
 
@@ -123,8 +138,21 @@ def _where(frames: list[tuple[FrameType, int]]) -> tuple[str | None, str | None]
     return None, record
 
 
+def _timer(frames: list[tuple[FrameType, int]]) -> str | None:
+    """The timer that was firing. A loop over many has key and time as variables, as it would have record and key."""
+    for at, (frame, _) in enumerate(frames):
+        if frame.f_code in TIMER_CALLS:
+            for names in (inner.f_locals for inner, _ in frames[at:]):
+                if RECORD in names:
+                    return f"key {short_repr(names.get(f'{OWN}key'))} at {names[RECORD]}"
+            if "timestamp" in frame.f_locals:
+                key = frame.f_locals["self"].context.keyed_state.key()
+                return f"key {short_repr(key)} at {frame.f_locals['timestamp']}"
+    return None
+
+
 def _current_key(context: OperatorContext) -> str | None:
-    """For what is not about one record: a timer, or a window that fires."""
+    """For what is not about one record: a window that fires."""
     try:
         return f"<none, but key {short_repr(context.keyed_state.key())}>"
     except StateAccessError:

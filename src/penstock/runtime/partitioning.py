@@ -110,7 +110,11 @@ class ByNumber(Dealer):
 class ByKeyGroup(Dealer):
     """To the owner of the key's key group. The keys travel with the records, so that they are computed once."""
 
-    def __init__(self, targets: int, max_parallelism: int, key_selector: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, targets: int, max_parallelism: int, key_selector: Callable[[Any], Any], made_at: str | None = None
+    ) -> None:
+        self.made_at = made_at
+        """The line of the program that chose the key, which errors name."""
         self._targets = targets
         self._keys_of = EachLoop(key_selector, "key selection")
         self._item = _item_of(key_selector, self._keys_of)
@@ -204,7 +208,7 @@ def build_dealer(partitioner: p.StreamPartitioner, targets: int, max_parallelism
     """`targets` counts the connected subtasks; `max_parallelism` is that of the receiving vertex."""
     match partitioner:
         case p.KeyGroupStreamPartitioner():
-            return ByKeyGroup(targets, max_parallelism, partitioner.key_selector)
+            return ByKeyGroup(targets, max_parallelism, partitioner.key_selector, partitioner.made_at)
         case p.CustomPartitioner():
             return ByNumber(targets, _checked_custom(partitioner, targets))
         case p.BroadcastPartitioner():

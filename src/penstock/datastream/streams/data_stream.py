@@ -35,6 +35,7 @@ from penstock.datastream.streams.data_stream_sink import DataStreamSink
 from penstock.datastream.streams.element_types import T
 from penstock.datastream.streams.function_checks import check_function
 from penstock.datastream.streams.operator_settings import StreamSettings
+from penstock.datastream.users_frames import users_line
 from penstock.graph import descriptions as d
 from penstock.graph import partitioners as p
 from penstock.graph.transformations import (
@@ -216,7 +217,7 @@ class DataStream(StreamSettings, Generic[T]):
 
         fields = more_fields if key_type is None or isinstance(key_type, TypeInformation) else (key_type, *more_fields)
         selector = as_key_selector(key_selector, *fields)
-        partition = self._partition("key_by", p.KeyGroupStreamPartitioner(selector))
+        partition = self._partition("key_by", p.KeyGroupStreamPartitioner(selector, users_line()))
         return KeyedStream(
             self._environment, partition, selector, key_type if isinstance(key_type, TypeInformation) else None
         )

@@ -256,6 +256,8 @@ class RegionRunner:
 
     def _made_at(self, failure: TaskFailure) -> str | None:
         """The line of the program that made the operator that failed."""
+        if failure.made_at is not None:
+            return failure.made_at
         nodes = [node for vertex in self._vertices() if vertex.id == failure.vertex for node in vertex.nodes]
         return next((node.made_at for node in nodes if node.name == failure.operator), None)
 

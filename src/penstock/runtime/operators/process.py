@@ -176,6 +176,10 @@ class ProcessOperator(UserFunctionOperator):
             emit_results(self.output, self._on_timer(timestamp, context), timestamp)
 
 
+TIMER_CALLS = (ProcessOperator._fire.__code__, ProcessOperator._fire_at_once.__code__)
+"""What is on the stack while `on_timer` runs: a failure is then one of a timer, not of a record."""
+
+
 def build_process(description: ProcessDescription) -> ProcessOperator:
     return ProcessOperator(description.function, ("process_element",))
 
