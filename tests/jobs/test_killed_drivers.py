@@ -1,4 +1,4 @@
-"""What a driver that was killed has left in the temporary folder is gone after one more run."""
+"""A driver that was killed, and one that has lost Spark's Java process."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from chaos.processes import end_session, wait_until_gone
+from job_parts import wait_until
 
 import penstock
 
@@ -66,13 +67,19 @@ def script(tmp_path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def running(script: Path, temporary_folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def running(
+    script: Path,
+    temporary_folder: Path,
+    *arguments: str,
+    options: tuple[str, ...] = (),
+    stderr: int = subprocess.DEVNULL,
+) -> Iterator[subprocess.Popen[str]]:
     """`penstock run`, in a session of its own so that every process of it can be found again."""
     paths = {"PYTHONPATH": str(Path(penstock.__file__).parents[1]), "TMPDIR": str(temporary_folder)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "penstock.cli", "run", "--master", "local[2]", str(script), *arguments],
+        [sys.executable, "-m", "penstock.cli", "run", "--master", "local[2]", *options, str(script), *arguments],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=stderr,
         text=True,
         env={**os.environ, **paths, "PYTHONUNBUFFERED": "1"},
         start_new_session=True,
@@ -116,3 +123,37 @@ def test_nothing_is_left_after_a_kill_and_one_more_run(script, temporary_folder)
     assert folders_of(killed.pid) + folders_of(next_run.pid) == []
     left = [path.relative_to(temporary_folder).parts for path in temporary_folder.rglob("*")]
     assert all(len(parts) == 1 for parts in left)
+
+
+def java_of(process: int) -> int:
+    """Spark's Java process, which a driver has started."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return next(int(child) for child in children if Path(f"/proc/{child}/comm").read_text() == "java\n")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
+def test_job_whose_java_process_is_killed_is_suspended_and_can_be_continued(script, temporary_folder, tmp_path):
+    options = ("-D", f"execution.checkpointing.dir={tmp_path / 'checkpoints'}")
+    with contextlib.closing(socket.create_server(("localhost", 0))) as server:
+        server.settimeout(STARTS_WITHIN_S)
+        port = str(server.getsockname()[1])
+        with running(script, temporary_folder, port, options=options, stderr=subprocess.PIPE) as bereft:
+            connection, _ = server.accept()
+            with connection:
+                for count in (1, 2):
+                    connection.sendall(b"word\n")
+                    assert bereft.stdout is not None and bereft.stdout.readline().endswith(f"word: {count}\n")
+                    wait_until(lambda: any(tmp_path.rglob("_metadata")))
+                os.kill(java_of(bereft.pid), signal.SIGKILL)
+                _, said = bereft.communicate(timeout=ENDS_WITHIN_S)
+        assert bereft.returncode == 1
+        assert "was suspended: Spark's Java process was killed by signal 9" in said and "Traceback" not in said
+        kept = [str(path.parent) for path in tmp_path.rglob("_metadata")]
+        assert len(kept) == 1 and f"`penstock run -s {kept[0]} ...` continues from it" in said
+        with running(script, temporary_folder, port, options=("-s", kept[0])) as next_run:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b"word\n")
+                # What was read after the checkpoint is lost: a socket cannot be read again.
+                assert next_run.stdout is not None
+                assert next_run.stdout.readline().endswith(("word: 2\n", "word: 3\n"))
