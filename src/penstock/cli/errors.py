@@ -18,6 +18,7 @@ import click
 import penstock
 from penstock.common.error_notes import notes_of
 from penstock.common.exceptions import (
+    MADE_AT,
     EnvironmentSetupError,
     JobExecutionError,
     PenstockError,
@@ -70,8 +71,10 @@ def _details(error: PenstockError) -> Iterator[str]:
             yield f"  record: {error.record}"
         if error.user_traceback and error.user_traceback.strip() not in message:
             yield from ("  " + line for line in error.user_traceback.rstrip().splitlines())
-    elif not isinstance(error, JobExecutionError | EnvironmentSetupError) and (
-        place := _place_in_user_code(error.__traceback__)
+    elif (
+        not isinstance(error, JobExecutionError | EnvironmentSetupError)
+        and MADE_AT not in message
+        and (place := _place_in_user_code(error.__traceback__))
     ):
         yield place
     yield from notes_of(error)

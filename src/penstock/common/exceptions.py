@@ -22,6 +22,9 @@ PenstockError
 
 from __future__ import annotations
 
+MADE_AT = "  made at "
+"""In messages: before the line of the program that made an operator."""
+
 
 class PenstockError(Exception):
     """Base of the exceptions of Penstock's own."""

@@ -12,13 +12,14 @@ import cloudpickle  # type: ignore[import-untyped]
 
 from penstock.common.config_checks import check_keys
 from penstock.common.configuration import Configuration
-from penstock.common.exceptions import InvalidProgramError
+from penstock.common.exceptions import MADE_AT, InvalidProgramError
 from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.notices import notify
 from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.launch import Launch, PlanOnlyExit, SubmittedJob, current_launch
 from penstock.datastream.script_classes import classes_of_script
+from penstock.datastream.unpicklable import culprit
 from penstock.graph.descriptions import CollectionSourceDescription
 from penstock.graph.job_graph import JobGraph, build_job_graph
 from penstock.graph.stream_graph import StreamGraph
@@ -97,9 +98,12 @@ def check_picklable(job_graph: JobGraph) -> None:
             try:
                 cloudpickle.dumps(node.operator)
             except Exception as error:
+                found, place = culprit(node.operator), node.made_at
+                because = str(error) if found is None else f"{found}: {error}"
                 raise InvalidProgramError(
-                    f"operator '{node.name}': its function cannot be sent to other processes ({error}); do not let it "
-                    f"refer to open files, locks, connections or a SparkSession: make those in open()"
+                    f"operator '{node.name}': its function cannot be sent to other processes ({because}); do not let "
+                    f"it refer to open files, locks, connections or a SparkSession: make those in open()"
+                    + ("" if place is None else f"\n{MADE_AT}{place}")
                 ) from error
 
 

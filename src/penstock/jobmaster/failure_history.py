@@ -6,7 +6,7 @@ import traceback
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 
-from penstock.common.exceptions import JobExecutionError, UserFunctionError
+from penstock.common.exceptions import MADE_AT, JobExecutionError, UserFunctionError
 from penstock.runtime.failure import TaskFailure
 
 
@@ -84,7 +84,7 @@ def error_of(failure: TaskFailure, job_id: str, job_name: str, made_at: str | No
         record = f", in the timer of {failure.timer}"
     said = f"job '{job_name}' failed in {where}{record}: {failure.exception_type}: {failure.message}"
     has_frames = "  File " in failure.user_traceback
-    place = "" if made_at is None or has_frames else f"  made at {made_at}\n"
+    place = "" if made_at is None or has_frames else f"{MADE_AT}{made_at}\n"
     message = f"{said}\n\n{place}{failure.user_traceback}"
     error = (
         UserFunctionError(
