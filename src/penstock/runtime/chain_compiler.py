@@ -138,20 +138,12 @@ class _LoopBody:
             return
         step = self._steps[at]
         if step.kind is MapDescription:
-            self._add_map(at, step)
+            self._take(self.scope.call(f"f{at}", step.function, self.record), at, step)
+            self.add_steps(at + 1)
         elif step.kind is FilterDescription:
             self._add_filter(at, step)
         else:
             self._add_flat_map(at, step)
-
-    def _add_map(self, at: int, step: Step) -> None:
-        statements = self._body_of(at, step, self.record, generates=False)
-        if statements is not None:
-            # Their last one is what is returned: there the next operators follow, so the loop may be left early.
-            self._add_statements(statements, at, step)
-            return
-        self._take(self.scope.call(f"f{at}", step.function, self.record), at, step)
-        self.add_steps(at + 1)
 
     def _add_filter(self, at: int, step: Step) -> None:
         condition = self.scope.call(f"f{at}", step.function, self.record)
@@ -172,7 +164,7 @@ class _LoopBody:
         if yielded is not None:
             self._add_loop(f"({', '.join(yielded)},)", at, step)
             return
-        statements = self._body_of(at, step, record, generates=True)
+        statements = self._body_of(at, step, record)
         if statements is not None:
             outer, self._is_in_body = self._is_in_body, True
             self._add_statements(statements, at, step)
@@ -192,12 +184,12 @@ class _LoopBody:
             self.add_steps(at + 1)
         self._is_in_body = outer
 
-    def _body_of(self, at: int, step: Step, record: str | Unbuilt, generates: bool) -> list[ast.stmt] | None:
+    def _body_of(self, at: int, step: Step, record: str) -> list[ast.stmt] | None:
         rest = self._steps[at + 1 :]
         further = sum(each.kind is FlatMapDescription for each in rest)
         if len(rest) > _LONGEST_REST:
             return None
-        return self.scope.body(f"f{at}", step.function, record, _MOST_LOOPS - self._loops - further, generates)
+        return self.scope.body(f"f{at}", step.function, record, _MOST_LOOPS - self._loops - further)
 
     def _add_statements(self, statements: list[ast.stmt], at: int, step: Step) -> None:
         """The statements of a generator function, with the following operators in the place of its yield."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from penstock.datastream.fields import FieldAggregation
 from penstock.runtime.batch import call_each
-from penstock.runtime.generator_bodies import GeneratorBody, generator_body, returning_body
+from penstock.runtime.generator_bodies import GeneratorBody, generator_body
 from penstock.runtime.inlining import ONE_AT_A_TIME, SmallFunction, cells_of, small_function
 
 _T = TypeVar("_T")
@@ -97,21 +97,15 @@ class LoopScope:
         small = self._small(plain, len(taken))
         return None if small is None or not small.is_generator else self._inlined(small, name, taken)
 
-    def body(
-        self, name: str, function: Callable[..., Any], argument: str | Unbuilt, most_loops: int, generates: bool
-    ) -> list[ast.stmt] | None:
-        """What a generator function does for `argument`; None if it must be called.
-
-        Without `generates` the function returns what it gives; that stands as if it were yielded.
-        """
+    def body(self, name: str, function: Callable[..., Any], argument: str, most_loops: int) -> list[ast.stmt] | None:
+        """What a generator function does for `argument`; None if it must be called."""
         plain, taken = self._unbound(name, function, (argument,))
         with ONE_AT_A_TIME:
-            body_of = generator_body if generates else returning_body
-            body = body_of(plain, len(taken)) if self.inlines else None
+            body = generator_body(plain, len(taken)) if self.inlines else None
             if body is None or body.loops > most_loops or not self._finds_globals_of(body):
                 return None
             self._note_inlined(body, name)
-            return body.renamed(tuple(map(_built, taken)), name)
+            return body.renamed(taken, name)
 
     def _unbound(self, name: str, function: Any, arguments: tuple[_T, ...]) -> tuple[Any, tuple[_T | str, ...]]:
         """A method as a function whose first argument is the object; others as they are."""

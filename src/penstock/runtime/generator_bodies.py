@@ -5,8 +5,7 @@
             yield word, 1                              append((f0_word, 1))
 
 The order in which the generator and its receiver take turns stays as it is. `loop_bodies` says which bodies qualify;
-here they have one yield and no return. A function of several statements that ends with its only return is such a
-generator, too, with a yield in the place of the return.
+here they have one yield and no return.
 """
 
 from __future__ import annotations
@@ -51,25 +50,7 @@ def generator_body(function: Any, parameters: int) -> GeneratorBody | None:
     node = source_of(function, parameters)
     if not isinstance(node, ast.FunctionDef) or not is_generator(node):
         return None
-    return _suitable(function, _without_docstring(node))
-
-
-def returning_body(function: Any, parameters: int) -> GeneratorBody | None:
-    """The same for a function that returns something, once, as the last of several statements."""
-    node = source_of(function, parameters)
-    if not isinstance(node, ast.FunctionDef) or is_generator(node):
-        return None
-    match _without_docstring(node):
-        case [_, *_, ast.Return(ast.expr() as value)] as statements:
-            return _suitable(function, [*statements[:-1], ast.Expr(ast.Yield(value))])
-    return None
-
-
-def _without_docstring(node: ast.FunctionDef) -> list[ast.stmt]:
-    return node.body[1:] if ast.get_docstring(node) is not None else node.body
-
-
-def _suitable(function: FunctionType, statements: list[ast.stmt]) -> GeneratorBody | None:
+    statements = node.body[1:] if ast.get_docstring(node) is not None else node.body
     code = function.__code__
     try:
         check_body(statements, set(code.co_varnames[code.co_argcount :]), generates=True)
