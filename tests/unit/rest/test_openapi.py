@@ -132,8 +132,9 @@ CHECKS = [
 ]
 
 
-def test_no_request_that_fits_the_description_breaks_the_server(described_job):
+def test_no_request_that_fits_the_description_breaks_the_server(described_job, tmp_path, monkeypatch):
     """Schemathesis makes requests up; whatever they are, the answer is one that is described, and never a 500."""
+    monkeypatch.chdir(tmp_path)  # Some ask for savepoints in folders with names made up.
     schema = schemathesis.openapi.from_asgi("/openapi.json", app_of(described_job))
     for found in schema.exclude(path="/cluster").get_all_operations():
         operation = found.ok()
