@@ -36,7 +36,7 @@ class RestartStrategy(Protocol):
 
     @property
     def refusal(self) -> str:
-        """Why there is no restart when there is none, with the key that changes it."""
+        """Why there is no restart when there is none, with the key that changes it; empty if nobody expects one."""
 
 
 class NoRestart:
@@ -214,7 +214,9 @@ def build_restart_strategy(config: Configuration, has_checkpoints: bool, is_watc
     if name is not None:
         return _named(name, config)
     if not has_checkpoints:
-        return NoRestart(f"it takes no checkpoints; {keys.CHECKPOINT_INTERVAL.key} turns them and restarts on")
+        return NoRestart(
+            "" if is_watched else f"it takes no checkpoints; {keys.CHECKPOINT_INTERVAL.key} turns them and restarts on"
+        )
     default = UnlessItRepeats(_named("exponential-delay", config), config.get(keys.REPEATED_FAILURE_ATTEMPTS))
     return OnlyForLostWorkers(default) if is_watched else default
 

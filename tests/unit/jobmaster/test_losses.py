@@ -88,9 +88,9 @@ def test_an_error_of_a_function_is_shown_at_once_if_somebody_waits_for_a_bounded
 
 def test_without_checkpoints_lost_workers_fail_the_job():
     master = job(Stumbling(lambda number: True), True)
-    with pytest.raises(WorkersLostError):
+    with pytest.raises(WorkersLostError) as failure:
         master.run()
-    assert master.restarts == 0
+    assert (master.restarts, notes_of(failure.value)) == (0, [])
 
 
 def test_a_program_that_waits_for_its_bounded_job_sees_the_first_error():
