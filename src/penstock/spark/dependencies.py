@@ -143,7 +143,7 @@ class _Shipment:
         if not runs_on_this_machine(self._context):
             self._ship_packages()
         paths = [self._python_path(path) for path in dependencies.python_files]
-        origins = zip(paths, map(dependencies.origin_of, dependencies.python_files), strict=True)
+        origins = tuple(zip(paths, map(dependencies.origin_of, dependencies.python_files), strict=True))
         if dependencies.requirements is not None:
             paths.append(self._unpacked(install_requirements(dependencies.requirements, config)))
         cached = {name: self._cached_file(file) for name, file in dependencies.cached_files.items()}
@@ -152,7 +152,7 @@ class _Shipment:
             tuple(cached.items()),
             tuple(cached[name] for name, file in dependencies.cached_files.items() if file.is_executable),
             tuple((self._archive(archive, folder), folder) for archive, folder in dependencies.archives),
-            tuple(origins),
+            origins,
         )
 
     def _ship_packages(self) -> None:
