@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.commands import main
+from penstock.cli.run_screen import say_what_was_restored
 from penstock.common import Configuration
 from penstock.jobmaster.failure_history import FailureReports
 from penstock.jobmaster.job_log import JobLog
@@ -135,13 +136,19 @@ def test_log_of_a_failed_job_has_its_start_its_failure_and_its_end(start_job):
     assert "1 / len(word" in shown
 
 
-def test_log_says_from_which_checkpoint_a_job_continues(start_job, tmp_path, eventually):
+def test_log_and_stderr_say_from_which_checkpoint_a_job_continues(start_job, tmp_path, capsys):
     stopped = start_job()
     path = stopped.client.stop_with_savepoint(False, str(tmp_path)).result()
     stopped.client.get_job_execution_result().result()
     job = start_job({"execution.state-recovery.path": str(tmp_path / path.rpartition("/")[2])})
     texts = [line["text"] for line in job.get("/log")["lines"]]
-    assert any(text.endswith(f"Restored from {path.removeprefix('file://')}") for text in texts)
+    said = f"Restored from {path.removeprefix('file://')}"
+    assert any(text.endswith(said) for text in texts)
+    capsys.readouterr()
+    say_what_was_restored(job.client)
+    assert capsys.readouterr().err == f"{said}\n"
+    say_what_was_restored(stopped.client)
+    assert capsys.readouterr().err == ""
 
 
 def test_log_says_from_which_checkpoint_a_job_is_restarted(start_job, tmp_path, eventually):
