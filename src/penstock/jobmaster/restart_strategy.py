@@ -174,6 +174,8 @@ class _Way:
 
 
 _LASTING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_NAMES_OF_CLIENTS = {"OperationalError", "InterfaceError", "ConnectionError", "TimeoutError", "KafkaException"}
+"""What clients of services call that, if it is no OSError: DB-API's names for it, and those of Redis and others."""
 
 
 def _comes_and_goes(failure: Exception) -> bool:
@@ -181,7 +183,8 @@ def _comes_and_goes(failure: Exception) -> bool:
     cause = failure.__cause__ or failure
     if isinstance(cause, OSError):
         return not isinstance(cause, _LASTING)
-    return isinstance(cause, (ConnectorError, CheckpointFailedError))
+    is_of_a_client = any(each.__name__ in _NAMES_OF_CLIENTS for each in type(cause).__mro__)
+    return is_of_a_client or isinstance(cause, (ConnectorError, CheckpointFailedError))
 
 
 class OnlyForLostWorkers:

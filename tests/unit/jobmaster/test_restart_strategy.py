@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -158,13 +160,15 @@ def test_regions_that_fail_in_turn_are_given_up():
         [failed("7", ConnectionError("away"))] * 9,
         [failed(None, TimeoutError("away"))] * 9,
         [failed(None, ConnectorError("away"))] * 9,
+        [failed(None, sqlite3.OperationalError("database is locked"))] * 9,
         [ConnectionRefusedError("away")] * 9,
         [CheckpointFailedError("the storage is away")] * 9,
         [failed("7"), failed("8")] * 5,
         [CheckpointError("no file"), lost(1)] * 5,
     ],
     ids=[
-        "other records", "other errors", "connection", "timeout", "connector", "raw", "storage", "in turn", "kinds"
+        "other records", "other errors", "connection", "timeout", "connector", "database",
+        "raw", "storage", "in turn", "kinds"
     ],
 )  # fmt: skip
 def test_what_changes_or_comes_and_goes_is_not_given_up(failures):
