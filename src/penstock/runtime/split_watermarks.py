@@ -72,8 +72,10 @@ class SplitWatermark(WatermarkOutput):
 
     def emit_watermark(self, watermark: Any) -> None:
         time = time_of(watermark)
-        if time > self.watermark or self.is_idle:
-            self.watermark = max(self.watermark, time)
+        if time > self.watermark:
+            self.watermark = time
+            self._set_idle(False)
+        elif self.is_idle:
             self._set_idle(False)
 
     def mark_idle(self) -> None:
@@ -223,22 +225,24 @@ class SplitWatermarks:
         return self._reached, self._are_idle
 
     def _advance_reached(self) -> None:
-        active = [split.watermark for split in self._all() if not split.is_idle]
-        self._are_idle = not active
-        if active and (slowest := min(active)) > self._reached:
+        slowest = None
+        for split in self._splits.values() or (self._none,):
+            if not split.is_idle and (slowest is None or split.watermark < slowest):
+                slowest = split.watermark
+        self._are_idle = slowest is None
+        if slowest is not None and slowest > self._reached:
             self._reached = slowest
 
     def settle(self, emitter: WatermarkEmitter) -> None:
         """Emit what has changed."""
         if emitter.is_at_end:
             return
-        watermark, is_idle = self.combined()
         for split in self._splits.values():
             if split.is_called_active:
                 split.is_called_active = False
                 emitter.send_status(False)
-        emitter.emit_watermark(watermark)
-        if is_idle:
+        emitter.emit_watermark(self._reached)
+        if self._are_idle:
             emitter.send_status(True)
 
     def ahead_of(self, limit: int) -> set[str]:
