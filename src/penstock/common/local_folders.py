@@ -23,8 +23,8 @@ from penstock.common.private_folder import make_private
 
 _LOCK = "lock"
 
-_own: dict[tuple[int, Path], Path] = {}
-"""By process and parent: after a fork the folders are still the first process's."""
+_own: dict[tuple[int, Path], tuple[Path, int]] = {}
+"""By process and parent, the folder and its open lock: after a fork the folders are still the first process's."""
 
 
 def new_local_folder(parent: Path, purpose: str) -> Path:
@@ -43,13 +43,22 @@ def new_socket_folder(purpose: str, longest: int) -> Path:
     return folder
 
 
+def remove_own_folders() -> None:
+    """Remove all that this process has made: for one that ends without running exit handlers, as workers do."""
+    for process, parent in list(_own):
+        if process == os.getpid():
+            folder, lock = _own.pop((process, parent))
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
+
+
 def _folder_of_process(parent: Path) -> Path:
     known = _own.get((os.getpid(), parent))
-    if known is None or not known.exists():
+    if known is None or not known[0].exists():
         users = _folder_of_user(parent)
         _remove_leftovers(users)
         known = _own[(os.getpid(), parent)] = _locked_folder(users)
-    return known
+    return known[0]
 
 
 def _folder_of_user(parent: Path) -> Path:
@@ -59,7 +68,7 @@ def _folder_of_user(parent: Path) -> Path:
     return folder
 
 
-def _locked_folder(users: Path) -> Path:
+def _locked_folder(users: Path) -> tuple[Path, int]:
     while True:
         folder = users / f"{os.getpid()}-{secrets.token_hex(4)}"
         folder.mkdir(mode=0o700)
@@ -67,7 +76,7 @@ def _locked_folder(users: Path) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (folder / _LOCK).exists():
             atexit.register(_remove_if_own, folder, os.getpid())
-            return folder
+            return folder, lock
         os.close(lock)  # Another process took it for a leftover before it was locked.
 
 

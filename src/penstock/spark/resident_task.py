@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from penstock.common.local_folders import remove_own_folders
 from penstock.runtime.resident_worker import ResidentWorker, WorkerPlace
 from penstock.runtime.task_output import captured
 
@@ -26,7 +27,7 @@ def host_worker(places: Iterable[WorkerPlace]) -> Iterator[None]:
 
 @contextmanager
 def as_before() -> Iterator[None]:
-    """Spark may use the process for another task: a job's modules, paths and folder are not to be found there."""
+    """Spark may use the process for another task: a job's modules, paths and folders are not to be found there."""
     folder, path, modules = os.getcwd(), list(sys.path), set(sys.modules)
     thresholds = gc.get_threshold()
     gc.collect()
@@ -37,6 +38,7 @@ def as_before() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*thresholds)
+        remove_own_folders()
         added = [each for each in sys.path if each not in path]
         sys.path[:] = path
         os.chdir(folder)

@@ -110,3 +110,17 @@ def test_folder_for_sockets_has_a_short_name_although_the_temporary_folder_has_a
     short = new_socket_folder("s", 60)
     assert len(str(short)) <= 60 and not short.is_relative_to(tmp_path)
     assert folders_in(tmp_path) == {str(os.getpid())} and len(list(tmp_path.glob("penstock-files-*/*/s-*"))) == 1
+
+
+def test_a_worker_removes_what_it_has_made_because_nothing_runs_at_its_end(tmp_path):
+    program = (
+        "import os, sys; from pathlib import Path\n"
+        "from penstock.common.local_folders import new_local_folder, remove_own_folders\n"
+        "first = new_local_folder(Path(sys.argv[1]), 'state')\n"
+        "remove_own_folders()\n"
+        "assert not first.exists() and new_local_folder(Path(sys.argv[1]), 'state').exists(), 'it can have others'\n"
+        "remove_own_folders()\n"
+        "os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
+    assert folders_in(tmp_path) == set()

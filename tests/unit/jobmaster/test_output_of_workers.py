@@ -113,7 +113,11 @@ def test_what_was_written_before_a_failure_arrives_too():
     assert any(row.vertex == FAILURE for row in rows)
 
 
-def test_tasks_of_a_batch_job_bring_it_with_their_rows(capsys: pytest.CaptureFixture[str]):
+def test_tasks_of_a_batch_job_bring_it_with_their_rows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    # This process is not a worker: others of its tests need its folders.
+    monkeypatch.setattr("penstock.spark.resident_task.remove_own_folders", lambda: None)
     deployment = JobDeployment("0" * 32, graph_of("BATCH"), log_levels=LEVELS)
     broadcast, done = SimpleNamespace(value=encode_in_driver(deployment)), Accumulator(-1, {}, TasksDone())
     rows = [
