@@ -21,6 +21,7 @@ from penstock.rest.routes.json_response import JsonResponse
 
 _FIELD = "jarfile"
 _MOST_ARGUMENTS = 1_000
+_MOST_READ_IN_VAIN = 1 << 20
 
 
 def program_routes(cluster: SessionCluster) -> list[BaseRoute]:
@@ -61,7 +62,11 @@ class _ProgramRoutes:
         return JsonResponse({"address": str(request.base_url).rstrip("/"), "files": entries})
 
     async def upload(self, request: Request) -> Response:
-        self._check_enabled()
+        try:
+            self._check_enabled()
+        except RestError:
+            await _read_on(request)
+            raise
         wanted = f"send one file as multipart/form-data, in the field {_FIELD}"
         if not request.headers.get("content-type", "").startswith("multipart/form-data"):
             raise bad_request(wanted)
@@ -100,6 +105,15 @@ class _ProgramRoutes:
             raise
         except PenstockError as error:
             raise bad_request(str(error)) from error
+
+
+async def _read_on(request: Request) -> None:
+    """Read some of what is not wanted: a client that is still sending when we close may never see the answer."""
+    read = 0
+    async for piece in request.stream():
+        read += len(piece)
+        if read > _MOST_READ_IN_VAIN:
+            return
 
 
 def _entry(program: UploadedProgram) -> dict[str, Any]:
