@@ -11,7 +11,6 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from job_parts import wait_until
 
 import penstock
 from penstock.common import Configuration, Duration, Row, Time, Types, WatermarkStrategy
@@ -489,7 +488,9 @@ def test_killed_driver_is_continued_by_another_process_at_another_parallelism(tm
     first = start("", parallelism=2, end=40)
     for _ in range(80):  # Two of the splits, as far as they get.
         assert first.stdout.readline(), first.stderr.read()
-    wait_until(written)  # What is printed need not be part of a checkpoint yet.
+    while not written():  # What is printed need not be part of a checkpoint yet.
+        assert first.poll() is None
+        threading.Event().wait(0.01)
     first.kill()
     first.communicate()
     assert 0 < len(written()) < len(everything)
