@@ -44,9 +44,10 @@ from penstock.jobmaster.failure_history import FailureHistory, FailureRecord, Fa
 from penstock.jobmaster.flame_graphs import FlameGraphs
 from penstock.jobmaster.job_log import JobLog
 from penstock.jobmaster.job_times import JobTimes
+from penstock.jobmaster.left_checkpoint import LeftCheckpoint
 from penstock.jobmaster.metrics.job_metrics import JobMetrics
 from penstock.jobmaster.region.runner import RegionRunner
-from penstock.jobmaster.restart_strategy import FailedAttempt, NoRestart, build_restart_strategy
+from penstock.jobmaster.restart_strategy import NoRestart, RegionProgress, build_restart_strategy
 from penstock.jobmaster.savepoint_requests import CheckpointRequest, Request, SavepointRequest, SavepointWriter
 from penstock.jobmaster.sinks.job_output import JobOutput, OutputError
 from penstock.jobmaster.sources.watermark_alignment import AlignmentGroups
@@ -56,8 +57,6 @@ from penstock.runtime.state.codec import use_script_classes
 from penstock.runtime.thread_dump import ProcessThreads
 
 _log = logging.getLogger(__name__)
-
-_TEMPORARY = f"Its checkpoints are gone with its process: {keys.CHECKPOINT_DIR.key} is not set"
 
 
 class JobMaster:
@@ -81,10 +80,7 @@ class JobMaster:
         self._restart_strategy = build_restart_strategy(
             config, config.get_optional(keys.CHECKPOINT_INTERVAL) is not None, is_watched
         )
-        self._with_epochs: set[Region] = set()
-        """Those that have completed an epoch since they failed the last time."""
-        self._with_checkpoints: set[Region] = set()
-        """Those that have completed a checkpoint since then, and read something before."""
+        self._progress = RegionProgress()
         self._restarts_everything = _restarts_everything(config)
         self.options = self._checkpoint_options(job_graph)
         self.restored = self._find_state(job_graph)
@@ -117,8 +113,8 @@ class JobMaster:
         self._is_suspended = False
         self._lost_cluster: ClusterLostError | None = None
         self._is_settled = False
-        self._newest: str | None = None
-        """At its end: the path of its newest checkpoint, which may have been removed with the others."""
+        self._left: LeftCheckpoint | None = None
+        """At its end, if there is one."""
         self._claimed: FoundCheckpoint | None = None
         if self.restored is not None and self.options.claims and self._leadership.checkpoint is None:
             self._claimed = self.restored.found
@@ -231,11 +227,8 @@ class JobMaster:
         """After its end: why it was suspended, and how it can be continued."""
         if self._lost_cluster is None:
             return "another process has taken it over"
-        if self._newest is None:
-            return f"{self._lost_cluster}. It has no checkpoint to continue from"
-        if self.options.directory is None:
-            return f"{self._lost_cluster}. {_TEMPORARY}"
-        return f"{self._lost_cluster}. {self._how_to_continue()}"
+        rest = "It has no checkpoint to continue from" if self._left is None else self._left.after_loss()
+        return f"{self._lost_cluster}. {rest}"
 
     @property
     def is_cancelled(self) -> bool:
@@ -347,8 +340,8 @@ class JobMaster:
                 self._run_in(folder)
         except BaseException as failure:
             self._fail(failure)
-            if (note := self._about_checkpoints()) is not None:
-                add_note(failure, note)
+            if self._left is not None and not self._is_suspended:
+                add_note(failure, self._left.after_failure())
             raise
         finally:
             self._executor.close()
@@ -385,7 +378,7 @@ class JobMaster:
         """Have no other process continue the job; only then may its checkpoints be removed."""
         store.close()
         if (latest := self._checkpoints.latest) is not None:
-            self._newest = store.path_of(latest.checkpoint_id)
+            self._left = LeftCheckpoint(store.path_of(latest.checkpoint_id), self.options)
         is_kept = self.options.keeps_after(status.name)
         self._settle(status, None if is_kept else store.folder.uri)
         if self._is_suspended:
@@ -445,22 +438,6 @@ class JobMaster:
         self._failures.add(failure, wall_clock_ms())
         self.output.end(failure)
 
-    def _about_checkpoints(self) -> str | None:
-        """What has become of the checkpoints of a job that failed; None if it has none."""
-        if self._newest is None or self._is_suspended:
-            return None
-        if self.options.directory is None:
-            return f"{_TEMPORARY}."
-        if self.options.keeps_after("FAILED"):
-            return f"{self._how_to_continue()}."
-        return (
-            f"Its checkpoints were removed: {keys.CHECKPOINT_RETENTION.key} is {self.options.retention}; "
-            f"DELETE_ON_CANCELLATION and RETAIN_ON_CANCELLATION keep those of a job that fails."
-        )
-
-    def _how_to_continue(self) -> str:
-        return f"Its newest checkpoint is kept: `penstock run -s {self._newest} ...` continues from it"
-
     def _stop_all(self) -> None:
         """A region has failed for good: the others end, too."""
         with self._changed:
@@ -502,9 +479,7 @@ class JobMaster:
         if isinstance(failure, OutputError):
             raise failure
         with self._changed:
-            attempt = FailedAttempt(failure, region, region in self._with_epochs, region in self._with_checkpoints)
-            self._with_epochs.discard(region)
-            self._with_checkpoints.discard(region)
+            attempt = self._progress.end_attempt(failure, region)
             delay_ms = self._restart_strategy.on_failure(Moment.now().tick_ms, attempt)
             self._enter(JobStatus.FAILING if delay_ms is None else JobStatus.RESTARTING)
         if delay_ms is None:
@@ -563,7 +538,7 @@ class JobMaster:
             state_size = sum(each.current.facts.state_size for vertex in vertices for each in vertex.subtasks)
         self.epochs.add(report, state_size)
         with self._changed:
-            self._with_epochs.add(report.region)
+            self._progress.with_epochs.add(report.region)
 
     def sampled_vertices(self) -> frozenset[int]:
         return self.flame_graphs.wanted(wall_clock_ms())
@@ -571,7 +546,7 @@ class JobMaster:
     def checkpoint_completed(self, region: Region, requests: Iterable[Request], moves_on: bool) -> None:
         if moves_on:
             with self._changed:
-                self._with_checkpoints.add(region)
+                self._progress.with_checkpoints.add(region)
         if self._checkpoints.latest is not None and self._claimed is not None:
             claimed, self._claimed = self._claimed, None
             self._checkpoints.store.remove_claimed(claimed)

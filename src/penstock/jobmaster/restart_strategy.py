@@ -27,6 +27,22 @@ class FailedAttempt:
     """True if it has completed a checkpoint since then, and has read something before that."""
 
 
+class RegionProgress:
+    """What regions have done since each of them failed the last time."""
+
+    def __init__(self) -> None:
+        self.with_epochs: set[Region] = set()
+        """Those that have completed an epoch."""
+        self.with_checkpoints: set[Region] = set()
+        """Those that have completed a checkpoint, and read something before."""
+
+    def end_attempt(self, failure: Exception, region: Region) -> FailedAttempt:
+        attempt = FailedAttempt(failure, region, region in self.with_epochs, region in self.with_checkpoints)
+        self.with_epochs.discard(region)
+        self.with_checkpoints.discard(region)
+        return attempt
+
+
 _UNKNOWN = FailedAttempt()
 
 
