@@ -11,14 +11,14 @@ of it is dropped.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from penstock.common.exceptions import LocalStateError
 from penstock.runtime.state.contents import Contents, EncodedEntries
 from penstock.runtime.state.key_store import KeyStore
-from penstock.runtime.state.live_entries import ABSENT, UNKNOWN
+from penstock.runtime.state.live_entries import ABSENT, UNKNOWN, FoundEntries
 from penstock.runtime.state.slot_memory import MemoryShare, bytes_of_entries
 from penstock.runtime.state.table import VOID_NAMESPACE, Extent
 
@@ -29,8 +29,8 @@ _MOSTLY = 0.9
 _UNNOTED_GENERATIONS = 16
 
 
-class CachedKeys(MutableMapping[Any, Any]):
-    """A dictionary, of which only a part is in memory. Who changes it notes in `changes` what was changed."""
+class CachedKeys(FoundEntries):
+    """The entries of one state. Who changes it notes in `changes` what was changed."""
 
     def __init__(
         self,
@@ -289,12 +289,6 @@ class CachedKeys(MutableMapping[Any, Any]):
             held = self.find(key)
         return default if held is ABSENT else held
 
-    def __getitem__(self, key: Any) -> Any:
-        held = self.find(key)
-        if held is ABSENT:
-            raise KeyError(key)
-        return held
-
     def __setitem__(self, key: Any, value: Any) -> None:
         self._older.pop(key, None)
         self._recent[key] = value
@@ -305,9 +299,6 @@ class CachedKeys(MutableMapping[Any, Any]):
             raise KeyError(key)
         self._recent.pop(key, None)
         self._older.pop(key, None)
-
-    def __contains__(self, key: object) -> bool:
-        return self.find(key) is not ABSENT
 
     def __bool__(self) -> bool:
         return bool(self._recent) or bool(self._older) or len(self) > 0

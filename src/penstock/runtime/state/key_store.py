@@ -32,7 +32,7 @@ from penstock.runtime.state.codec import encode_state
 from penstock.runtime.state.contents import load, pack, unpack
 from penstock.runtime.state.entry_index import EntryIndex, Hashes, Slots
 from penstock.runtime.state.live_entries import ABSENT
-from penstock.runtime.state.record_log import RecordLog, log_paths
+from penstock.runtime.state.record_log import RecordLog
 from penstock.runtime.state.table import REMOVED, Extent
 
 # Flags of a slot: what there is, in three bits, ...
@@ -131,7 +131,7 @@ class KeyStore:
     def __init__(self, make_folder: Callable[[], Path]) -> None:
         self._folder = make_folder()
         self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        self._paths = log_paths(self._folder)
+        self._paths = (self._folder / f"records-{number}" for number in itertools.count(1))
         self._apart: dict[Any, _Apart] = {}
         self.count = 0
         self.has_changes = False

@@ -9,6 +9,7 @@ never touches the disk.
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, MutableMapping
 from functools import partial
 from typing import Any, Final
@@ -80,8 +81,25 @@ class LiveEntries:
         return any(keys.is_stored for keys in self.namespaces.values())
 
 
-class LiveKeys(MutableMapping[Any, Any]):
-    """The entries of one namespace: a dictionary, of which only a part is in memory."""
+class FoundEntries(MutableMapping[Any, Any], ABC):
+    """A dictionary of which only a part is in memory: `find` brings an entry there."""
+
+    @abstractmethod
+    def find(self, key: Any) -> Any:
+        """The object of `key`, or ABSENT."""
+
+    def __getitem__(self, key: Any) -> Any:
+        held = self.find(key)
+        if held is ABSENT:
+            raise KeyError(key)
+        return held
+
+    def __contains__(self, key: object) -> bool:
+        return self.find(key) is not ABSENT
+
+
+class LiveKeys(FoundEntries):
+    """The entries of one namespace."""
 
     encoded_kind: type[EncodedEntries] = EncodedEntries
 
@@ -217,21 +235,12 @@ class LiveKeys(MutableMapping[Any, Any]):
             held = self._fetched(key)
         return default if held is ABSENT else held
 
-    def __getitem__(self, key: Any) -> Any:
-        held = self.find(key)
-        if held is ABSENT:
-            raise KeyError(key)
-        return held
-
     def __setitem__(self, key: Any, value: Any) -> None:
         self.store(key, value)
 
     def __delitem__(self, key: Any) -> None:
         if not self.remove(key):
             raise KeyError(key)
-
-    def __contains__(self, key: object) -> bool:
-        return self.find(key) is not ABSENT
 
     def __len__(self) -> int:
         return self._count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import mmap
 import os
 import weakref
@@ -57,8 +56,3 @@ class RecordLog:
         self._map = None
         self._close()
         self.path.unlink(missing_ok=True)
-
-
-def log_paths(folder: Path) -> itertools.chain[Path]:
-    """Names of files for one log after the other."""
-    return itertools.chain.from_iterable([folder / f"records-{number}"] for number in itertools.count(1))
