@@ -8,8 +8,9 @@ came last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
+
+import numpy as np
 
 from benchmarks.flink_api import (
     DataStream,
@@ -41,15 +42,13 @@ AUCTION, BIDDER, PRICE, TIME_MS = range(4)
 _LOTS = 99_991
 
 
-def _drawn(seed: int) -> Iterator[int]:
+def _drawn(seed: int, number: int) -> Any:
     """Numbers of 64 bits by SplitMix64, which is drawn alike in any language: peers have the same lots."""
-    mask = 2**64 - 1
-    state = seed
-    while True:
-        state = (state + 0x9E3779B97F4A7C15) & mask
-        mixed = ((state ^ state >> 30) * 0xBF58476D1CE4E5B9) & mask
-        mixed = ((mixed ^ mixed >> 27) * 0x94D049BB133111EB) & mask
-        yield mixed ^ mixed >> 31
+    with np.errstate(over="ignore"):  # It is meant to wrap around.
+        state = np.uint64(seed) + np.arange(1, number + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (state ^ state >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+        return mixed ^ mixed >> np.uint64(31)
 
 
 def _price(lot: int) -> int:
@@ -58,11 +57,11 @@ def _price(lot: int) -> int:
     return (lot // 4 % 900 + 100) * unit + lot // 3_600 % unit
 
 
-_lots = _drawn(7)
-_IS_HOT_AUCTION = [next(_lots) >> 63 == 0 for _ in range(_LOTS)]
-_IS_HOT_PERSON = [next(_lots) >> 62 != 0 for _ in range(_LOTS)]
-_PLACES = [next(_lots) >> 34 for _ in range(_LOTS)]
-_PRICES = [_price(next(_lots) >> 24) for _ in range(_LOTS)]
+_lots = _drawn(7, 4 * _LOTS).reshape(4, _LOTS)
+_IS_HOT_AUCTION = tuple((_lots[0] >> np.uint64(63) == 0).tolist())
+_IS_HOT_PERSON = tuple((_lots[1] >> np.uint64(62) != 0).tolist())
+_PLACES = tuple((_lots[2] >> np.uint64(34)).tolist())
+_PRICES = tuple(map(_price, (_lots[3] >> np.uint64(24)).tolist()))
 
 
 def is_person(number: int) -> bool:

@@ -89,7 +89,7 @@ class _LoopBody:
     """The lines of a loop, as they grow from operator to operator. `end` adds what is done with what comes out."""
 
     def __init__(
-        self, lines: list[str], scope: LoopScope, steps: Sequence[Step], end: Callable[[_LoopBody], None]
+        self, lines: list[str], scope: LoopScope, steps: Sequence[Step], first: int, end: Callable[[_LoopBody], None]
     ) -> None:
         self.lines = lines
         self.scope = scope
@@ -100,9 +100,9 @@ class _LoopBody:
         self._loops = 1
         self._is_in_body = False
         """True within the statements of a user's generator: its loops are not left early."""
-        self._variable = "v0"
+        self._variable = f"v{first}"
         """Holds the record, or the last one that was built."""
-        self.record: str | Unbuilt = "v0"
+        self.record: str | Unbuilt = self._variable
         self.constants: dict[str, Any] = {}
         """Variables that have one value only."""
 
@@ -131,7 +131,7 @@ class _LoopBody:
         """The variable that holds the record, which is built now if it is not yet."""
         return self.record.build() if isinstance(self.record, Unbuilt) else self.record
 
-    def add_steps(self, at: int = 0) -> None:
+    def add_steps(self, at: int) -> None:
         """Add the operators from this one on."""
         if at == len(self._steps):
             self._end(self)
@@ -286,31 +286,37 @@ def _items_of(expression: str) -> list[ast.expr] | None:
     return tree.elts
 
 
-def generate(steps: Sequence[Step], with_timestamps: bool, name: str, scope: LoopScope) -> FusedSource:
+def generate(steps: Sequence[Step], with_timestamps: bool, name: str, scope: LoopScope, first: int = 0) -> FusedSource:
     """The source of `fused(values, timestamps)`, which returns the output's values and timestamps.
 
-    `scope` takes the names that the source refers to.
+    `scope` takes the names that the source refers to. Steps before the `first` were done otherwise.
     """
-    only_maps = all(step.kind is MapDescription for step in steps)
+    only_maps = all(step.kind is MapDescription for step in steps[first:])
     each_has_timestamp = with_timestamps and not only_maps
     lines = ["def fused(values, timestamps):", "    out = []", "    append = out.append"]
     if each_has_timestamp:
         scope.locals["zip"] = zip
         lines += ["    out_timestamps = []", "    append_timestamp = out_timestamps.append"]
-        lines += ["    for v0, timestamp in zip(values, timestamps):"]
+        lines += [f"    for v{first}, timestamp in zip(values, timestamps):"]
     else:
-        lines += ["    for v0 in values:"]
+        lines += [f"    for v{first} in values:"]
 
     def end(body: _LoopBody) -> None:
         body.add(f"append({body.record_text})")
         if each_has_timestamp:
             body.add("append_timestamp(timestamp)")
 
-    body = _LoopBody(lines, scope, steps, end)
-    body.add_steps()
+    body = _LoopBody(lines, scope, steps, first, end)
+    body.add_steps(first)
     lines.append(f"    return out, {'out_timestamps' if each_has_timestamp else 'timestamps'}")
     suffix = (" with timestamps" if with_timestamps else "") + ("" if scope.inlines else ", calling")
+    suffix += behind_columns(first)
     return FusedSource("\n".join(lines) + "\n", f"{FUSED_FILE_PREFIX}{name}{suffix}>", body.sites)
+
+
+def behind_columns(first: int) -> str:
+    """Sets loops apart that begin behind steps which were done on columns."""
+    return f", from operator {first + 1} on" if first else ""
 
 
 def _texts(record: str | Unbuilt, constants: dict[str, Any]) -> str | tuple[str, ...]:
@@ -334,16 +340,21 @@ def _with_own_builtins(expression: str, scope: LoopScope) -> str:
 
 
 def generate_combining(
-    steps: Sequence[Step], combiner: AlignedCombiner, form: DeclaredForm | None, name: str, scope: LoopScope
+    steps: Sequence[Step],
+    combiner: AlignedCombiner,
+    form: DeclaredForm | None,
+    name: str,
+    scope: LoopScope,
+    first: int = 0,
 ) -> FusedSource | None:
     """The source of `fused(values, timestamps)`, which combines what comes out of the steps, and returns how many.
 
-    None if the declared type of the results has no simple form.
+    None if the declared type of the results has no simple form. Steps before the `first` were done otherwise.
     """
     scope.locals |= {"zip": zip, "open_slot": combiner.open_slot, "add_one": combiner.add_one}
-    only_maps = all(step.kind is MapDescription for step in steps)
+    only_maps = all(step.kind is MapDescription for step in steps[first:])
     lines = ["def fused(values, timestamps):", "    records_made = start = end = 0"]
-    lines += ["    for v0, timestamp in zip(values, timestamps):", "        if not start <= timestamp < end:"]
+    lines += [f"    for v{first}, timestamp in zip(values, timestamps):", "        if not start <= timestamp < end:"]
     lines += ["            start, end, partials = open_slot(timestamp)", "            get = partials.get"]
     has_form = True
 
@@ -368,11 +379,11 @@ def generate_combining(
         for line in combiner.adding(scope, body.record):
             body.add(line)
 
-    body = _LoopBody(lines, scope, steps, end)
-    body.add_steps()
+    body = _LoopBody(lines, scope, steps, first, end)
+    body.add_steps(first)
     scope.locals["len_of_python"] = len
     lines.append(f"    return {'len_of_python(values)' if only_maps else 'records_made'}")
-    filename = f"{FUSED_FILE_PREFIX}{name}, and combining before the exchange>"
+    filename = f"{FUSED_FILE_PREFIX}{name}, and combining before the exchange{behind_columns(first)}>"
     return FusedSource("\n".join(lines) + "\n", filename, body.sites) if has_form else None
 
 
@@ -385,14 +396,17 @@ class FusedOperator(StreamOperator):
     def __init__(self, descriptions: Sequence[OperatorDescription], contexts: Sequence[OperatorContext]) -> None:
         self.parts = [_OPERATORS[type(each)](each) for each in descriptions]
         self.contexts = list(contexts)
-        self._steps = [
+        self.steps = [
             Step(type(each), part.user_function.call, context.copied_result)
             for each, part, context in zip(descriptions, self.parts, contexts, strict=True)
         ]
-        self._inlines_functions = all(context.inlines_functions for context in self.contexts)
-        self._compiled: dict[bool, GeneratedLoop] = {}
+        self.inlines_functions = all(context.inlines_functions for context in self.contexts)
+        self._loops: dict[int, _Loops] = {}
+        """By the number of the step that they begin with."""
         self._column_attempts = Attempts()
-        self._combiner: AlignedCombiner | None = None
+        self._done_on_columns = 0
+        """How many steps the last attempt to do them all on columns has done."""
+        self.combiner: AlignedCombiner | None = None
         self._form: DeclaredForm | None = None
         """Of what goes into the combiner."""
         self.sources: dict[str, FusedSource] = {}
@@ -400,7 +414,7 @@ class FusedOperator(StreamOperator):
     def setup(self, context: OperatorContext, output: Any) -> None:
         super().setup(context, output)
         if isinstance(output, OperatorOutput) and isinstance(output.only_target, AlignedCombiner):
-            self._combiner, self._form = output.only_target, output.form
+            self.combiner, self._form = output.only_target, output.form
         for part, own in zip(self.parts, self.contexts, strict=True):
             part.setup(own, output)
 
@@ -433,93 +447,125 @@ class FusedOperator(StreamOperator):
         return any(part.waits_for_checkpoint() for part in self.parts)
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
-        combiner = self._combiner
+        self._process(batch, self._loops_from(0))
+
+    def _process(self, batch: Batch, loops: _Loops) -> None:
+        combiner = self.combiner
         if combiner is None or batch.timestamps is None or not combiner.takes(batch.timestamps):
-            self._process(batch)
+            self._collect(batch, loops)
             return
-        combining = self._combining
+        combining = loops.combining
         if combining is None:
-            self._process(batch)
+            self._collect(batch, loops)
             return
         try:
             made: int = combining.run(batch.values, batch.timestamps)
         except Exception:
-            self._process(batch)  # Fails again, where operator and record are seen.
+            self._collect(batch, loops)  # Fails again, where operator and record are seen.
             if combiner.is_worthwhile:
                 raise
             return  # It was a key that cannot be combined; nothing had been before it.
         cast(OperatorOutput, self.output).records_out += made
         combiner.combined(made)
 
+    def _collect(self, batch: Batch, loops: _Loops) -> None:
+        with_timestamps = batch.timestamps is not None
+        fused = loops.plain(with_timestamps)
+        try:
+            values, timestamps = fused.run(batch.values, batch.timestamps)
+        except Exception:
+            if fused.has_inlined:
+                loops.compiled(with_timestamps, inlines=False).run(batch.values, batch.timestamps)
+            raise  # If it did not happen again, it is reported from where it was seen.
+        self.output.collect_batch(values, timestamps)
+
+    def takes_columns(self) -> bool:
+        return self._on_columns is not None
+
+    def process_columns(self, columns: Columns, input_index: int = 0) -> None:
+        chain = self._on_columns
+        if chain is None:
+            super().process_columns(columns, input_index)
+            return
+        most = len(chain) if self._column_attempts.is_due() else self._done_on_columns
+        results, done = chain.run(columns, most)
+        if done < most:
+            self._column_attempts.failed()
+            self._done_on_columns = done
+        elif most == len(chain):
+            self._column_attempts.succeeded()
+        if not len(results):
+            return
+        # What combines takes elements; those of the columns need not be converted to their declared type any more.
+        has_form = self.combiner is not None and cast(OperatorOutput, self.output).have_form(results)
+        if done == len(self.steps) and not has_form:
+            self.output.collect_columns(results)
+        else:
+            self._process(results.batch(), self._loops_from(done))
+
     @cached_property
-    def _combining(self) -> GeneratedLoop | None:
+    def _on_columns(self) -> ColumnChain | None:
+        """The first of the functions on columns; None if already the first must have its elements one by one."""
+        if not self.inlines_functions:
+            return None
+        from penstock.runtime.column_functions import column_chain
+
+        return column_chain([(step.kind, step.function) for step in self.steps])
+
+    def _loops_from(self, first: int) -> _Loops:
+        if first not in self._loops:
+            self._loops[first] = _Loops(self, first, None if first == len(self.steps) else self._form)
+        return self._loops[first]
+
+    def generated_sources(self) -> list[FusedSource]:
+        """The loop in all its forms, if there are several: which one runs is known when the first records come."""
+        return self._loops_from(0).sources()
+
+    @property
+    def name(self) -> str:
+        return " -> ".join(context.operator_name for context in self.contexts)
+
+
+class _Loops:
+    """The loops of a fused operator from one of its steps on, in all forms."""
+
+    def __init__(self, operator: FusedOperator, first: int, form: DeclaredForm | None) -> None:
+        self._operator = operator
+        self._first = first
+        self._form = form
+        """Of what goes into the combiner."""
+        self._compiled: dict[bool, GeneratedLoop] = {}
+
+    @cached_property
+    def combining(self) -> GeneratedLoop | None:
         """The loop that also combines; None if there is none."""
         scope = LoopScope()
         source = self._combining_source(scope)
         return None if source is None else scope.compile(source)
 
-    def _combining_source(self, scope: LoopScope) -> FusedSource | None:
-        if self._combiner is None or not self._inlines_functions:
-            return None
-        return generate_combining(self._steps, self._combiner, self._form, self._name, scope)
+    def plain(self, with_timestamps: bool) -> GeneratedLoop:
+        """The loop that returns what comes out of it."""
+        if with_timestamps not in self._compiled:
+            self._compiled[with_timestamps] = self.compiled(with_timestamps, self._operator.inlines_functions)
+        return self._compiled[with_timestamps]
 
-    def _process(self, batch: Batch) -> None:
-        with_timestamps = batch.timestamps is not None
-        fused = self._compiled.get(with_timestamps)
-        if fused is None:
-            fused = self._compiled[with_timestamps] = self._compile(with_timestamps, self._inlines_functions)
-        try:
-            values, timestamps = fused.run(batch.values, batch.timestamps)
-        except Exception:
-            if fused.has_inlined:
-                self._compile(with_timestamps, inlines=False).run(batch.values, batch.timestamps)
-            raise  # If it did not happen again, it is reported from where it was seen.
-        self.output.collect_batch(values, timestamps)
+    def compiled(self, with_timestamps: bool, inlines: bool) -> GeneratedLoop:
+        scope = LoopScope(inlines)
+        source = self._plain_source(with_timestamps, scope)
+        self._operator.sources[source.filename] = source
+        return scope.compile(source)
 
-    def takes_columns(self) -> bool:
-        # A loop that combines has no use for them.
-        return self._combining is None and self._on_columns is not None
-
-    def process_columns(self, columns: Columns, input_index: int = 0) -> None:
-        from penstock.runtime.column_functions import NotInColumnsError
-
-        if self._on_columns is not None and self._column_attempts.is_due():
-            try:
-                results = self._on_columns.run(columns)
-            except NotInColumnsError:
-                self._column_attempts.failed()
-            else:
-                self._column_attempts.succeeded()
-                if len(results):
-                    self.output.collect_columns(results)
-                return
-        super().process_columns(columns, input_index)
-
-    @cached_property
-    def _on_columns(self) -> ColumnChain | None:
-        """All of the functions on columns; None if some must have their elements one by one."""
-        if not self._inlines_functions:
-            return None
-        from penstock.runtime.column_functions import column_chain
-
-        return column_chain([(step.kind, step.function) for step in self._steps])
-
-    def generated_sources(self) -> list[FusedSource]:
-        """The loop in all its forms, if there are several: which one runs is known when the first records come."""
-        inlines = self._inlines_functions
-        both = [self._generate(with_timestamps, LoopScope(inlines)) for with_timestamps in (False, True)]
+    def sources(self) -> list[FusedSource]:
+        inlines = self._operator.inlines_functions
+        both = [self._plain_source(with_timestamps, LoopScope(inlines)) for with_timestamps in (False, True)]
         combining = self._combining_source(LoopScope())
         return (both[:1] if both[0].text == both[1].text else both) + ([] if combining is None else [combining])
 
-    def _generate(self, with_timestamps: bool, scope: LoopScope) -> FusedSource:
-        return generate(self._steps, with_timestamps, self._name, scope)
+    def _plain_source(self, with_timestamps: bool, scope: LoopScope) -> FusedSource:
+        return generate(self._operator.steps, with_timestamps, self._operator.name, scope, self._first)
 
-    @property
-    def _name(self) -> str:
-        return " -> ".join(context.operator_name for context in self.contexts)
-
-    def _compile(self, with_timestamps: bool, inlines: bool) -> GeneratedLoop:
-        scope = LoopScope(inlines)
-        source = self._generate(with_timestamps, scope)
-        self.sources[source.filename] = source
-        return scope.compile(source)
+    def _combining_source(self, scope: LoopScope) -> FusedSource | None:
+        operator = self._operator
+        if operator.combiner is None or not operator.inlines_functions:
+            return None
+        return generate_combining(operator.steps, operator.combiner, self._form, operator.name, scope, self._first)

@@ -163,7 +163,7 @@ def _take_apart(values: Sequence[Any], arrays: list[Array]) -> str | None:
     types = set(map(type, values))
     if types != {tuple}:
         letter = _KINDS.get(types.pop()) if len(types) == 1 else None
-        made = None if letter is None else _array(values, letter)
+        made = None if letter is None else array_of(values, letter)
         if made is None:
             return None
         arrays.append(made)
@@ -181,7 +181,7 @@ def _take_apart(values: Sequence[Any], arrays: list[Array]) -> str | None:
     return f"{kinds})" if columns else None
 
 
-def _array(items: Sequence[Any], letter: str) -> Array | None:
+def array_of(items: Sequence[Any], letter: str) -> Array | None:
     """A column; None if it cannot hold some of the items."""
     if letter == TEXTS:
         texts = np.empty(len(items), dtype=object)

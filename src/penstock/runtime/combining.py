@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.datastream.functions import AggregateFunction
@@ -30,6 +30,9 @@ from penstock.runtime.partitioning import ByKeyGroup
 from penstock.runtime.rows import Row
 from penstock.runtime.windowing.accumulation import reduce_of
 from penstock.runtime.windowing.slots import Slot, Slots
+
+if TYPE_CHECKING:
+    from penstock.runtime.columns import Columns
 
 MOST_HELD = 100_000
 """Partial results held at most; beyond that all are sent."""
@@ -156,6 +159,9 @@ class CombiningEdgeTarget(EdgeTarget):
         self._partials += partials
 
     def takes_columns(self) -> bool:
+        return False
+
+    def push_columns(self, columns: Columns, values: list[Any] | None = None) -> bool:
         return False
 
     @abstractmethod

@@ -33,6 +33,12 @@ class Target(Protocol):
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None: ...
 
+    def takes_columns(self) -> bool:
+        """True if elements that are in columns should stay so."""
+
+    def push_columns(self, columns: Columns) -> bool:
+        """`push_batch` for elements in columns; False, and nothing is done, if they must be pushed as they are."""
+
     def push_watermark(self, watermark: int) -> None: ...
 
     def push_status(self, idle: bool) -> None: ...
@@ -57,7 +63,6 @@ class ChainTarget:
         return self._operator.takes_columns()
 
     def push_columns(self, columns: Columns) -> bool:
-        """`push_batch` for elements in columns."""
         self._operator.context.increment("numRecordsIn", len(columns))
         self._operator.process_columns(columns)
         self._operator.output.flush()
@@ -123,11 +128,9 @@ class EdgeTarget:
                 self._send(target)
 
     def takes_columns(self) -> bool:
-        """False if elements must be pushed as they are."""
         return True
 
     def push_columns(self, columns: Columns, values: list[Any] | None = None) -> bool:
-        """`push_batch` for elements in columns; False, and nothing is done, if they must be pushed as they are."""
         dealt = self.dealer.deal_columns(columns, values)
         if dealt is not None:
             self.records_out += len(columns)
@@ -316,8 +319,7 @@ class OperatorOutput:
         only = self.only_target if makes_columns else None
         self._column_edge = only if isinstance(only, EdgeTarget) and only.takes_columns() else None
         """The only receiver, if it sends columns: so they are made for it."""
-        self._column_target = only if isinstance(only, ChainTarget) else self._column_edge
-        """The only receiver, if it may be given columns."""
+        self._makes_columns = makes_columns
         self._column_maker = ColumnMaker()
         self._main = _with_copies(main, is_reusing)
         self._copied = copied
@@ -346,19 +348,24 @@ class OperatorOutput:
 
     def takes_columns(self) -> bool:
         """True if elements that are in columns should stay so: they are sent like that, or a function can use them."""
-        return self._column_target is not None and self._column_target.takes_columns()
+        return self._makes_columns and bool(self._main) and all(target.takes_columns() for target, _ in self._main)
 
     def collect_columns(self, columns: Columns) -> None:
         """`collect_batch` for elements in columns, one or more."""
         if self._values:
             self._flush_main()
-        target = self._column_target
-        if target is not None and self._have_form(columns) and target.push_columns(columns):
-            self.records_out += len(columns)
+        if not self._makes_columns or not self.have_form(columns):
+            self._column_maker.failed()
+            values, timestamps, _ = columns.batch()
+            self._push_main(values, timestamps)
             return
-        self._column_maker.failed()
-        values, timestamps, _ = columns.batch()
-        self._push_main(values, timestamps)
+        self.records_out += len(columns)
+        batch: Batch | None = None
+        # Several receivers can share them, and elements that are made of them: none of these can be changed.
+        for target, _ in self._main:
+            if not target.push_columns(columns):
+                batch = columns.batch() if batch is None else batch
+                target.push_batch(batch.values, batch.timestamps)
 
     def _push_main(self, values: list[Any], timestamps: Timestamps | None) -> None:
         self.records_out += len(values)
@@ -373,12 +380,12 @@ class OperatorOutput:
         if columns is None:
             return False
         timed = columns if timestamps is None else columns.with_timestamps(timestamps)
-        is_pushed = timed is not None and self._have_form(timed) and edge.push_columns(timed, values)
+        is_pushed = timed is not None and self.have_form(timed) and edge.push_columns(timed, values)
         if not is_pushed:
             self._column_maker.failed()
         return is_pushed
 
-    def _have_form(self, columns: Columns) -> bool:
+    def have_form(self, columns: Columns) -> bool:
         """Columns know the types of all elements: whether these are the declared ones costs nothing more."""
         return self.form is None or self.form.is_form_of(columns)
 

@@ -101,13 +101,15 @@ def _has_harmless_default(field: dataclasses.Field[Any]) -> bool:
 
 def _is_immutable(value: Any) -> bool:
     if isinstance(value, (tuple, frozenset)):
-        return all(map(_is_immutable, value))
+        # A table may be long, and mostly holds numbers or texts alone.
+        return _PLAIN_TYPES.issuperset(map(type, value)) or all(map(_is_immutable, value))
     # None is often the place of something that comes later.
     return value is not None and type(value) in IMMUTABLE_TYPES and not isinstance(value, _DOORS)
 
 
 _DOORS = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 """Immutable, but ways to something that is not."""
+_PLAIN_TYPES: Final = frozenset({bool, int, float, str, bytes})
 
 
 def _with_inner(code: types.CodeType) -> Iterator[types.CodeType]:

@@ -178,8 +178,10 @@ def test_keys_that_cannot_be_hashed_are_combined_nowhere() -> None:
 def test_the_loop_of_a_chain_combines(monkeypatch: pytest.MonkeyPatch) -> None:
     """If it always gave up, all of the above would hold as well."""
     plainly: list[Any] = []
-    process = FusedOperator._process
-    monkeypatch.setattr(FusedOperator, "_process", lambda self, batch: (plainly.append(batch), process(self, batch)))
+    collect = FusedOperator._collect
+    monkeypatch.setattr(
+        FusedOperator, "_collect", lambda self, *given: (plainly.append(given[0]), collect(self, *given))
+    )
     stream = timed(environment(True), GIVEN, 0).flat_map(split, PAIR).key_by(lambda pair: pair[0])
     windowed = stream.window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
     assert sorted(windowed.sum(1).execute_and_collect()) == [("a", 2), ("b", 4), ("c", 1)]
