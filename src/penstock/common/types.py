@@ -167,11 +167,25 @@ def make_row(names: list[str], values: list[Any]) -> Row:
 
 def make_rows(names: list[str], columns: Iterable[Iterable[Any]]) -> list[Row]:
     """Rows with fields of these names, from the values of each field."""
+    return put_together(names, list(map(list, zip(*columns, strict=True))))
+
+
+def taken_apart(rows: list[Any]) -> tuple[list[str] | None, list[list[Any]]] | None:
+    """The field names that all of them have, and the values of each; None if they differ, or are not plain rows."""
+    names = getattr(rows[0], "_fields", None)
+    insert = RowKind.INSERT
+    if not all(type(row) is Row and row._row_kind is insert and row._fields == names for row in rows):
+        return None
+    return names, [row._values for row in rows]
+
+
+def put_together(names: list[str] | None, values: list[list[Any]]) -> list[Row]:
+    """Rows with these field names and values; the lists become theirs."""
     rows = []
     new, insert = Row.__new__, RowKind.INSERT
-    for values in zip(*columns, strict=True):
+    for each in values:
         row = new(Row)
-        row._fields, row._values, row._row_kind = names, list(values), insert
+        row._fields, row._values, row._row_kind = names, each, insert
         rows.append(row)
     return rows
 

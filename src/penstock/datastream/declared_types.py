@@ -76,7 +76,7 @@ def batches_of(type_info: TypeInformation | None) -> Batches | None:
     scope: dict[str, Any] = {"pack": _SINGLE.pack, "unpack": _SINGLE.unpack}
     text = _converted(type_info, "v", scope)
     if isinstance(type_info, RowTypeInfo):
-        scope |= {"Row": Row, "names": type_info.get_field_names()}
+        scope |= {"Row": Row, "new": Row.__new__, "names": type_info.get_field_names()}
     parameters = "".join(f", {name}={name}" for name in scope)
     exec(f"def batches(values{parameters}):\n{_quick_check(type_info)}    return [{text} for v in values]", scope)
     made: Batches = scope["batches"]
@@ -84,7 +84,7 @@ def batches_of(type_info: TypeInformation | None) -> Batches | None:
 
 
 def _quick_check(type_info: TypeInformation) -> str:
-    """Statements that return `values` if they are tuples or rows that fit all; none for other types."""
+    """Statements that return what `values` are if they are tuples or rows that fit all; none for other types."""
     if not isinstance(type_info, (TupleTypeInfo, RowTypeInfo)):
         return ""
     types = type_info.get_field_types()
@@ -92,21 +92,40 @@ def _quick_check(type_info: TypeInformation) -> str:
     fields = [_fits(each, name) for name, each in zip(names, types, strict=True) if converter_of(each)]
     if not types or None in fields:
         return ""
-    is_row = isinstance(type_info, RowTypeInfo)
-    # Rows get the same list of names, which a pickle of many rows then holds once.
-    is_own = "type(v) is Row and (v._fields is names or v._fields == names)" if is_row else "type(v) is tuple"
-    values = "v._values" if is_row else "v"
-    return (
-        f"    for v in values:\n"
-        f"        if {is_own} and len({values}) == {len(types)}:\n"
-        f"            [{', '.join(names)}] = {values}\n"
-        f"            if {' and '.join(str(each) for each in fields) or 'True'}:\n"
-        f"                {'v._fields = names' if is_row else 'pass'}\n"
-        f"                continue\n"
-        f"        break\n"
-        f"    else:\n"
-        f"        return values\n"
-    )
+    quick = _QUICK_ROWS if isinstance(type_info, RowTypeInfo) else _QUICK_TUPLES
+    fit = " and ".join(str(each) for each in fields) or "True"
+    return quick.format(length=len(types), items=", ".join(names), fit=fit)
+
+
+_QUICK_TUPLES = """\
+    for v in values:
+        if type(v) is tuple and len(v) == {length}:
+            [{items}] = v
+            if {fit}:
+                continue
+        break
+    else:
+        return values
+"""
+# Rows get the same list of names, which a pickle of many rows then holds once. One without names stays as it is, and
+# the row that has them shares its values: somebody may have kept it.
+_QUICK_ROWS = """\
+    named = []
+    for v in values:
+        if type(v) is Row and (v._fields is None or v._fields == names) and len(v._values) == {length}:
+            [{items}] = v._values
+            if {fit}:
+                if v._fields is None:
+                    row = new(Row)
+                    row._values, row._row_kind = v._values, v._row_kind
+                    v = row
+                v._fields = names
+                named.append(v)
+                continue
+        break
+    else:
+        return named
+"""
 
 
 def _converted(type_info: TypeInformation, variable: str, scope: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Union
 import cloudpickle  # type: ignore[import-untyped]
 
 from penstock.common.exceptions import InvalidProgramError
+from penstock.common.types import Row, put_together, taken_apart
 from penstock.runtime.batch import Batch, Timestamps
 from penstock.runtime.latency import LatencyMarker
 
@@ -37,7 +38,7 @@ class EndOfData:
 Event = Union[Batch, "Columns", Watermark, Status, EndOfData, LatencyMarker]
 
 # On the wire an event is a small tuple; the numbers are part of the format.
-_DATA, _WATERMARK, _STATUS, _END, _COLUMNS, _LATENCY = range(6)
+_DATA, _WATERMARK, _STATUS, _END, _COLUMNS, _LATENCY, _ROWS = range(7)
 
 
 CHUNK_RECORDS = 8192
@@ -141,7 +142,7 @@ class ChunkWriter:
             yield from self._chunks(events, -(-len(chunk) // CHUNK_BYTES))
 
     def _encoded(self, events: list[tuple[Any, ...]]) -> bytes:
-        return self._encode([(_COLUMNS, each[1].packed()) if each[0] == _COLUMNS else each for each in events])
+        return self._encode(list(map(_packed, events)))
 
     def _seal(self) -> None:
         if self._values:
@@ -152,6 +153,17 @@ class ChunkWriter:
 
             self._events.append((_COLUMNS, joined(self._columns)))
             self._columns = []
+
+
+def _packed(event: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What is sent of an event."""
+    if event[0] == _COLUMNS:
+        return _COLUMNS, event[1].packed()
+    if event[0] == _DATA and type(event[3][0]) is Row:
+        rows = taken_apart(event[3])
+        if rows is not None:  # A pickle of many rows would make a call for each of them, at either end.
+            return _ROWS, *event[1:3], *rows
+    return event
 
 
 def _size_of(value: Any) -> int:
@@ -261,6 +273,9 @@ def read_chunk(chunk: bytes, keeps_columns: bool = False) -> Iterator[Event]:
         if kind == _DATA:
             _, keys, timestamps, values = event
             yield Batch(values, timestamps, keys)
+        elif kind == _ROWS:
+            _, keys, timestamps, *rows = event
+            yield Batch(put_together(*rows), timestamps, keys)
         elif kind == _COLUMNS:
             from penstock.runtime.columns import unpacked, unpacked_columns
 

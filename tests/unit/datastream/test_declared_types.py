@@ -111,6 +111,15 @@ def test_rows_that_fit_are_the_same_objects_and_share_their_names() -> None:
     assert [repr(convert_all([each])) for each in others] == ["[Row(name='a', age=1)]"] * 4
 
 
+def test_a_row_without_names_stays_without_them_if_somebody_has_kept_it() -> None:
+    kept = [Row("a", 1), Row.of_kind(RowKind.DELETE, "b", 2)]
+    convert_all = batches_of(Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()]))
+    assert convert_all is not None
+    found = convert_all(kept)
+    assert found == [Row(name="a", age=1), Row.of_kind(RowKind.DELETE, name="b", age=2)]
+    assert kept == [Row("a", 1), Row.of_kind(RowKind.DELETE, "b", 2)]
+
+
 @pytest.mark.parametrize("type_info", [None, Types.PICKLED_BYTE_ARRAY(), Types.BIG_INT(), Types.SQL_DATE()], ids=str)
 def test_types_that_ask_for_nothing_cost_nothing(type_info: Any) -> None:
     assert batches_of(type_info) is None

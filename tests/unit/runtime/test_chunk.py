@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import pickle
+from array import array
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common.exceptions import InvalidProgramError
+from penstock.common.types import Row, RowKind
 from penstock.runtime import chunk
 from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import ChunkWriter, EndOfData, Status, Watermark, encode, encode_in_driver, read_chunk
@@ -201,3 +203,45 @@ def test_a_record_that_cannot_be_sent_says_so(monkeypatch):
     writer.add_batch([bytes(20_000)], None, None)
     with pytest.raises(InvalidProgramError, match=r"a record takes 20,\d+ bytes, but at most 10,000 can be sent"):
         list(writer.take_chunks())
+
+
+def shown(row):
+    """All that a row consists of."""
+    return type(row), row._fields, row._values, row._row_kind
+
+
+class OwnRow(Row):
+    pass
+
+
+rows = st.one_of(
+    st.builds(Row, st.integers(), st.text(max_size=3)),
+    st.builds(Row, a=st.integers(), b=st.none() | st.text(max_size=3)),
+    st.builds(lambda kind, item: Row.of_kind(kind, item), st.sampled_from(list(RowKind)), st.integers()),
+    st.builds(lambda item: Row(Row(item), [Row(a=item)]), st.integers()),
+    st.builds(OwnRow, st.integers()),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.lists(rows, min_size=1, max_size=5) | st.lists(st.builds(Row, a=st.integers()), min_size=1)))
+def test_rows_arrive_as_they_were_sent(batches):
+    writer = ChunkWriter()
+    for batch in batches:
+        writer.add_batch(batch, None, None)
+    sent = [row for batch in batches for row in batch]
+    before = [shown(row) for row in sent]
+    chunk_of_rows = writer.take()
+    found = [row for event in (read_chunk(chunk_of_rows) if chunk_of_rows else ()) for row in event.values]
+    assert [shown(row) for row in found] == before == [shown(row) for row in sent]
+
+
+def test_rows_of_one_shape_are_pickled_without_a_call_for_each(monkeypatch):
+    monkeypatch.setattr(Row, "__reduce__", None)
+    writer = ChunkWriter()
+    writer.add_batch([Row(a=number, b="x") for number in range(10)], [1] * 10, list(range(10)))
+    [batch] = read_chunk(writer.take())
+    assert batch == Batch([Row(a=number, b="x") for number in range(10)], array("q", [1] * 10), list(range(10)))
+    batch.values[0][0] = 5
+    batch.values[0].set_field_names(["c", "d"])
+    assert batch.values[1] == Row(a=1, b="x")
