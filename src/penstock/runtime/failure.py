@@ -14,8 +14,9 @@ import cloudpickle  # type: ignore[import-untyped]
 
 import penstock
 from penstock.common.exceptions import CheckpointError, PenstockError, StateAccessError
-from penstock.runtime.chain_compiler import FUSED_FILE_PREFIX, FusedOperator
+from penstock.runtime.chain_compiler import FusedOperator
 from penstock.runtime.combining import ReceivingWindow
+from penstock.runtime.fused_loop import FUSED_FILE_PREFIX
 from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX
 from penstock.runtime.keyed_loop import RECORD
 from penstock.runtime.loop_syntax import OWN

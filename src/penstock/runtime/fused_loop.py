@@ -1,0 +1,364 @@
+"""The generated loop that does the work of several map, flat_map and filter operators.
+
+    for v0 in values:
+        if not (v0 % 3 != 0):
+            continue
+        v2_0 = v0 * 7919
+        append((v2_0, 1,))
+
+A line of it belongs to one operator (`FusedSource.call_sites`): that is how a failure finds its operator and record.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.graph.descriptions import FilterDescription, FlatMapDescription, MapDescription, OperatorDescription
+from penstock.runtime.combining import AlignedCombiner
+from penstock.runtime.element_copies import IMMUTABLE_TYPES, Copy, as_it_is, copied_unless_tuple
+from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, LoopScope, Source, Unbuilt
+from penstock.runtime.inlining import ONE_AT_A_TIME
+from penstock.runtime.outputs import DeclaredForm
+from penstock.runtime.retention import keeps_nothing
+
+FUSED_FILE_PREFIX = GENERATED_FILE_PREFIX + "chain "
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """A line of generated code that calls a user function."""
+
+    operator: int
+    variable: str
+    """The local variable that holds the record."""
+
+
+@dataclass(frozen=True)
+class FusedSource(Source):
+    call_sites: dict[int, CallSite]
+    """By line number."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """An operator of the loop."""
+
+    kind: type[OperatorDescription]
+    function: Callable[[Any], Any]
+    copied: Copy
+    """Makes a copy of what the function gives."""
+
+
+_LOOP_VARIABLE = re.compile(r"[vf]\d+(_\w+)?$")
+_MOST_LOOPS = 18
+"""Loops within each other, of which Python allows 20."""
+_LONGEST_REST = 50
+"""Operators behind a generator in the loop at most: each filter among them is a level, and Python allows 100."""
+
+
+class _LoopBody:
+    """The lines of a loop, as they grow from operator to operator. `end` adds what is done with what comes out."""
+
+    def __init__(
+        self, lines: list[str], scope: LoopScope, steps: Sequence[Step], first: int, end: Callable[[_LoopBody], None]
+    ) -> None:
+        self.lines = lines
+        self.scope = scope
+        self.sites: dict[int, CallSite] = {}
+        self._steps = steps
+        self._end = end
+        self._indent = "        "
+        self._loops = 1
+        self._is_in_body = False
+        """True within the statements of a user's generator: its loops are not left early."""
+        self._variable = f"v{first}"
+        """Holds the record, or the last one that was built."""
+        self.record: str | Unbuilt = self._variable
+        self.constants: dict[str, Any] = {}
+        """Variables that have one value only."""
+
+    def add(self, text: str) -> None:
+        self.lines.append(self._indent + text)
+
+    def call(self, text: str, operator: int) -> None:
+        """Add a line in which the operator may fail."""
+        self.add(text)
+        self.sites[len(self.lines)] = CallSite(operator, self._variable)
+
+    @contextmanager
+    def nested(self, loops: int = 0) -> Iterator[None]:
+        """One level deeper; afterwards the record is what it was."""
+        before = self._indent, self._loops, self._variable, self.record
+        self._indent += "    "
+        self._loops += loops
+        yield
+        self._indent, self._loops, self._variable, self.record = before
+
+    @property
+    def record_text(self) -> str:
+        return self.record.text if isinstance(self.record, Unbuilt) else self.record
+
+    def built(self) -> str:
+        """The variable that holds the record, which is built now if it is not yet."""
+        return self.record.build() if isinstance(self.record, Unbuilt) else self.record
+
+    def add_steps(self, at: int) -> None:
+        """Add the operators from this one on."""
+        if at == len(self._steps):
+            self._end(self)
+            return
+        step = self._steps[at]
+        if step.kind is MapDescription:
+            self._take(self.scope.call(f"f{at}", step.function, self.record), at, step)
+            self.add_steps(at + 1)
+        elif step.kind is FilterDescription:
+            self._add_filter(at, step)
+        else:
+            self._add_flat_map(at, step)
+
+    def _add_filter(self, at: int, step: Step) -> None:
+        condition = self.scope.call(f"f{at}", step.function, self.record)
+        if self._is_in_body:
+            self.call(f"if {condition}:", at)
+            with self.nested():
+                self._hand_over(at, step, None)
+                self.add_steps(at + 1)
+        else:
+            self.call(f"if not ({condition}):", at)
+            self.add("    continue")
+            self._hand_over(at, step, None)
+            self.add_steps(at + 1)
+
+    def _add_flat_map(self, at: int, step: Step) -> None:
+        record, name = self.built(), f"f{at}"
+        yielded = self.scope.yielded(name, step.function, record)
+        if yielded is not None:
+            self._add_loop(f"({', '.join(yielded)},)", at, step)
+            return
+        statements = self._body_of(at, step, record)
+        if statements is not None:
+            outer, self._is_in_body = self._is_in_body, True
+            self._add_statements(statements, at, step)
+            self._is_in_body = outer
+            return
+        self.call(f"r{at} = {self.scope.call(name, step.function, record)}", at)
+        self.add(f"if r{at} is not None:")
+        with self.nested():
+            self._add_loop(f"r{at}", at, step)
+
+    def _add_loop(self, over: str, at: int, step: Step) -> None:
+        self.call(f"for v{at + 1} in {over}:", at)
+        outer, self._is_in_body = self._is_in_body, False
+        with self.nested(loops=1):
+            self._variable = self.record = f"v{at + 1}"
+            self._hand_over(at, step, None)
+            self.add_steps(at + 1)
+        self._is_in_body = outer
+
+    def _body_of(self, at: int, step: Step, record: str) -> list[ast.stmt] | None:
+        rest = self._steps[at + 1 :]
+        further = sum(each.kind is FlatMapDescription for each in rest)
+        if len(rest) > _LONGEST_REST:
+            return None
+        return self.scope.body(f"f{at}", step.function, record, _MOST_LOOPS - self._loops - further)
+
+    def _add_statements(self, statements: list[ast.stmt], at: int, step: Step) -> None:
+        """The statements of a generator function, with the following operators in the place of its yield."""
+        for statement in statements:
+            match statement:
+                case ast.Expr(ast.Yield(value)):
+                    before = self._variable, self.record
+                    self._take("None" if value is None else ast.unparse(value), at, step)
+                    self.add_steps(at + 1)
+                    self._variable, self.record = before
+                case ast.Expr(ast.YieldFrom(value)):
+                    self._add_loop(ast.unparse(value), at, step)
+                case ast.If(test, body, orelse):
+                    self._add_block(f"if {ast.unparse(test)}:", body, at, step, loops=0)
+                    if orelse:
+                        self._add_block("else:", orelse, at, step, loops=0)
+                case ast.For(target, over, body):
+                    self._add_block(f"for {ast.unparse(target)} in {ast.unparse(over)}:", body, at, step, loops=1)
+                case ast.While(test, body):
+                    self._add_block(f"while {ast.unparse(test)}:", body, at, step, loops=1)
+                case _:
+                    self.call(ast.unparse(statement), at)
+
+    def _add_block(self, head: str, body: list[ast.stmt], at: int, step: Step, loops: int) -> None:
+        self.call(head, at)
+        with self.nested(loops):
+            self._add_statements(body, at, step)
+
+    def _take(self, expression: str, at: int, step: Step) -> None:
+        """What `expression` gives is the record from now on. A tuple is taken apart: it may not have to be built."""
+        items = _items_of(expression) if self.scope.inlines else None
+        variable_items: list[int] | None = None
+        if items is None:
+            self.call(f"v{at + 1} = {expression}", at)
+            self._variable = self.record = f"v{at + 1}"
+        else:
+            variable_items = [place for place, item in enumerate(items) if not isinstance(item, ast.Constant)]
+            names = tuple(self._held(item, f"v{at + 1}_{place}", at) for place, item in enumerate(items))
+            self.record = Unbuilt(names, lambda: self._build(at))
+        self._hand_over(at, step, variable_items)
+
+    def _held(self, item: ast.expr, variable: str, at: int) -> str:
+        """The variable that holds an item of the record."""
+        if isinstance(item, ast.Constant):
+            self.scope.locals[variable] = self.constants[variable] = item.value
+            return variable
+        text = ast.unparse(item)
+        if _LOOP_VARIABLE.match(text):
+            return text
+        self.call(f"{variable} = {text}", at)
+        return variable
+
+    def _build(self, at: int) -> str:
+        if isinstance(self.record, Unbuilt):
+            self.add(f"v{at + 1} = {self.record.text}")
+            self._variable = self.record = f"v{at + 1}"
+        return self.record
+
+    def _hand_over(self, at: int, step: Step, variable_items: list[int] | None) -> None:
+        """Make what an operator emits independent of it (`penstock.runtime.element_copies`)."""
+        gives_one = step.kind is not FlatMapDescription
+        is_immutable_tuple = variable_items == [] or (variable_items and step.copied is copied_unless_tuple)
+        if step.copied is as_it_is or is_immutable_tuple or (gives_one and keeps_nothing(step.function)):
+            return
+        self.scope.locals |= {"type_of": type, "tuple_type": tuple, "immutable_types": IMMUTABLE_TYPES}
+        self.scope.locals["copied"] = step.copied
+        current = self.built()
+        copying = f"    {current} = copied({current})"
+        # Most are immutable, or tuples of such, which should not cost a call.
+        if step.copied is copied_unless_tuple:
+            self.add(f"if type_of({current}) is not tuple_type:")
+            self.call(copying, at)
+            return
+        if variable_items is not None:
+            are_mutable = (f"type_of({current}[{item}]) not in immutable_types" for item in variable_items)
+            self.add(f"if {' or '.join(are_mutable)}:")
+            self.call(copying, at)
+            return
+        self.add(f"if type_of({current}) is tuple_type:")
+        self.add(f"    for item in {current}:")
+        self.add("        if type_of(item) not in immutable_types:")
+        self.call(f"        {copying}", at)
+        self.add("            break")
+        self.add(f"elif type_of({current}) not in immutable_types:")
+        self.call(copying, at)
+
+
+def _items_of(expression: str) -> list[ast.expr] | None:
+    """The items of a tuple; None if the expression is not one, or one of unknown length."""
+    with ONE_AT_A_TIME:
+        tree = ast.parse(expression, mode="eval").body
+    if not isinstance(tree, ast.Tuple) or not tree.elts or any(isinstance(each, ast.Starred) for each in tree.elts):
+        return None
+    return tree.elts
+
+
+def generate(steps: Sequence[Step], with_timestamps: bool, name: str, scope: LoopScope, first: int = 0) -> FusedSource:
+    """The source of `fused(values, timestamps)`, which returns the output's values and timestamps.
+
+    `scope` takes the names that the source refers to. Steps before the `first` were done otherwise.
+    """
+    only_maps = all(step.kind is MapDescription for step in steps[first:])
+    each_has_timestamp = with_timestamps and not only_maps
+    lines = ["def fused(values, timestamps):", "    out = []", "    append = out.append"]
+    if each_has_timestamp:
+        scope.locals["zip"] = zip
+        lines += ["    out_timestamps = []", "    append_timestamp = out_timestamps.append"]
+        lines += [f"    for v{first}, timestamp in zip(values, timestamps):"]
+    else:
+        lines += [f"    for v{first} in values:"]
+
+    def end(body: _LoopBody) -> None:
+        body.add(f"append({body.record_text})")
+        if each_has_timestamp:
+            body.add("append_timestamp(timestamp)")
+
+    body = _LoopBody(lines, scope, steps, first, end)
+    body.add_steps(first)
+    lines.append(f"    return out, {'out_timestamps' if each_has_timestamp else 'timestamps'}")
+    suffix = (" with timestamps" if with_timestamps else "") + ("" if scope.inlines else ", calling")
+    suffix += behind_columns(first)
+    return FusedSource("\n".join(lines) + "\n", f"{FUSED_FILE_PREFIX}{name}{suffix}>", body.sites)
+
+
+def behind_columns(first: int) -> str:
+    """Sets loops apart that begin behind steps which were done on columns."""
+    return f", from operator {first + 1} on" if first else ""
+
+
+def _texts(record: str | Unbuilt, constants: dict[str, Any]) -> str | tuple[str, ...]:
+    """A record as `declared_types.fits` takes it."""
+    if isinstance(record, str):
+        return record
+    return tuple(
+        repr(constants[item]) if type(constants.get(item)) in (int, bool, str) else item for item in record.items
+    )
+
+
+def _with_own_builtins(expression: str, scope: LoopScope) -> str:
+    """An expression of ours with built-ins under names that no module of a user has."""
+    with ONE_AT_A_TIME:
+        tree = ast.parse(expression, mode="eval")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and hasattr(builtins, node.id):
+                scope.locals[f"{node.id}_of_python"] = getattr(builtins, node.id)
+                node.id += "_of_python"
+        return ast.unparse(tree)
+
+
+def generate_combining(
+    steps: Sequence[Step],
+    combiner: AlignedCombiner,
+    form: DeclaredForm | None,
+    name: str,
+    scope: LoopScope,
+    first: int = 0,
+) -> FusedSource | None:
+    """The source of `fused(values, timestamps)`, which combines what comes out of the steps, and returns how many.
+
+    None if the declared type of the results has no simple form. Steps before the `first` were done otherwise.
+    """
+    scope.locals |= {"zip": zip, "open_slot": combiner.open_slot, "add_one": combiner.add_one}
+    only_maps = all(step.kind is MapDescription for step in steps[first:])
+    lines = ["def fused(values, timestamps):", "    records_made = start = end = 0"]
+    lines += [f"    for v{first}, timestamp in zip(values, timestamps):", "        if not start <= timestamp < end:"]
+    lines += ["            start, end, partials = open_slot(timestamp)", "            get = partials.get"]
+    has_form = True
+
+    def end(body: _LoopBody) -> None:
+        nonlocal has_form
+        if not only_maps:
+            body.add("records_made += 1")
+        fits = "" if form is None else form.fits(_texts(body.record, body.constants))
+        if fits is None:
+            has_form = False
+        elif form is None or not fits:
+            combine(body)
+        else:
+            scope.locals["convert"] = form.convert
+            body.add(f"if {_with_own_builtins(fits, scope)}:")
+            with body.nested():
+                combine(body)
+            body.add("else:")
+            body.add(f"    add_one(partials, convert({body.record_text}))")
+
+    def combine(body: _LoopBody) -> None:
+        for line in combiner.adding(scope, body.record):
+            body.add(line)
+
+    body = _LoopBody(lines, scope, steps, first, end)
+    body.add_steps(first)
+    scope.locals["len_of_python"] = len
+    lines.append(f"    return {'len_of_python(values)' if only_maps else 'records_made'}")
+    filename = f"{FUSED_FILE_PREFIX}{name}, and combining before the exchange{behind_columns(first)}>"
+    return FusedSource("\n".join(lines) + "\n", filename, body.sites) if has_form else None
