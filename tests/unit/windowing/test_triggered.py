@@ -120,9 +120,9 @@ def test_a_trigger_that_only_sets_timers_is_asked_once_a_batch(trigger):
     asked = []
     ask = type(trigger).on_element
     harness = OperatorHarness(WindowDescription(lambda pair: pair[0], TumblingEventTimeWindows(10), trigger))
-    harness.operator.trigger = _Watched(lambda *arguments: asked.append(arguments[0]) or ask(trigger, *arguments))
+    harness.operator.trigger = _Watched(lambda *arguments: asked.append(arguments[0][0]) or ask(trigger, *arguments))
     harness.batch([(("a", 1), 1), (("a", 2), 2), (("b", 3), 3), (("a", 4), 11)])
-    assert asked == [("a", 1), ("b", 3), ("a", 4)]
+    assert asked == ["a", "b", "a"]
 
 
 class _Watched:

@@ -1,11 +1,13 @@
 """The window operator for tumbling and sliding windows with a trigger of any kind: the general algorithm, by batches.
 
 What is the same for all elements of a batch in one window is found out once: the window, whether it is late, its panes
-and its cleanup timers. The trigger is asked about every element, unless it is seen to do no more than set timers.
+and its cleanup timers. The trigger is asked about every element, unless it is seen to do no more than set timers: then
+the elements of a window are added at once, and the trigger is asked once for each of their keys.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
@@ -20,13 +22,18 @@ from penstock.runtime.windowing.slots import Slots
 from penstock.runtime.windowing.timer_triggers import only_sets_timers
 
 
+def _event_time(timestamp: int | None) -> int:
+    return MIN_LONG_VALUE if timestamp is None else timestamp
+
+
 class _OpenWindow:
     """A window while a batch is added to it, with its panes by key."""
 
     def __init__(self, window: Window, table: StateTable, cleanup: TimerQueue, cleanup_time: int) -> None:
         self.window = window
-        self.asked: set[Any] = set()
-        """Keys for which a trigger that only sets timers was asked."""
+        self.keys: list[Any] = []
+        self.values: list[Any] = []
+        """The elements of the batch that are added at once, with their keys."""
         self._table = table
         self._cleanup = cleanup
         self._cleanup_time = cleanup_time
@@ -75,14 +82,70 @@ class TriggeredWindowOperator(WindowOperator):
 
     def process_elements(self, batch: Batch) -> None:
         opened: dict[Window, _OpenWindow] = {}
+        if self._asks_once:
+            self._deal(batch, opened)
+            for into in opened.values():
+                self._add_all(into)
+        else:
+            self._add_one_by_one(batch, opened)
+            for into in opened.values():
+                into.close()
+
+    def _deal(self, batch: Batch, opened: dict[Window, _OpenWindow]) -> None:
+        """Deal the elements to their windows."""
+        keys, values = self.keys_of(batch), batch.values
+        timestamps = batch.timestamps or [None] * len(values)
+        at = 0
+        while at < len(values):
+            self.backend.current_key = keys[at]
+            slot = self._slot_of(values[at], _event_time(timestamps[at]), opened)
+            begun, at = at, self._end_of_run(slot, timestamps, at)
+            run = slice(begun, at)
+            for number, into in enumerate(slot.open):
+                into.keys.extend(keys[run])
+                # Each window has its own.
+                into.values.extend(map(self.context.copied, values[run]) if number else values[run])
+            if not slot.open:
+                self._skip_late(keys[run], values[run], timestamps[run])
+
+    def _end_of_run(self, slot: _Slot, timestamps: Sequence[int | None], begun: int) -> int:
+        """The place of the next element that is not in `slot`."""
+        if not self.is_event_time:
+            return len(timestamps)
+        start, end = slot.start, slot.end
+        for at in range(begun, len(timestamps)):
+            if not start <= _event_time(timestamps[at]) < end:
+                return at
+        return len(timestamps)
+
+    def _skip_late(self, keys: list[Any], values: list[Any], timestamps: Sequence[int | None]) -> None:
+        for key, value, timestamp in zip(keys, values, timestamps, strict=True):
+            self.backend.current_key = key
+            if self.is_element_late(_event_time(timestamp)):
+                self.skip_late(value, timestamp)
+
+    def _add_all(self, into: _OpenWindow) -> None:
+        into.new = self.accumulation.add_all(into.panes, into.keys, into.values)
+        into.written = into.keys
+        into.close()
+        context = self.pane_context.at(into.window)
+        # About which element of a key the trigger is asked, and when that came, makes no difference to it.
+        for key, value in dict(zip(into.keys, into.values, strict=True)).items():
+            self.backend.current_key = key
+            self.trigger.on_element(value, MIN_LONG_VALUE, into.window, context)
+            if key not in into.waiting:
+                self.register_cleanup_timer(into.window)
+                into.find_cleanup_timers()
+
+    def _add_one_by_one(self, batch: Batch, opened: dict[Window, _OpenWindow]) -> None:
         timestamps = batch.timestamps or [None] * len(batch.values)
-        backend, added, asks_once = self.backend, self.accumulation.added, self._asks_once
+        backend, added = self.backend, self.accumulation.added
         on_element, context, unchanged = self.trigger.on_element, self.pane_context, TriggerResult.CONTINUE
         start = end = 0
         windows: list[_OpenWindow] = []
         for key, value, timestamp in zip(self.keys_of(batch), batch.values, timestamps, strict=True):
             backend.current_key = key
-            event_time = MIN_LONG_VALUE if timestamp is None else timestamp
+            event_time = _event_time(timestamp)
             if not start <= event_time < end:
                 start, end, windows = self._slot_of(value, event_time, opened)
             if not windows and self.is_element_late(event_time):
@@ -96,19 +159,14 @@ class TriggeredWindowOperator(WindowOperator):
                     into.new.append(key)
                 panes[key] = added(held, value, timestamp)
                 into.written.append(key)
-                if not asks_once or key not in into.asked:
-                    result = on_element(value, event_time, into.window, context.at(into.window))
-                    if result is not unchanged:
-                        into.close()
-                        self.settle(into.window, result)
-                        into.reopen()
-                    if asks_once:
-                        into.asked.add(key)
+                result = on_element(value, event_time, into.window, context.at(into.window))
+                if result is not unchanged:
+                    into.close()
+                    self.settle(into.window, result)
+                    into.reopen()
                 if key not in into.waiting:
                     self.register_cleanup_timer(into.window)
                     into.find_cleanup_timers()
-        for into in opened.values():
-            into.close()
 
     def _slot_of(self, value: Any, event_time: int, opened: dict[Window, _OpenWindow]) -> _Slot:
         """Which elements belong to the same windows as one at `event_time`, and those windows.
