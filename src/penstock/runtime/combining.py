@@ -372,7 +372,8 @@ def _count_timed(timestamps: Timestamps) -> int:
 
 
 class SessionCombiner(CombiningEdgeTarget):
-    """For session windows. What is sent are parts of sessions: `(end, value)` at the time the part begins.
+    """For session windows. What is sent are parts of sessions: `(end, value)` at the time the part begins; the value is
+    an element, or an accumulator.
 
     A part is what the window operator would have made of its elements, had nothing come in between; so all parts leave
     before any watermark, which could end a session that a part belongs to.
@@ -389,7 +390,14 @@ class SessionCombiner(CombiningEdgeTarget):
 
     def loop_text(self, scope: LoopScope) -> str:
         select = scope.call("select", self.select, "value")
-        reduce = scope.call("reduce", self.window.reduce, "held", "value")
+        aggregate = self.window.aggregate
+        if aggregate is None:
+            first, added = "value", scope.call("reduce", self.window.reduce, "held", "value")
+        else:
+            scope.locals["create"] = aggregate.create_accumulator
+            added = scope.call("reduce", aggregate.add, "value", "held")
+            first = added
+        create = "" if aggregate is None else "held = create()"
         return f"""\
 def combine(values, times, parts, ended):
     get = parts.get
@@ -397,25 +405,28 @@ def combine(values, times, parts, ended):
         key = {select}
         end = start + gap
         part = get(key)
-        if part is None:
-            parts[key] = [start, end, value]
-        elif {_TOUCHING_PART}:
+        if part is not None and {_TOUCHING_PART}:
             held = part[2]
-            part[2] = {reduce}
+            part[2] = {added}
             if end > part[1]:
                 part[1] = end
             elif start < part[0]:
                 part[0] = start
         else:
-            ended.append((key, part))
-            parts[key] = [start, end, value]
+            if part is not None:
+                ended.append((key, part))
+            {create}
+            parts[key] = [start, end, {first}]
 """
 
     def push_as_they_are(self, values: list[Any], timestamps: Timestamps | None) -> None:
         self.send_all()
         times = timestamps or [None] * len(values)
         keys = call_each(self.select, values)
-        parts = [(None if time is None else time + self._gap, value) for time, value in zip(times, values, strict=True)]
+        # The window operator refuses elements without a timestamp, and shows them as they are.
+        count = 0 if self.window.aggregate is None else _count_timed(times)
+        held = call_each(lambda value: self.window.added(None, value), values[:count]) + values[count:]
+        parts = [(None if time is None else time + self._gap, each) for time, each in zip(times, held, strict=True)]
         self.deliver(keys, parts, cast("list[int]", times))
 
     def combine(self, values: list[Any], times: Sequence[int], earliest: int, latest: int) -> None:

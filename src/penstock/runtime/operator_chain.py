@@ -40,7 +40,7 @@ from penstock.runtime.state.backends import MakeTable
 from penstock.runtime.state.heap_table import HeapStateTable
 
 if TYPE_CHECKING:
-    from penstock.runtime.windowing.aligned import AlignedWindowOperator
+    from penstock.runtime.windowing.quick import QuickWindowOperator
     from penstock.runtime.windowing.sessions import SessionWindowOperator
 
 _PASSING_ON = (FilterDescription, WatermarksDescription)
@@ -108,7 +108,7 @@ class OperatorChain:
         if node is self._vertex.head and takes_session_parts(self._job_graph, self._vertex):
             cast("SessionWindowOperator", operator).takes_parts = True
         if node is self._vertex.head and takes_accumulators(self._job_graph, self._vertex):
-            cast("AlignedWindowOperator", operator).takes_accumulators = True
+            cast("QuickWindowOperator", operator).takes_accumulators = True
         return self._add(operator, context, output)
 
     def _add(

@@ -299,6 +299,90 @@ def test_sessions_are_the_same_with_and_without_combining(
     assert results[0] == results[1]
 
 
+class Visits(AggregateFunction):
+    """Key, count, sum, and the first and last time."""
+
+    def create_accumulator(self) -> Any:
+        return "", 0, 0, 1000, -1000
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        _, count, total, first, last = accumulator
+        return value[0], count + 1, total + value[1], min(first, value[2]), max(last, value[2])
+
+    def get_result(self, accumulator: Any) -> Any:
+        return accumulator
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        key, count, total, first, last = acc_a
+        return key, count + acc_b[1], acc_b[2] + total, min(first, acc_b[3]), max(last, acc_b[4])
+
+
+@settings(max_examples=60, deadline=None)
+@given(events, st.integers(1, 60), st.integers(0, 80), st.integers(1, 60), st.integers(1, 2), st.booleans())
+def test_aggregates_of_sessions_are_the_same_with_and_without_combining(
+    given: list[Event], gap: int, bound: int, max_records: int, sources: int, is_described: bool
+) -> None:
+    bound = bound if sources == 1 else 300  # What is late depends on which source is ahead.
+
+    def results(combine: bool) -> Any:
+        env = environment(combine, max_records)
+        streams = [
+            env.from_collection(given[at::sources])
+            .assign_timestamps_and_watermarks(by_time_of_event(bound))
+            .map(lambda event: event, Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()]))
+            for at in range(sources)
+        ]
+        keyed = streams[0].union(*streams[1:]).key_by(lambda visit: visit[0])
+        sessions = keyed.window(EventTimeSessionWindows.with_gap(Time.milliseconds(gap)))
+        aggregated = sessions.aggregate(Visits(), Described()) if is_described else sessions.aggregate(Visits())
+        return results_of(aggregated.set_parallelism(2), combine)
+
+    assert results(True) == results(False)
+
+
+class MergesToLast(Visits):
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        return acc_b
+
+
+class MergesWithDoubleCount(Visits):
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        return acc_a[0], acc_a[1] + acc_a[1], acc_a[2] + acc_b[2], min(acc_a[3], acc_b[3]), max(acc_a[4], acc_b[4])
+
+
+class MergesFieldsOfOthers(Visits):
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        return acc_a[0], acc_a[1] + acc_b[2], acc_a[2] + acc_b[1], min(acc_a[3], acc_b[3]), max(acc_a[4], acc_b[4])
+
+
+class MergesNothing(Visits):
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("function", [MergesToLast, MergesWithDoubleCount, MergesFieldsOfOthers, MergesNothing])
+def test_sessions_do_not_combine_unless_the_function_s_own_merge_does_the_same(function: Any) -> None:
+    env = environment(True, 10)
+    visits = env.from_collection([("a", 7, 1)]).map(
+        lambda visit: visit, Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
+    )
+    keyed = visits.key_by(lambda visit: visit[0])
+    sessions = keyed.window(EventTimeSessionWindows.with_gap(Time.milliseconds(5))).aggregate(function())
+    assert not sessions.transformation.operator.combines  # type: ignore[attr-defined]
+    tumbling = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(5))).aggregate(function())
+    assert tumbling.transformation.operator.combines  # type: ignore[attr-defined]
+
+
+def test_visit_without_event_time_is_reported_as_it_is_where_accumulators_of_sessions_are_sent() -> None:
+    env = environment(True, 10)
+    visits = env.from_collection([("a", 7, 1)]).map(
+        lambda visit: visit, Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
+    )
+    sessions = visits.key_by(lambda visit: visit[0]).window(EventTimeSessionWindows.with_gap(Time.milliseconds(5)))
+    with pytest.raises(Exception, match=r"\('a', 7, 1\)"):
+        list(sessions.aggregate(Visits()).execute_and_collect())
+
+
 @settings(max_examples=20, deadline=None)
 @given(events, st.integers(1, 60))
 def test_sessions_of_several_sources_are_the_same_with_and_without_combining(given: list[Event], gap: int) -> None:

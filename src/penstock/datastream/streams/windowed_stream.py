@@ -38,7 +38,7 @@ from penstock.datastream.window import (
     WindowStagger,
 )
 from penstock.datastream.windowing.assigner import check_trigger
-from penstock.datastream.windowing.decomposition import merge_of, reduces_in_any_order
+from penstock.datastream.windowing.decomposition import merge_of, merges_alike, reduces_in_any_order
 from penstock.graph.descriptions import WindowDescription
 
 if TYPE_CHECKING:
@@ -258,8 +258,10 @@ class _Windowed(Generic[T]):
         if not self._fires_once(trigger, reduce_function or aggregate_function):
             return {}
         elements, selector = self._stream.transformation, self._key_selector()
-        if aggregate_function is not None and not isinstance(self._assigner, EventTimeSessionWindows):
+        if aggregate_function is not None:
             merge = merge_of(aggregate_function, selector, elements)
+            if isinstance(self._assigner, EventTimeSessionWindows) and merge is not None:
+                merge = merge if merges_alike(aggregate_function, merge) else None
             return {"combines": merge is not None, "merge": merge}
         is_sliding = isinstance(self._assigner, SlidingEventTimeWindows)
         if reduce_function is None or (is_sliding and not reduces_in_any_order(reduce_function, selector, elements)):

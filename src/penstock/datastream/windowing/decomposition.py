@@ -69,6 +69,25 @@ def merge_of(
         return None
 
 
+def merges_alike(function: AggregateFunction, merge: AccumulatorMerge) -> bool:
+    """True if it is known that the function's own `merge`, which windows that merge call, gives what `merge` does."""
+    try:
+        created = _called(function.create_accumulator)
+        kinds = [_kind_of_constant(each) for each in (created if merge.is_tuple else (created,))]
+        both = (_element(what, kinds, merge.is_tuple) for what in ("held", "value"))
+        merged = _called(function.merge, *both)
+        results = merged if merge.is_tuple else (merged,)
+        return (
+            type(results) is tuple
+            and len(results) == len(kinds)
+            and all(
+                _is_merged(each, at, kind) for at, (each, kind) in enumerate(zip(results, merge.kinds, strict=True))
+            )
+        )
+    except Exception:  # As above.
+        return False
+
+
 def reduces_in_any_order(
     function: ReduceFunction | Callable[[Any, Any], Any], selector: Callable[[Any], Any], elements: Transformation
 ) -> bool:
@@ -300,3 +319,10 @@ def _is_free(result: Any, at: int, keys: set[int]) -> bool:
     if not isinstance(result, _Symbol) or result.field != at:
         return False
     return at in keys if result.what in ("held", "value") else result.is_of_field
+
+
+def _is_merged(result: Any, at: int, kind: MergeKind) -> bool:
+    """True if a field of what two accumulators are merged to is of that kind."""
+    if not isinstance(result, _Symbol) or result.field != at:
+        return False
+    return result.what in ("held", "value") if kind == "any" else result.what == kind and result.is_of_field

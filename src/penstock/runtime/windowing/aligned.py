@@ -14,12 +14,10 @@ from typing import Any, NamedTuple, cast
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.datastream.window import Window
 from penstock.datastream.windowing.windows import has_passed
-from penstock.graph.descriptions import AccumulatorMerge
 from penstock.runtime.batch import Batch
 from penstock.runtime.bulk_timers import BulkTimerQueue
 from penstock.runtime.element_copies import all_copied, are_immutable, as_it_is
 from penstock.runtime.state.table import StateTable
-from penstock.runtime.windowing.accumulation import Accumulation, Merging
 from penstock.runtime.windowing.panes import PlainPanes
 from penstock.runtime.windowing.quick import QuickWindowOperator
 from penstock.runtime.windowing.slots import Slots
@@ -46,9 +44,6 @@ class _Slot(NamedTuple):
 class AlignedWindowOperator(QuickWindowOperator):
     """Runs tumbling and sliding windows with their own trigger."""
 
-    takes_accumulators = False
-    """True if accumulators come in place of elements."""
-
     def open(self) -> None:
         super().open()
         self._table = cast(PlainPanes, self.panes).table
@@ -57,12 +52,6 @@ class AlignedWindowOperator(QuickWindowOperator):
     def _slots(self) -> Slots:
         """As soon as there are elements, which is when the assigner knows its offset."""
         return Slots(self.assigner)
-
-    def build_accumulation(self) -> Accumulation:
-        if not self.takes_accumulators:
-            return super().build_accumulation()
-        merge = cast(AccumulatorMerge, self.description.merge)
-        return Merging(self.description.aggregate_function, merge, self.context.copied)
 
     def make_queue(self, table: StateTable) -> BulkTimerQueue:
         self._timers = BulkTimerQueue(table, self.on_window_timers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import cast
 
 from penstock.common.constants import MAX_LONG_VALUE
 from penstock.datastream.window import (
@@ -18,10 +19,11 @@ from penstock.datastream.window import (
     TumblingProcessingTimeWindows,
     Window,
 )
-from penstock.graph.descriptions import WindowDescription
+from penstock.graph.descriptions import AccumulatorMerge, WindowDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.state.table import StateTable
 from penstock.runtime.timers import TIMER_TABLE_PREFIX, InternalTimerService, TimerQueue
+from penstock.runtime.windowing.accumulation import Accumulation, Merging
 from penstock.runtime.windowing.operator import TIMER_SERVICE, WindowOperator
 
 ALIGNED = (
@@ -53,10 +55,19 @@ def fires_at_end(description: WindowDescription) -> bool:
 class QuickWindowOperator(WindowOperator):
     """A window operator for descriptions that `fires_at_end` is True for."""
 
+    takes_accumulators = False
+    """True if accumulators come in place of elements."""
+
     def __init__(self, description: WindowDescription) -> None:
         super().__init__(description)
         self.kept_ms = self.lateness_ms if self.is_event_time else 0
         """How long a pane is kept after the end of its window."""
+
+    def build_accumulation(self) -> Accumulation:
+        if not self.takes_accumulators:
+            return super().build_accumulation()
+        merge = cast(AccumulatorMerge, self.description.merge)
+        return Merging(self.description.aggregate_function, merge, self.context.copied)
 
     def open_timers(self) -> InternalTimerService:
         service = super().open_timers()
