@@ -51,7 +51,7 @@ def busy_note() -> list[str]:
     load = os.getloadavg()[0]
     if load < 0.5 * (os.cpu_count() or 1):
         return []
-    return [f"the machine was busy when this began (load {load:.1f}): the figures are too low"]
+    return [f"the machine was busy when this began (load {load:.1f}): the figures are worse than on an idle one"]
 
 
 def _peer_names(parsed: argparse.Namespace) -> list[str]:

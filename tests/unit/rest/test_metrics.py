@@ -38,7 +38,7 @@ from penstock.runtime.metric_reports import CounterReport, GaugeReport
 prometheus_parser = pytest.importorskip("prometheus_client.parser")
 
 DOCS = Path(__file__).parents[3] / "docs"
-NEEDS_A_SERVER = {"HTTP, JDBC, Kafka, Redis sinks", "Kafka source", "where Spark's executors are known"}
+NEEDS_A_SERVER = {"sinks that have OnRefused", "Kafka source", "where Spark's executors are known"}
 """Conditions that no job in this process meets: tests/connectors has those of connectors."""
 USERS = {"fish.seen", "sizes_sum", "sizes_count", "sizes_min", "sizes_max", "sizes_mean", "depth"}
 

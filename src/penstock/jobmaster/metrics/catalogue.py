@@ -147,7 +147,7 @@ CATALOGUE: tuple[MetricDefinition, ...] = (
         ("numFiredTimers", Kind.COUNTER, "timers that fired", "operators with timers"),
         ("numRecordsInErrors", Kind.COUNTER, "records that a source could not read", "sources that skip such"),
         ("numRecordsSend", Kind.COUNTER, "records that were handed to the sink's writer", "sinks"),
-        ("numRecordsSendErrors", Kind.COUNTER, "records that the other side refused", "HTTP, JDBC, Kafka, Redis sinks"),
+        ("numRecordsSendErrors", Kind.COUNTER, "records that the other side refused", "sinks that have OnRefused"),
         ("totalCommittables", Kind.COUNTER, "what was handed to the committer", _IF_COMMITS),
         ("successfulCommittables", Kind.COUNTER, "what it has committed", _IF_COMMITS),
         ("failedCommittables", Kind.COUNTER, "what it has given up", _IF_COMMITS),
