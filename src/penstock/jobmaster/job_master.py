@@ -77,7 +77,7 @@ class JobMaster:
         self._open_folder = open_folder
         self.config = config
         self._executor = executor
-        self._restart_strategy = build_restart_strategy(
+        self.restart_strategy = build_restart_strategy(
             config, config.get_optional(keys.CHECKPOINT_INTERVAL) is not None, is_watched
         )
         self._progress = RegionProgress()
@@ -122,7 +122,7 @@ class JobMaster:
     def _checkpoint_options(self, job_graph: JobGraph) -> CheckpointOptions:
         options = CheckpointOptions.of(self.config)
         interval_ms = options.interval_ms
-        if interval_ms is None and not isinstance(self._restart_strategy, NoRestart):
+        if interval_ms is None and not isinstance(self.restart_strategy, NoRestart):
             interval_ms = 0  # To restart from somewhere.
         return options.with_interval(None if job_graph.is_batch else interval_ms)
 
@@ -480,11 +480,11 @@ class JobMaster:
             raise failure
         with self._changed:
             attempt = self._progress.end_attempt(failure, region)
-            delay_ms = self._restart_strategy.on_failure(Moment.now().tick_ms, attempt)
+            delay_ms = self.restart_strategy.on_failure(Moment.now().tick_ms, attempt)
             self._enter(JobStatus.FAILING if delay_ms is None else JobStatus.RESTARTING)
         if delay_ms is None:
-            if self._restart_strategy.refusal:
-                add_note(failure, f"Not restarted: {self._restart_strategy.refusal}.")
+            if self.restart_strategy.refusal:
+                add_note(failure, f"Not restarted: {self.restart_strategy.refusal}.")
             raise failure
         self._failures.add(failure, wall_clock_ms())
         self.restarts += 1

@@ -47,6 +47,10 @@ _UNKNOWN = FailedAttempt()
 
 
 class RestartStrategy(Protocol):
+    @property
+    def description(self) -> str:
+        """The strategy in a few words, beginning with the name that a user sets."""
+
     def on_failure(self, now_ms: int, attempt: FailedAttempt = _UNKNOWN) -> int | None:
         """Milliseconds to wait before the restart; None if the job is to fail for good."""
 
@@ -56,6 +60,8 @@ class RestartStrategy(Protocol):
 
 
 class NoRestart:
+    description = "none"
+
     def __init__(self, refusal: str = f"{keys.RESTART_STRATEGY.key} is none") -> None:
         self.refusal = refusal
 
@@ -64,6 +70,8 @@ class NoRestart:
 
 
 class FixedDelayRestart:
+    description = "fixed-delay"
+
     def __init__(self, attempts: int, delay_ms: int) -> None:
         self._attempts_left = attempts
         self._delay_ms = delay_ms
@@ -79,6 +87,8 @@ class FixedDelayRestart:
 class FailureRateRestart:
     """Fails for good at more than `most_failures` within `interval_ms`."""
 
+    description = "failure-rate"
+
     def __init__(self, most_failures: int, interval_ms: int, delay_ms: int) -> None:
         self._failures: deque[int] = deque(maxlen=most_failures + 1)
         self._interval_ms = interval_ms
@@ -93,6 +103,8 @@ class FailureRateRestart:
 
 class ExponentialDelayRestart:
     """Waits longer after each failure; a quiet time of `reset_ms` starts over."""
+
+    description = "exponential-delay"
 
     def __init__(
         self,
@@ -139,6 +151,7 @@ class UnlessItRepeats:
         self._last: dict[Region, _Way] = {}
         self._repeated: dict[Region, int] = {}
         self._has_repeated = False
+        self.description = f"{strategy.description}, at most {attempts} times in a row for the same failure"
 
     @property
     def refusal(self) -> str:
@@ -209,6 +222,7 @@ class OnlyForLostWorkers:
     def __init__(self, strategy: RestartStrategy) -> None:
         self._strategy = strategy
         self._is_lost = False
+        self.description = f"none; when workers are lost, {strategy.description}"
 
     @property
     def refusal(self) -> str:

@@ -145,19 +145,12 @@ def configuration(job: RunningJob) -> dict[str, Any]:
         "jid": job.job_id,
         "name": job.master.job_graph.job_name,
         "execution-config": {
-            "restart-strategy": _restart_strategy(job.config),
+            "restart-strategy": job.master.restart_strategy.description,
             "job-parallelism": job.config.get(keys.PARALLELISM),
             "object-reuse-mode": job.config.get(keys.OBJECT_REUSE),
             "user-config": redacted_settings(parameters),
         },
     }
-
-
-def _restart_strategy(config: Configuration) -> str:
-    chosen = config.get_optional(keys.RESTART_STRATEGY)
-    if chosen is not None:
-        return chosen
-    return "none" if config.get_optional(keys.CHECKPOINT_INTERVAL) is None else "exponential-delay"
 
 
 def all_settings(config: Configuration) -> list[dict[str, str]]:
