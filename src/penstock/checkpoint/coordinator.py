@@ -145,7 +145,7 @@ class CheckpointCoordinator:
     def _count(self, acks: list[TaskAck], current: CheckpointStats) -> None:
         for ack in sorted(acks, key=lambda ack: (ack.vertex, ack.subtask)):
             written = 0 if ack.handle is None else ack.handle.size
-            size = sum(handle.size for handle in self._checkpoints.written(ack.vertex, ack.subtask))
+            size = self._checkpoints.written_size(ack.vertex, ack.subtask)
             current.tasks.setdefault(ack.vertex, []).append(
                 SubtaskStats(ack.subtask, ack.ended_ms, ack.snapshot_ms, size, written)
             )

@@ -22,7 +22,6 @@ from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.graph.regions import Region, pipelined_regions
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.protocol import SubtaskOrder, TaskAck
-from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.state.codec import encode_state
 
 Committables = Mapping[str, list[Any]]
@@ -118,9 +117,10 @@ class JobCheckpoints:
         with self._lock:
             self._book.acknowledged(acks)
 
-    def written(self, vertex: int, number: int) -> tuple[StateHandle, ...]:
+    def written_size(self, vertex: int, number: int) -> int:
+        """The bytes of all files that a subtask is restored from once its checkpoint is complete."""
         with self._lock:
-            return self._book.written(vertex, number)
+            return sum(handle.size for handle in self._book.written(vertex, number))
 
     def complete(
         self, region: Region, checkpoint_id: int, positions: Mapping[str, Any], committables: Committables, now_ms: int
