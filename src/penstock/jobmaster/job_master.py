@@ -102,7 +102,7 @@ class JobMaster:
         """The savepoint with which the job has ended."""
         self._changed = threading.Condition()
         self._runners: list[RegionRunner] = []
-        self._requests = JobRequests()
+        self._requests = JobRequests(self.id_text)
         self._pool: SlotPool | None = None
         self._is_stopping = False
         """True if the job was cancelled, or one of its regions has failed for good."""
@@ -320,6 +320,7 @@ class JobMaster:
                 add_note(failure, self._left.after_failure())
             raise
         finally:
+            self._requests.end()
             self._executor.close()
             self.log.close()
         return JobExecutionResult(

@@ -14,20 +14,25 @@ from penstock.jobmaster.savepoint_requests import CheckpointRequest, Request, Sa
 class JobRequests:
     """Hands every request to all regions, and answers it when the last of them has done its part.
 
-    What is asked before the regions are there waits for them.
+    What is asked before the regions are there waits for them, or fails with a job that never gets so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, job_id: str) -> None:
+        self._job_id = job_id
         self._lock = threading.Lock()
+        self._has_ended = False
         self._early: list[Request] = []
         self._runners: Sequence[RegionRunner] = ()
 
     def add(self, request: Request) -> None:
         with self._lock:
-            if not self._runners:
+            if not self._runners and not self._has_ended:
                 self._early.append(request)
                 return
-        self._hand_out(request)
+        if self._runners:
+            self._hand_out(request)
+        else:
+            self._fail(request)
 
     def begin(self, runners: Sequence[RegionRunner], checkpoints: JobCheckpoints, writer: SavepointWriter) -> None:
         """The regions are there: let them hear of what was asked for, before they run."""
@@ -37,6 +42,17 @@ class JobRequests:
             early, self._early = self._early, []
         for request in early:
             self._hand_out(request)
+
+    def end(self) -> None:
+        """The job is over. Regions have answered for what they were handed."""
+        with self._lock:
+            self._has_ended = True
+            early, self._early = self._early, []
+        for request in early:
+            self._fail(request)
+
+    def _fail(self, request: Request) -> None:
+        request.fail(f"job {self._job_id} has ended before")
 
     def _hand_out(self, request: Request) -> None:
         for runner in self._runners:

@@ -300,6 +300,16 @@ def test_refused_socket_fails_the_job_with_a_clear_sentence(env):
     assert master.status is JobStatus.FAILED
 
 
+def test_savepoint_of_a_job_that_fails_before_its_regions_run_fails_with_it(env, tmp_path):
+    env.from_sequence(1, 3).set_parallelism(2).print()
+    master = master_of(env, taskmanager__numberOfTaskSlots="1", slot__request__timeout="1 ms")
+    asked = [master.trigger_savepoint(str(tmp_path)), master.trigger_checkpoint()]
+    with pytest.raises(JobExecutionError, match="could not acquire the slots"):
+        master.run()
+    for each in asked:
+        assert "has ended before" in str(each.exception(timeout=PATIENCE_S))
+
+
 class GivesBack(InlineExecutor):
     """Says when its region has given back what it held."""
 
