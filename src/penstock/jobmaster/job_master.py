@@ -417,9 +417,7 @@ class JobMaster:
         """A region has failed for good: the others end, too."""
         with self._changed:
             self._is_stopping = True
-        for runner in self._runners:
-            runner.executor.cancel()
-            runner.wake_up()
+        self._stop_running()
 
     # --- what regions report ---------------------------------------------------------------------------------------
 
