@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from penstock.checkpoint.folders import Folder, folder_at
+from penstock.checkpoint.folders import Folder, folder_at, numbers_after
 from penstock.checkpoint.metadata import METADATA, CheckpointMetadata, VertexEntry, decode_metadata
 from penstock.checkpoint.restoring import FoundCheckpoint
 from penstock.common.exceptions import CheckpointError, CorruptStateError
@@ -66,7 +66,9 @@ def _there_are(folder: Folder) -> str:
     newest = sorted(filter(None, known), reverse=True)
     if not newest:
         return ""
-    shown = [f"  {path}  ({_moment(at_ms)})" for at_ms, path in newest[:_MOST_SHOWN]]
+    shown = [
+        f"  {path}  ({datetime.fromtimestamp(at_ms / 1000):%Y-%m-%d %H:%M:%S})" for at_ms, path in newest[:_MOST_SHOWN]
+    ]
     more = len(newest) - len(shown)
     return "\n".join(
         ["; the newest below it, of which one must be named:", *shown, *([f"  and {more} more"] if more else [])]
@@ -85,13 +87,8 @@ def _newest_in(folder: Folder) -> tuple[int, str] | None:
     return decode_metadata(folder.read(METADATA), path).timestamp_ms, location_above(path)
 
 
-def _moment(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
-
-
 def checkpoint_numbers(names: list[str]) -> list[int]:
-    found = [name.removeprefix(CHECKPOINT_PREFIX) for name in names if name.startswith(CHECKPOINT_PREFIX)]
-    return [int(number) for number in found if number.isdigit()]
+    return numbers_after(CHECKPOINT_PREFIX, names)
 
 
 def read_checkpoint(folder: Folder, folder_of_job: Callable[[], Folder]) -> FoundCheckpoint:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import posixpath
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -145,6 +146,12 @@ class ArrowFolder(_FolderOfStore):
     def _at(self, name: str = "") -> tuple[FileStore, str]:
         store, path = ArrowStore.at(self.uri)
         return store, posixpath.join(path, name) if name else path
+
+
+def numbers_after(prefix: str, names: Iterable[str]) -> list[int]:
+    """The numbers in names that consist of the prefix and a number."""
+    ends = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+    return [int(end) for end in ends if end.isdigit()]
 
 
 def folder_at(uri: str) -> Folder:

@@ -45,10 +45,6 @@ else:
     Totals = array  # Not generic before Python 3.12
 
 
-def _nothing() -> Totals:
-    return array("d", bytes(8 * len(Total)))
-
-
 Numbers = Sequence[float]
 """What is to be added, by Total."""
 
@@ -361,7 +357,7 @@ def _add(sums: dict[Any, Totals], key: Any, numbers: Numbers, share: float) -> N
     """Written out: it is done for every subtask in every epoch."""
     total = sums.get(key)
     if total is None:
-        total = sums[key] = _nothing()
+        total = sums[key] = array("d", bytes(8 * len(Total)))
     records_in, records_out, bytes_in, bytes_out, busy_ms, backpressured_ms = numbers
     total[0] += records_in * share
     total[1] += records_out * share

@@ -66,13 +66,9 @@ def make_in_background(java_options: str) -> bool:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=_step_back,
+        preexec_fn=lambda: os.nice(19),
     )
     return True
-
-
-def _step_back() -> None:
-    os.nice(19)
 
 
 def _is_mine_to_make(path: Path) -> bool:

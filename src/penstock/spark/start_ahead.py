@@ -17,14 +17,11 @@ def start_java(environment: Mapping[str, str], config: Configuration) -> None:
     if GATEWAY_PORT in environment:
         return
     choose_worker_python(config)
+    chosen = {name: os.environ[name] for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
     try:
-        java_process.start_ahead(settings_of(config), {**environment, **_chosen()})
+        java_process.start_ahead(settings_of(config), {**environment, **chosen})
     except PenstockError:
         return  # The program may do without, with a SparkSession of its own or with another target.
-
-
-def _chosen() -> dict[str, str]:
-    return {name: os.environ[name] for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
 
 
 def end_java() -> None:

@@ -22,14 +22,15 @@ _NO_LIMIT = 2**31 - 1
 
 def total_slots(context: Any) -> int:
     """How many tasks Spark can run at once, as it is now."""
-    return sum(int(each.maxTasks()) for each in _executors(context))
+    return sum(int(each.maxTasks()) for each in executors(context))
 
 
 def free_slots(context: Any) -> int:
-    return sum(max(0, int(each.maxTasks()) - int(each.activeTasks())) for each in _executors(context))
+    return sum(max(0, int(each.maxTasks()) - int(each.activeTasks())) for each in executors(context))
 
 
-def _executors(context: Any) -> list[Any]:
+def executors(context: Any) -> list[Any]:
+    """What Spark says about each living executor, and on a cluster about the driver, which runs no tasks."""
     known = context._jsc.sc().statusStore().executorList(True)
     return [known.apply(number) for number in range(known.size())]
 

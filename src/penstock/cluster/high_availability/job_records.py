@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
-from penstock.checkpoint.folders import Folder
+from penstock.checkpoint.folders import Folder, numbers_after
 from penstock.checkpoint.leadership import JobLeadership
 from penstock.cluster.high_availability.fence import TOKEN_DIGITS, Fence
 from penstock.common.exceptions import CorruptStateError
@@ -101,8 +101,7 @@ def record_name(token: int) -> str:
 
 def record_tokens(names: list[str]) -> list[int]:
     """The tokens of those who have written something down."""
-    found = [name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX)]
-    return sorted(int(token) for token in found if token.isdigit())
+    return sorted(numbers_after(_PREFIX, names))
 
 
 def read_record(folder: Folder, token: int) -> JobRecord:

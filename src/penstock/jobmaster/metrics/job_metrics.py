@@ -137,11 +137,10 @@ def _over_all(by_subtask: dict[int, MetricReport]) -> Any:
             return {"count": count, "rate": sum(each.rate for each in reports if isinstance(each, MeterReport))}
         case DistributionReport():
             return values_of(total)
-    return {subtask: _single(report) for subtask, report in sorted(by_subtask.items())}
-
-
-def _single(report: MetricReport) -> Any:
-    return report.value if isinstance(report, GaugeReport) else values_of(report)
+    return {
+        subtask: report.value if isinstance(report, GaugeReport) else values_of(report)
+        for subtask, report in sorted(by_subtask.items())
+    }
 
 
 def values_of(report: MetricReport) -> dict[str, Any]:

@@ -18,10 +18,11 @@ from penstock.datastream.connectors.sink_v2 import (
     CommitterInitContext,
     JobInfo,
 )
-from penstock.graph.descriptions import SinkDescription, SinkWriterDescription
+from penstock.graph.descriptions import SinkWriterDescription
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region
 from penstock.graph.stream_graph import StreamNode
+from penstock.jobmaster.job_contents import commits_with_checkpoints
 from penstock.jobmaster.metrics.job_metrics import JobMetrics
 from penstock.metrics import MetricGroup
 from penstock.runtime.metric_reports import CounterReport, GaugeReport, MetricName, MetricReport
@@ -106,7 +107,7 @@ class SinkCommits:
         metrics: JobMetrics | None = None,
     ) -> None:
         vertices = [vertex for vertex in job_graph.vertices if region is None or vertex.id in region]
-        sinks = [node for vertex in vertices for node in vertex.nodes if _commits(node)]
+        sinks = [node for vertex in vertices for node in vertex.nodes if commits_with_checkpoints(node.operator)]
         self._sinks = {node.operator_id: node for node in sinks if isinstance(node.operator, SinkWriterDescription)}
         self._job = JobInfo(job_id, job_graph.job_name)
         self._pause = pause
@@ -217,10 +218,6 @@ class SinkCommits:
             committer = sink.operator.sink.create_committer(_InitContext(self._job, sink.name))
             self._committers[sink.operator_id] = committer
         return committer
-
-
-def _commits(node: StreamNode) -> bool:
-    return isinstance(node.operator, SinkDescription) and node.operator.commits_with_checkpoints
 
 
 def _check(sink: StreamNode, requests: Iterable[PendingRequest]) -> None:

@@ -120,6 +120,7 @@ class Spool:
         return self._segments[-1] + len(ends)
 
     def _roll(self) -> None:
+        """Begin a new segment, whose file is made by the next write."""
         self.close()
         self._segments.append(self.end)
 

@@ -187,14 +187,14 @@ def document(routes: list[BaseRoute], version: str | None) -> dict[str, Any]:
 
 
 def _operation(name: str, path: str, described: Described) -> dict[str, Any]:
-    is_text = isinstance(described.answer, str)
+    is_text, names = isinstance(described.answer, str), re.findall(r"{(\w+)}", path)
     answer = {described.answer: {"schema": {"type": "string"}}} if is_text else _json(schema_of(described.answer))
     refused = {"description": "Refused", "content": _json({"$ref": "#/components/schemas/Errors"})}
     operation: dict[str, Any] = {
         "operationId": re.sub(r"\W+", "_", name).strip("_"),
         "summary": described.summary,
         "parameters": [
-            *({"name": each, "in": "path", "required": True, "schema": {"type": "string"}} for each in _names(path)),
+            *({"name": each, "in": "path", "required": True, "schema": {"type": "string"}} for each in names),
             *(
                 {"name": each, "in": "query", "description": meaning, "schema": {"type": "string"}}
                 for each, meaning in described.query.items()
@@ -225,7 +225,3 @@ def _files(form: dict[str, str]) -> dict[str, Any]:
 
 def _json(schema: dict[str, Any]) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}
-
-
-def _names(path: str) -> list[str]:
-    return re.findall(r"{(\w+)}", path)
