@@ -43,7 +43,7 @@ def _part_of(positions: Mapping[str, Any], committables: Committables) -> _Part:
 
 
 class JobCheckpoints:
-    """What is complete. Shared by the regions of a job, each of which runs in a thread."""
+    """The complete checkpoints of a job. Its regions share this, each of which runs in a thread."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class JobCheckpoints:
         if restored is not None and store.leadership.checkpoint is not None:
             store.recover(restored.found.metadata)
             if restored.is_exact:
-                self._go_on_from(restored.found.metadata)
+                self._continue_from(restored.found.metadata)
 
-    def _go_on_from(self, metadata: CheckpointMetadata) -> None:
-        """As after a failure in this process: what is there need not be saved again."""
+    def _continue_from(self, metadata: CheckpointMetadata) -> None:
+        """Continue as after a failure in this process: what the checkpoint holds need not be saved again."""
         self._book.recover(
             {
                 (vertex.id, number): handles
@@ -139,7 +139,7 @@ class JobCheckpoints:
             self._book.completed(region)
             self._positions.update(part.positions)
             self._committables[region] = part.committables
-        # Only now: what subtasks would have been restored from until here is not needed either.
+        # Only now: until here, subtasks would have been restored from the older files.
         self.store.discard(unwanted)
         return [each.checkpoint_id for each in unwanted]
 
@@ -202,6 +202,6 @@ class JobCheckpoints:
         self.store.remove_leftovers(region)
 
     def _files_in_use(self) -> set[str]:
-        """Also those that are in no metadata: before all regions have saved what was restored, and of a proposal."""
+        """Includes files that no metadata lists: those of a proposal, and of regions that wait for others to save."""
         with self._lock:
             return self._book.files()

@@ -48,7 +48,7 @@ def _kind(node: StreamNode) -> str:
 def _described(value: Any, depth: int = 8) -> Any:
     """A value in words that are the same in every process: what kind of thing it is, and the numbers in it.
 
-    A pickle would not do: classes of the program's script have another one in each run.
+    A pickle would not do: that of a class of the program's script differs from run to run.
     """
     if isinstance(value, (type(None), bool, int, float, str, bytes, Enum)):
         return repr(value)

@@ -32,7 +32,7 @@ from penstock.jobmaster.local_job_client import LocalJobClient
 _DRIVERS = "drivers"
 """The folder beside a job's checkpoints."""
 _CHANCES = 10**6
-"""A random name: two drivers that start at the same moment can be distinguished by it."""
+"""A token ends with a random number below this, which distinguishes drivers that start at the same moment."""
 
 _running: weakref.WeakValueDictionary[JobID, LocalJobClient] = weakref.WeakValueDictionary()
 

@@ -140,7 +140,7 @@ def modules_of_program() -> list[tuple[Path, str]]:
     return sorted(
         (file, place)
         for name, module in list(sys.modules.items())
-        if name.partition(".")[0] != "penstock"  # Where the program lies beside it, as in a checkout
+        if name.partition(".")[0] != "penstock"  # It may lie beside the program, as in a checkout
         for place in _places(name)
         if (file := folder / place).is_file() and file == _source_of(module)
     )

@@ -38,7 +38,7 @@ class JobManagers:
         host, port = config.get_optional(keys.REST_ADDRESS), config.get_optional(keys.REST_PORT)
         if host is None and port is None:
             return None
-        if host is not None and "," in host:  # What `run -m` with several addresses was kept as.
+        if host is not None and "," in host:  # `run -m` keeps several addresses in this form.
             return JobManagers(_parsed(host, access), None, access)
         address = Address(host=host or "localhost", port=config.get(keys.REST_PORT), access=access)
         return JobManagers((address,), None, access)

@@ -210,7 +210,7 @@ class RemoteJobClient(JobClient):
         return document
 
     def restored_from(self) -> str | None:
-        """The checkpoint or savepoint from which the job continues; None if it begins."""
+        """The checkpoint or savepoint from which the job continues; None if it started afresh."""
         restored = self._rest.get(f"/jobs/{self._job_id}/checkpoints")["latest"]["restored"]
         return None if restored is None else str(restored["external_path"])
 

@@ -42,7 +42,7 @@ _RUNNER = "penstock.cli.uploaded_program"
 
 
 class ProgramError(PenstockError):
-    """A program is not there, or not one. `status` is HTTP's."""
+    """A program is missing, or a file is not a program. `status` is HTTP's."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)

@@ -109,7 +109,7 @@ class JobMaster:
         self._suspended_by: LeadershipLostError | ClusterLostError | None = None
         self._is_settled = False
         self._left: LeftCheckpoint | None = None
-        """At its end, if there is one."""
+        """At the job's end; None if it has no checkpoint."""
         self._claimed: FoundCheckpoint | None = None
         if self.restored is not None and self.options.claims and self._leadership.checkpoint is None:
             self._claimed = self.restored.found
@@ -254,13 +254,13 @@ class JobMaster:
             runner.wake_up()
 
     def trigger_checkpoint(self) -> Future[int]:
-        """Take a checkpoint now; its id."""
+        """Take a checkpoint now; the answer is its id."""
         request = CheckpointRequest(pipelined_regions(self.job_graph))
         self._ask(request)
         return request.answer
 
     def trigger_savepoint(self, directory: str | None, format_type: str = CANONICAL) -> Future[str]:
-        """Write a savepoint while the job runs; its path."""
+        """Write a savepoint while the job runs; the answer is its path."""
         return self._ask_for_savepoint(directory, format_type)
 
     def stop_with_savepoint(self, directory: str | None, drain: bool, format_type: str = CANONICAL) -> Future[str]:
@@ -352,7 +352,7 @@ class JobMaster:
         self.output.end()
 
     def _end(self, store: CompletedCheckpointStore, status: JobStatus) -> JobStatus:
-        """Have no other process continue the job; only then may its checkpoints be removed."""
+        """Keep other processes from continuing the job; only then may its checkpoints be removed."""
         store.close()
         if (latest := self._checkpoints.latest) is not None:
             self._left = LeftCheckpoint(store.path_of(latest.checkpoint_id), self.options)

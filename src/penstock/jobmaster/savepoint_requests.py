@@ -144,7 +144,7 @@ class SavepointWriter:
         thread.start()
 
     def wait(self) -> None:
-        """Until all are written: what they are copied from must not go before."""
+        """Wait until all are written: the files that they are copied from must stay until then."""
         for thread in self._threads:
             thread.join()
         self._threads.clear()

@@ -91,7 +91,7 @@ class DriverServer:
         return build_app(self.dispatcher, self._operations, self.dispatcher.cancel_all)
 
     def _close(self) -> None:
-        if os.getpid() != self._owner:  # A child that was forked has our list of things to do at the end.
+        if os.getpid() != self._owner:  # A forked child inherits our exit handlers.
             return
         if self._operations is not None:
             self._operations.wait_until_read(_ANSWERS_READ_WITHIN_S)

@@ -13,7 +13,7 @@ from penstock.spark.spark_settings import GATEWAY_PORT, JAVA_OPTIONS, choose_wor
 
 
 def start_java(environment: Mapping[str, str], config: Configuration) -> None:
-    """Start Java for a program that will run with this environment; if it cannot be, its job says why."""
+    """Start Java for a program that will run with this environment; if that fails, its job reports why."""
     if GATEWAY_PORT in environment:
         return
     choose_worker_python(config)

@@ -15,7 +15,7 @@ from penstock.spark.context_settings import context_settings
 from penstock.spark.spark_settings import CORES
 
 _SETTLED_S = 5.0
-"""On a cluster: if no executor has come for so long, no more are waited for."""
+"""On a cluster: once no executor has come for this long, no more are expected."""
 _POLL_S = 0.1
 _NO_LIMIT = 2**31 - 1
 
@@ -50,7 +50,7 @@ class SlotLedger:
     def take(
         self, wanted: int, regions: int, spare: int, timeout_ms: int, gave_up: Callable[[], bool], job_name: str
     ) -> int:
-        """Take up to `wanted` slots; how many. Waits until there is one, and raises if there is none in time.
+        """Take up to `wanted` slots; returns how many. Waits until there is one, and raises if there is none in time.
 
         0 if there is none and `gave_up` says that nobody waits for it.
 

@@ -23,7 +23,7 @@ _PAUSE_S = 1.0
 
 @dataclass(frozen=True)
 class JobRecord:
-    """How far a job is. Each leader has its own; the one of the largest token counts, whatever others write later."""
+    """How far a job has come. Each leader writes one; that of the largest token counts, whatever others write later."""
 
     checkpoint_id: int | None = None
     path: str | None = None
@@ -74,13 +74,13 @@ class FencedJob(JobLeadership):
         """Does not give up while the storage is out of reach: the job would run again at the next leader."""
         while True:
             try:
-                # A leader that slept too long often fails for that: if nobody has gone on yet, it is not to be the end.
+                # A leader that slept too long often fails for that: if another one leads now, this is not the end.
                 self._fence.check()
                 self._write(ended=status, unwanted=unwanted)
                 self.has_ended = True
                 return
             except OSError as error:
-                _log.warning("that a job is %s cannot be written down, trying again: %s", status, error)
+                _log.warning("the end of a job (%s) cannot be recorded, trying again: %s", status, error)
                 self._pause(_PAUSE_S)
 
     def withdraw(self) -> None:
@@ -92,7 +92,7 @@ class FencedJob(JobLeadership):
             record = replace(self._record, **changes)  # type: ignore[arg-type]
             self._folder.write(record_name(self._fence.token), json.dumps(asdict(record)).encode())
             self._fence.check()
-            self._record = record  # Only now it holds; before, it may be what a later leader reads, or not.
+            self._record = record  # It holds only now: before, a later leader may or may not have read it.
 
 
 def record_name(token: int) -> str:

@@ -70,14 +70,14 @@ class RegionAttempt:
 
     @property
     def has_news(self) -> bool:
-        """True if a checkpoint has completed or failed that the tasks have not heard of."""
+        """True if a checkpoint has completed or failed of which the tasks were not notified."""
         return self._coordinator.completed_id > self._notified_checkpoint or bool(self._coordinator.aborted)
 
     def report_wait_ms(self, now: Moment) -> int | None:
         """How long until subtasks are to be asked how they are doing, 0 for now; None if nothing has happened since."""
         if not self._owes_report or self._reported_tick_ms is None:
             return None
-        # Most often an epoch comes by when it is time, and takes it along.
+        # Most often an epoch runs at that time anyway, and brings the reports.
         return max(0, self._reported_tick_ms + 2 * REPORT_MS - now.tick_ms)
 
     def run_epoch(

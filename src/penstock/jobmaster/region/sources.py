@@ -95,7 +95,7 @@ class RegionSources:
             source.epoch_complete(_reports(acks, vertex), duration_ms)
 
     def notice_given(self, acks: list[TaskAck]) -> None:
-        """Readers have heard of a checkpoint, and may have something to say to that."""
+        """Readers were notified of a checkpoint, and may have reported something in return."""
         for vertex, source in self._by_vertex.items():
             if reports := _reports(acks, vertex):
                 source.epoch_complete(reports, 0)

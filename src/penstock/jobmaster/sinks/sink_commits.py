@@ -95,7 +95,7 @@ class SinkCommits:
     """The committers of the sinks of a job, or of one region of it, made when they are first needed.
 
     `commit` may be called with the same committables again, as after a restart: committers take that. Several sinks
-    commit side by side, each always in the same thread: what a committer holds may not be for others.
+    commit side by side, each always in the same thread: what a committer holds may belong to its thread.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class SinkCommits:
         self._side_by_side([(sink.operator_id, partial(self._commit, sink, requests)) for sink, requests in due])
 
     def close(self) -> None:
-        """Close all committers, also when one fails to; the first failure is raised."""
+        """Close all committers, even if one of them fails; the first failure is raised."""
         closing = [(operator_id, partial(self._close, operator_id)) for operator_id in list(self._committers)]
         try:
             self._side_by_side(closing)
@@ -145,7 +145,7 @@ class SinkCommits:
             raise _failed(self._sinks[operator_id], message) from failure
 
     def _side_by_side(self, actions: Iterable[tuple[str, Callable[[], None]]]) -> None:
-        """Have an action of each of these sinks done, all of them also when one fails; the first failure is raised."""
+        """Carry out an action for each of these sinks, even if one of them fails; the first failure is raised."""
         if len(self._sinks) == 1:
             for _, action in actions:
                 action()

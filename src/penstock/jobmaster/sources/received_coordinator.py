@@ -106,7 +106,7 @@ class _Subtask:
         return None if self._receiver is None else self._receiver.failure
 
     def plan(self, epoch: int, is_checkpoint: bool, max_records: int | None) -> SourceAssignment | None:
-        """`max_records`: about so many, where the state allows it; None: all that was taken."""
+        """`max_records`: about this many, where the state allows it; None: all that was taken."""
         if self.has_ended:
             return None
         receiver = self._receiver
@@ -143,7 +143,7 @@ class _Subtask:
         return self.plan(epoch, is_checkpoint=True, max_records=None)
 
     def end(self, epoch: int) -> SourceAssignment | None:
-        """The same, and be done with it."""
+        """The same, and end the source."""
         assignment = self.suspend(epoch)
         if self.has_ended:
             return assignment

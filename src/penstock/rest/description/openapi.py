@@ -121,7 +121,7 @@ DESCRIBED: dict[str, Described] = {
     f"GET {_VERTEX}/subtasks/accumulators": Described("Accumulators of the subtasks", shapes.SUBTASK_ACCUMULATORS),
     f"GET {_VERTEX}/backpressure": Described("How subtasks have spent the last seconds", shapes.BACKPRESSURE),
     f"GET {_VERTEX}/flamegraph": Described(
-        "What the vertex's threads were seen doing; asking has them looked at for 30 seconds", shapes.FLAME_GRAPH
+        "What the vertex's threads were seen doing; each request samples them for 30 seconds", shapes.FLAME_GRAPH
     ),
     f"GET {_VERTEX}/metrics": Described("Metrics of the subtasks", shapes.METRICS, _GET),
     f"GET {_VERTEX}/subtasks/metrics": Described("Metrics over all subtasks", shapes.AGGREGATED, {**_GET, **_AGG}),
@@ -141,7 +141,7 @@ DESCRIBED: dict[str, Described] = {
     ),
     "GET /jars/{jar}/plan": Described("The graph of the job that a program executes", shapes.JOB_PLAN),
     "POST /jars/{jar}/plan": Described(
-        "The same, of a program that is run as told", shapes.JOB_PLAN, body=shapes.PROGRAM_RUN
+        "The same, for a program that runs with these arguments and settings", shapes.JOB_PLAN, body=shapes.PROGRAM_RUN
     ),
     "POST /jars/{jar}/run": Described(
         "Run a program until it executes a job, and the job from there on", {"jobid": str}, body=shapes.PROGRAM_RUN

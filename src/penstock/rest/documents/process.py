@@ -69,7 +69,7 @@ def thread_dump() -> dict[str, Any]:
 
 
 def thread_infos(processes: Sequence[ProcessThreads]) -> dict[str, Any]:
-    """What every thread is doing, in Flink's shape; of several processes each thread says which one it belongs to."""
+    """What every thread is doing, in Flink's shape; of several processes, each thread names its own."""
     return {
         "threadInfos": [
             {

@@ -27,7 +27,7 @@ def checkpoints_of(job_id: str) -> str:
 
 
 class Commands:
-    """Carries out what requests ask for; what takes time runs on as an operation."""
+    """Carries out what requests ask for; what takes time continues as an operation."""
 
     def __init__(self, dispatcher: Dispatcher, operations: Operations) -> None:
         self._dispatcher = dispatcher
