@@ -76,7 +76,7 @@ class CheckpointCoordinator:
         """Write the metadata of what all subtasks have acknowledged. Returns what is to be committed now.
 
         None if the checkpoint failed and the job continues without it; raises if it may not. Nothing is raised once the
-        metadata is there: the checkpoint is complete then, and the caller must know what belongs to it.
+        metadata is written: the checkpoint is complete then, and the caller must know what belongs to it.
         """
         current, failure = self._current, self._failure
         assert current is not None

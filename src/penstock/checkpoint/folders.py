@@ -23,7 +23,7 @@ from penstock.runtime.saved_state import StateFolder
 class Folder(StateFolder, Protocol):
     """A folder that holds files by name; names may lead into folders within it (`chk-1/_metadata`).
 
-    A file is there under its name only when it is complete. Can be pickled.
+    A file appears under its name only when it is complete. Can be pickled.
     """
 
     def within(self, name: str) -> Folder: ...

@@ -59,7 +59,7 @@ class JobManagerFiles:
         return sockets.folder() / f"jobmanager-{self.port}"
 
     def running_pid(self) -> int | None:
-        """The process that holds the lock; None if there is none. A file without a holder is what a dead one left."""
+        """The process that holds the lock; None if there is none: one that died leaves a file that nobody holds."""
         try:
             with self.pid.open() as file:
                 if _try_lock(file):

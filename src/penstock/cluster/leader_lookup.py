@@ -61,7 +61,7 @@ class JobManagers:
         if address is None:
             raise RestClientError(
                 f"no job manager leads now, according to {high_availability.options.directory}; `penstock jobmanager "
-                f"start` starts one, and -m host:port asks one of which you know",
+                f"start` starts one, and -m host:port asks one that you know",
                 503,
             )
         return Address.parse(address, self.access)

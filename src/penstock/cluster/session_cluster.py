@@ -230,7 +230,7 @@ class SessionCluster:
             _log.warning("what is stored of job %s cannot be removed; the next leader will: %s", job_id, error)
 
     def channel(self, job_id: str) -> OutputChannel | None:
-        """Where the client of an attached job reads, and others who look on."""
+        """Where the client of an attached job reads, and others watch."""
         with self._lock:
             return self._channels.get(job_id)
 

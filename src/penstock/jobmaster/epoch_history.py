@@ -23,7 +23,7 @@ COARSE_MS, COARSE_LENGTH = 10_000, 360
 RECENT_MS = 5_000
 """What counts as the present: an average over this time."""
 _NO_PAUSE_MS = 5
-"""An epoch that begins so soon after another one did not wait for input."""
+"""An epoch that begins within this time after another one did not wait for input."""
 _STEPS_PER_DOUBLING = 8
 
 
@@ -266,7 +266,7 @@ class EpochHistory:
                 _add(counts.subtasks, subtask, (0, 0, 0, 0, 0, held_ms), 1.0)
 
     def _held_in(self, report: EpochReport) -> dict[tuple[int, int], int]:
-        """For how long subtasks waited for those behind them."""
+        """For how long subtasks waited for those downstream."""
         ends: dict[int, int] = {}
         for ack in report.acks:
             ends[ack.vertex] = max(ack.ended_ms, ends.get(ack.vertex, 0))

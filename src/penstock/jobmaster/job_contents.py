@@ -32,7 +32,7 @@ def _listens(operator: OperatorDescription) -> bool:
 
 
 def commits_with_checkpoints(operator: OperatorDescription) -> bool:
-    """True for a sink of which something becomes visible only with a checkpoint."""
+    """True for a sink whose results become visible only with a checkpoint."""
     return isinstance(operator, SinkDescription) and operator.commits_with_checkpoints
 
 

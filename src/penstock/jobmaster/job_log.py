@@ -204,7 +204,7 @@ class JobLog:
     # --- reading -----------------------------------------------------------------------------------------------------
 
     def lines(self, after: int = -1) -> list[tuple[int, str]]:
-        """The newest records, each with its number; only those behind `after`."""
+        """The newest records, each with its number; only those after number `after`."""
         with self._lock:
             return [(line.number, line.text) for line in self._lines if line.number > after]
 

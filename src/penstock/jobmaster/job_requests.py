@@ -14,7 +14,7 @@ from penstock.jobmaster.savepoint_requests import CheckpointRequest, Request, Sa
 class JobRequests:
     """Hands every request to all regions, and answers it when the last of them has done its part.
 
-    What is asked before the regions are there waits for them, or fails with a job that never gets so far.
+    What is asked before the regions exist waits for them, or fails with a job that never gets that far.
     """
 
     def __init__(self, job_id: str) -> None:
@@ -35,7 +35,7 @@ class JobRequests:
             self._fail(request)
 
     def begin(self, runners: Sequence[RegionRunner], checkpoints: JobCheckpoints, writer: SavepointWriter) -> None:
-        """The regions are there: let them hear of what was asked for, before they run."""
+        """The regions exist: hand them what was asked for so far, before they run."""
         self._checkpoints, self._writer = checkpoints, writer
         with self._lock:
             self._runners = runners

@@ -56,7 +56,7 @@ class RestartStrategy(Protocol):
 
     @property
     def refusal(self) -> str:
-        """Why there is no restart when there is none, with the key that changes it; empty if nobody expects one."""
+        """Why a restart was refused, with the key that changes it; empty if nobody expects one."""
 
 
 class NoRestart:

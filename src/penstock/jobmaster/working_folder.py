@@ -17,7 +17,7 @@ from penstock.files.locations import is_local, local_path
 
 @contextmanager
 def working_folder(job_id: str, config: Configuration) -> Iterator[Path]:
-    """A new folder, gone at the end of the job, also when the program ends before the job.
+    """A new folder, gone at the end of the job, even if the program ends before it.
 
     What a killed process leaves is removed by the next one, unless the folder was chosen by the user: then it may
     be on a file system that others share, where a lock need not say which process is alive.

@@ -1,6 +1,6 @@
 """How many tasks Spark can run at once, and how many of these slots are left for the workers of a region.
 
-Workers are tasks that stay. What they hold, Spark's own jobs (DataFrames, copies of savepoints) cannot have.
+Workers are tasks that stay. Spark's own jobs (DataFrames, copies of savepoints) cannot use the slots that they hold.
 """
 
 from __future__ import annotations

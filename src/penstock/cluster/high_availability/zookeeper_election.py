@@ -1,4 +1,4 @@
-"""Leader election by ZooKeeper: who registered first among those that live leads."""
+"""Leader election by ZooKeeper: of the contenders that live, the first to register leads."""
 
 from __future__ import annotations
 

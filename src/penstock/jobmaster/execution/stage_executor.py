@@ -71,7 +71,7 @@ class StageExecutor(Protocol):
         """What the threads of the region's other processes are doing; called from another thread."""
 
     def end_run(self) -> None:
-        """Close and drop the subtasks of the run; also if it failed in the middle of an epoch."""
+        """Close and drop the subtasks of the run, even if it failed in the middle of an epoch."""
 
     def end_region(self) -> None:
         """After the last run: give back what the region held, while others may continue. Only `close` follows."""

@@ -313,7 +313,7 @@ class WorkerGroup:
             return self._rows
 
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
-        """The rows for the driver. After a failure the others may still be at it: call `release`."""
+        """The rows for the driver. After a failure the others may still be working: call `release`."""
         self.check()
         rows_of: list[list[Row]] = [[] for _ in range(self.workers)]
         for row in source_rows:

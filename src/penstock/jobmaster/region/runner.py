@@ -83,7 +83,7 @@ class _RanEpoch:
     epoch: int
     acks: list[TaskAck]
     positions: Positions
-    """Of the sources, behind it, if it ends with a checkpoint."""
+    """Of the sources, after it; empty unless it ends with a checkpoint."""
     began: Moment
     planning_ms: int
     ran_ms: int

@@ -76,7 +76,7 @@ class RegionState(Enum):
     RESTARTING = auto()
     """An attempt is over, and another one is to follow."""
     CLOSING = auto()
-    """The last checkpoint or savepoint is there: the tasks are notified and end."""
+    """The last checkpoint or savepoint is complete: the tasks are notified and end."""
     ENDED = auto()
 
 
@@ -90,7 +90,7 @@ class RegionStateMachine:
         self._plan: EpochPlan | None = None
         """Of the epoch that is under way, until all that it was for is settled."""
         self._ending: EpochEnding | None = None
-        """Of the same, while it is not complete, though it has run."""
+        """Of the same epoch, from the time when it has run until it is complete."""
         self._may_drain: SavepointRequest | None = None
         """A request to drain the job, for which there is a checkpoint that the region can come back to."""
         self._stopped_by: tuple[Request, ...] = ()

@@ -116,7 +116,7 @@ class SinkCommits:
         self._lanes: dict[int, ThreadPoolExecutor] = {}
         """Threads, by the sink's place modulo their number. A sink that is alone needs none."""
         self.has_committers = bool(sinks)
-        """True if what some sink writes becomes visible only by a checkpoint, also if its subtasks commit it."""
+        """True if what some sink writes becomes visible only by a checkpoint, even if its subtasks commit it."""
 
     def commit(self, committables: Mapping[str, list[Any]]) -> None:
         """Commit, by operator id; raises JobExecutionError with the sink's name if that fails for good."""

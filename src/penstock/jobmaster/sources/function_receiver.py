@@ -118,7 +118,7 @@ class _DriverRuntimeContext(StreamingRuntimeContext):
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
         raise StateAccessError(
             f"source function '{self.operator_context.operator_name}': accumulators belong to functions in subtasks, "
-            f"and a source function runs in the driver; count '{name}' in a map behind the source"
+            f"and a source function runs in the driver; count '{name}' in a map after the source"
         )
 
 

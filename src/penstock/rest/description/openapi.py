@@ -80,7 +80,7 @@ DESCRIBED: dict[str, Described] = {
         {"resolution": "1000 or 10000 (milliseconds)", "since": "only what began after this time (milliseconds)"},
     ),
     f"GET {_JOB}/log": Described(
-        "The last lines of the log of a job", shapes.JOB_LOG, {"after": "only lines behind the one with this number"}
+        "The last lines of the log of a job", shapes.JOB_LOG, {"after": "only lines after the one with this number"}
     ),
     f"GET {_JOB}/progress": Described("How a job is doing, at a glance", shapes.PROGRESS),
     f"GET {_JOB}/stdout": Described("The last lines that a job has printed", shapes.STDOUT),

@@ -88,7 +88,7 @@ def details(job: RunningJob) -> dict[str, Any]:
         **_times(job),
         "maxParallelism": job.config.get(keys.MAX_PARALLELISM),
         "now": now_ms(),
-        "timestamps": {status.name: job.master.timestamps.get(status.name, 0) for status in JobStatus},
+        "timestamps": job.master.timestamps,
         "vertices": vertices,
         "status-counts": {state.value: counts[state.value] for state in ExecutionState},
         "plan": plan(job)["plan"],

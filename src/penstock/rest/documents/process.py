@@ -21,7 +21,7 @@ LOG_NAME = "penstock.log"
 
 
 class LogTail(logging.Handler):
-    """The last records that Penstock logged in this process, also where nobody has set up a log."""
+    """The last records that Penstock logged in this process, even where nobody has set up a log."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -58,7 +58,7 @@ class ServerAccess:
 
 
 def page_address(address: str, token: AccessToken | None, is_encrypted: bool) -> str:
-    """The token stands behind the #: browsers do not send it, and the page takes it out of sight."""
+    """The token follows the #: browsers do not send it, and the page takes it out of sight."""
     fragment = "" if token is None else f"#token={quote(token.secret, safe='')}"
     return f"{'https' if is_encrypted else 'http'}://{address}/{fragment}"
 
