@@ -2,7 +2,7 @@
 
     state/<operator id>/keyed/<state>/part-00000.parquet       a row for each key and namespace
     state/<operator id>/operator/<state>/part-00000.parquet    a row for each item of a list or broadcast state
-    state/<operator id>/memory/part-00000                      what the task remembers besides, for the very same job
+    state/<operator id>/memory/part-00000                      what else the task remembers, for an unchanged job
 
 The number of a part is that of the subtask that left it.
 """
@@ -70,7 +70,7 @@ def _write_operator_state(writer: PartWriter, operator_id: str, saved: Saved, le
 
 @dataclass(frozen=True)
 class OpenChain:
-    """The open state files of one subtask, the base first. Read: no entry twice, none that was removed."""
+    """The open state files of one subtask, the base first. Reading gives each entry once, and none that was removed."""
 
     readers: list[StateFileReader]
     operators: frozenset[str]
@@ -84,7 +84,7 @@ class OpenChain:
         return KeyedEntries([FileOfState(reader, state.operator_id, state.name) for reader in self.readers])
 
     def operator_states(self) -> Iterator[tuple[str, Saved]]:
-        """By operator. Like memories they are whole in every file: the newest counts."""
+        """By operator. Every file holds all of them, as it does with memories, so the newest file is enough."""
         for reader in self.readers[-1:]:
             for block, value in reader.values("operator"):
                 if block.operator_id in self.operators:

@@ -33,12 +33,12 @@ class CheckpointCoordinator:
         self._failures = FailurePolicy(options.tolerable_failures)
         self._current: CheckpointStats | None = None
         self._failure: str | None = None
-        """Why what was acknowledged is no checkpoint."""
+        """Why the acknowledged epoch cannot become a checkpoint; None if it can."""
         self._prepared: dict[str, list[Any]] = {}
-        """Committables of checkpoints that failed: they are committed with the next one."""
+        """Committables that wait for a complete checkpoint, also those of checkpoints that failed."""
         self.completed_id = checkpoints.restored_id
         self.aborted: list[int] = []
-        """Checkpoints that failed, until the subtasks know of it."""
+        """Checkpoints that failed, until the subtasks are notified."""
 
     def orders(self) -> dict[tuple[int, int], SubtaskOrder]:
         return self._checkpoints.orders(self._region)
@@ -49,15 +49,6 @@ class CheckpointCoordinator:
         is_savepoint = savepoint_format is not None
         self._current = CheckpointStats(epoch, now.wall_ms, subtasks, is_savepoint, savepoint_format)
         self._checkpoints.stats.started(self._current)
-
-    def complete(self, acks: list[TaskAck], positions: Mapping[str, Any], now: Moment) -> dict[str, list[Any]] | None:
-        """All subtasks have acknowledged: write the metadata. Returns what is to be committed now.
-
-        None if the checkpoint failed and the job continues without it; raises if it may not. Nothing is raised once the
-        metadata is there: the checkpoint is complete then, and the caller must know what belongs to it.
-        """
-        self.acknowledged(acks)
-        return self.complete_acknowledged(positions, now)
 
     def acknowledged(self, acks: list[TaskAck]) -> None:
         """All subtasks have done their part of the checkpoint."""
@@ -71,9 +62,10 @@ class CheckpointCoordinator:
         self._failure = self._failure_of(acks)
 
     def propose(self, positions: Mapping[str, Any], now: Moment) -> str | None:
-        """Offer what was acknowledged for a savepoint, before it counts as a checkpoint; why that cannot be, or None.
+        """Offer what was acknowledged for a savepoint, before it counts as a checkpoint.
 
-        If nothing comes of it the region goes back to its last checkpoint.
+        Returns why that is impossible, or None. If the savepoint is not written, the region goes back to its last
+        checkpoint.
         """
         assert self._current is not None
         if self._failure is None:
@@ -81,7 +73,11 @@ class CheckpointCoordinator:
         return self._failure
 
     def complete_acknowledged(self, positions: Mapping[str, Any], now: Moment) -> dict[str, list[Any]] | None:
-        """Like `complete`, for what was acknowledged before."""
+        """Write the metadata of what all subtasks have acknowledged. Returns what is to be committed now.
+
+        None if the checkpoint failed and the job continues without it; raises if it may not. Nothing is raised once the
+        metadata is written: the checkpoint is complete then, and the caller must know what belongs to it.
+        """
         current, failure = self._current, self._failure
         assert current is not None
         removed: list[int] = []
@@ -145,7 +141,7 @@ class CheckpointCoordinator:
     def _count(self, acks: list[TaskAck], current: CheckpointStats) -> None:
         for ack in sorted(acks, key=lambda ack: (ack.vertex, ack.subtask)):
             written = 0 if ack.handle is None else ack.handle.size
-            size = sum(handle.size for handle in self._checkpoints.written(ack.vertex, ack.subtask))
+            size = self._checkpoints.written_size(ack.vertex, ack.subtask)
             current.tasks.setdefault(ack.vertex, []).append(
                 SubtaskStats(ack.subtask, ack.ended_ms, ack.snapshot_ms, size, written)
             )

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from penstock.checkpoint.folders import Folder, folder_at
+from penstock.checkpoint.folders import Folder, folder_at, numbers_after
 from penstock.checkpoint.metadata import METADATA, CheckpointMetadata, VertexEntry, decode_metadata
 from penstock.checkpoint.restoring import FoundCheckpoint
 from penstock.common.exceptions import CheckpointError, CorruptStateError
@@ -26,8 +26,8 @@ OpenFolder = Callable[[str], Folder]
 def find_checkpoint(path: str, open_folder: OpenFolder = folder_at) -> FoundCheckpoint:
     """`path`: a savepoint's folder, a `chk-N` folder, the `_metadata` in either, or the folder of a job's checkpoints.
 
-    In the last case every byte of a checkpoint is checked before it is taken: it is the newest undamaged one, and a
-    warning names those that are not.
+    In the last case this is the newest undamaged checkpoint: every byte is checked first, and a warning names each
+    damaged one.
     """
     place = location_above(path, METADATA)
     try:
@@ -37,7 +37,7 @@ def find_checkpoint(path: str, open_folder: OpenFolder = folder_at) -> FoundChec
             return read_checkpoint(folder, lambda: open_folder(location_above(folder.uri)))
         return _newest_undamaged(folder, checkpoint_numbers(names), path)
     except OSError as error:
-        # Not for an older checkpoint: what has happened since would happen again.
+        # An older checkpoint is no substitute: the job would repeat what it has done since.
         raise CheckpointError(f"{path} cannot be read now ({error}); try again when its storage is back") from error
 
 
@@ -58,7 +58,7 @@ def _newest_undamaged(folder: Folder, numbers: list[int], path: str) -> FoundChe
 
 
 def _there_are(folder: Folder) -> str:
-    """What lies one folder further down, the newest first: of a job, or of all jobs, of which one must be named."""
+    """The checkpoints one folder further down, newest first, as the end of an error; empty if there are none."""
     known = []
     for name in sorted(folder.names())[:_MOST_LOOKED_AT]:
         with contextlib.suppress(OSError, CheckpointError):  # No folder, or not one of ours
@@ -66,11 +66,11 @@ def _there_are(folder: Folder) -> str:
     newest = sorted(filter(None, known), reverse=True)
     if not newest:
         return ""
-    shown = [f"  {path}  ({_moment(at_ms)})" for at_ms, path in newest[:_MOST_SHOWN]]
+    shown = [
+        f"  {path}  ({datetime.fromtimestamp(at_ms / 1000):%Y-%m-%d %H:%M:%S})" for at_ms, path in newest[:_MOST_SHOWN]
+    ]
     more = len(newest) - len(shown)
-    return "\n".join(
-        ["; the newest below it, of which one must be named:", *shown, *([f"  and {more} more"] if more else [])]
-    )
+    return "\n".join(["; name one of those below it, newest first:", *shown, *([f"  and {more} more"] if more else [])])
 
 
 def _newest_in(folder: Folder) -> tuple[int, str] | None:
@@ -85,13 +85,8 @@ def _newest_in(folder: Folder) -> tuple[int, str] | None:
     return decode_metadata(folder.read(METADATA), path).timestamp_ms, location_above(path)
 
 
-def _moment(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000).strftime("%Y-%m-%d %H:%M:%S")
-
-
 def checkpoint_numbers(names: list[str]) -> list[int]:
-    found = [name.removeprefix(CHECKPOINT_PREFIX) for name in names if name.startswith(CHECKPOINT_PREFIX)]
-    return [int(number) for number in found if number.isdigit()]
+    return numbers_after(CHECKPOINT_PREFIX, names)
 
 
 def read_checkpoint(folder: Folder, folder_of_job: Callable[[], Folder]) -> FoundCheckpoint:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import posixpath
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ from penstock.runtime.saved_state import StateFolder
 class Folder(StateFolder, Protocol):
     """A folder that holds files by name; names may lead into folders within it (`chk-1/_metadata`).
 
-    A file is there under its name only when it is complete. Can be pickled.
+    A file appears under its name only when it is complete. Can be pickled.
     """
 
     def within(self, name: str) -> Folder: ...
@@ -31,7 +32,7 @@ class Folder(StateFolder, Protocol):
     def uri(self) -> str: ...
 
     def make(self) -> None:
-        """Have the folder, and all above it."""
+        """Create the folder and its parents; one that exists is fine."""
 
     def read(self, name: str) -> bytes: ...
 
@@ -41,14 +42,14 @@ class Folder(StateFolder, Protocol):
         """The files and folders directly in it; none if it does not exist."""
 
     def delete(self, name: str) -> None:
-        """Remove a file; one that is not there is fine."""
+        """Remove a file; a missing one is fine."""
 
     def delete_all(self) -> None:
-        """Remove the folder and all in it; one that is not there is fine."""
+        """Remove the folder and all in it; a missing one is fine."""
 
 
 class _FolderOfStore(ABC):
-    """What a folder does, in the words of its store."""
+    """What a folder does, as calls to its store."""
 
     @abstractmethod
     def _at(self, name: str = "") -> tuple[FileStore, str]:
@@ -107,7 +108,7 @@ class LocalFolder(_FolderOfStore):
 
     path: str
     is_durable: bool = field(default=True, compare=False)
-    """True if a file that is there stays there when the power fails: the one before is removed for it."""
+    """True if files must survive a power failure: their predecessors are removed once they are written."""
 
     def within(self, name: str) -> LocalFolder:
         return LocalFolder(os.path.join(self.path, name), self.is_durable)
@@ -130,8 +131,8 @@ class ArrowFolder(_FolderOfStore):
 
     A URI may end with settings of the store: `s3://bucket/path?endpoint_override=localhost:9000&scheme=http`.
 
-    Where a file that was cut off can be seen it has no footer, or a checksum that does not match: it is found out when
-    it is read, and no complete checkpoint refers to it.
+    Where a store shows a file that was cut off, the file lacks its footer, or its checksum does not match. Reading
+    detects that, and no complete checkpoint refers to such a file.
     """
 
     uri: str
@@ -145,6 +146,12 @@ class ArrowFolder(_FolderOfStore):
     def _at(self, name: str = "") -> tuple[FileStore, str]:
         store, path = ArrowStore.at(self.uri)
         return store, posixpath.join(path, name) if name else path
+
+
+def numbers_after(prefix: str, names: Iterable[str]) -> list[int]:
+    """The numbers in names that consist of the prefix and a number."""
+    ends = (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+    return [int(end) for end in ends if end.isdigit()]
 
 
 def folder_at(uri: str) -> Folder:

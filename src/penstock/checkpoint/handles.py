@@ -15,10 +15,10 @@ Subtask = tuple[int, int]
 """Vertex and number."""
 
 _MANY_DELTAS = 20
-"""Each is a file to read when restoring, and an entry in the metadata of every checkpoint meanwhile: so many are
+"""Each is a file to read when restoring, and meanwhile an entry in the metadata of every checkpoint: this many are
 gathered into one file if that is cheap."""
 _MOST_DELTAS = 200
-"""So many are gathered whatever it costs."""
+"""This many are gathered at any cost."""
 _CHEAP = 16 * 1024
 """What gathering may add to each of the checkpoints since the last time, in bytes."""
 _SMALL = 64 * 1024

@@ -22,7 +22,6 @@ from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.graph.regions import Region, pipelined_regions
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.protocol import SubtaskOrder, TaskAck
-from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.state.codec import encode_state
 
 Committables = Mapping[str, list[Any]]
@@ -44,7 +43,7 @@ def _part_of(positions: Mapping[str, Any], committables: Committables) -> _Part:
 
 
 class JobCheckpoints:
-    """What is complete. Shared by the regions of a job, each of which runs in a thread."""
+    """The complete checkpoints of a job. Its regions share this, each of which runs in a thread."""
 
     def __init__(
         self,
@@ -75,10 +74,10 @@ class JobCheckpoints:
         if restored is not None and store.leadership.checkpoint is not None:
             store.recover(restored.found.metadata)
             if restored.is_exact:
-                self._go_on_from(restored.found.metadata)
+                self._continue_from(restored.found.metadata)
 
-    def _go_on_from(self, metadata: CheckpointMetadata) -> None:
-        """As after a failure in this process: what is there need not be saved again."""
+    def _continue_from(self, metadata: CheckpointMetadata) -> None:
+        """Continue as after a failure in this process: what the checkpoint holds need not be saved again."""
         self._book.recover(
             {
                 (vertex.id, number): handles
@@ -118,9 +117,10 @@ class JobCheckpoints:
         with self._lock:
             self._book.acknowledged(acks)
 
-    def written(self, vertex: int, number: int) -> tuple[StateHandle, ...]:
+    def written_size(self, vertex: int, number: int) -> int:
+        """The bytes of all files that a subtask is restored from once its checkpoint is complete."""
         with self._lock:
-            return self._book.written(vertex, number)
+            return sum(handle.size for handle in self._book.written(vertex, number))
 
     def complete(
         self, region: Region, checkpoint_id: int, positions: Mapping[str, Any], committables: Committables, now_ms: int
@@ -139,7 +139,7 @@ class JobCheckpoints:
             self._book.completed(region)
             self._positions.update(part.positions)
             self._committables[region] = part.committables
-        # Only now: what subtasks would have been restored from until here is not needed either.
+        # Only now: until here, subtasks would have been restored from the older files.
         self.store.discard(unwanted)
         return [each.checkpoint_id for each in unwanted]
 
@@ -202,6 +202,6 @@ class JobCheckpoints:
         self.store.remove_leftovers(region)
 
     def _files_in_use(self) -> set[str]:
-        """Also those that are in no metadata: before all regions have saved what was restored, and of a proposal."""
+        """Includes files that no metadata lists: those of a proposal, and of regions that wait for others to save."""
         with self._lock:
             return self._book.files()

@@ -16,7 +16,7 @@ from penstock.common.types import Row
 from penstock.runtime.state.table import VOID_NAMESPACE
 
 LONGEST = 1 << 20
-"""What is longer, nobody reads."""
+"""Nobody reads longer texts."""
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False).encode
 _TEXTS = (datetime.date, datetime.time, datetime.timedelta, decimal.Decimal, uuid.UUID)
@@ -35,7 +35,7 @@ def json_of(value: Any, longest: float = LONGEST) -> str | None:
 def _json_of(value: Any) -> str:
     try:
         return _as_utf8(_encode(value))
-    except (TypeError, ValueError):  # Not a value that JSON knows: one that holds dates, rows, objects, not-a-number.
+    except (TypeError, ValueError):  # It holds what JSON does not have: dates, rows, objects, not-a-number.
         return _as_utf8(_encode(_plain(value)))
 
 
@@ -45,12 +45,12 @@ def text_of(namespace: Any) -> str | None:
 
 
 def _as_utf8(text: str) -> str:
-    """Half a surrogate pair is a fine string in Python, and none in UTF-8."""
+    """Half a surrogate pair is a valid string in Python, but not in UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _plain(value: Any) -> Any:
-    """The value made of what JSON knows. TypeError if it is something else; RecursionError if it holds itself."""
+    """The value in types that JSON has. TypeError if it has none for it; RecursionError if it contains itself."""
     if value is None or isinstance(value, (str, int)):
         return value
     if isinstance(value, float):

@@ -45,13 +45,13 @@ class KeyedEntries:
         self._files = files
         blocks = [block for file in files for block in file.blocks()]
         self.has_times = blocks[-1].has_times if blocks else None
-        """Whether the values are with times, as the newest file says."""
+        """True if the values carry times, according to the newest file; None if that is not known."""
         self.has_parts = False
         """True if values are parts of maps; known when all entries have been given."""
         self._settled: set[tuple[Hashable, Any]] = set()
-        """Entries of which older files have nothing to add."""
+        """Entries to which older files have nothing to add."""
         self._parts: dict[tuple[Hashable, Any], dict[Any, Any]] = {}
-        """What newer files say of maps; `REMOVED` for entries that are gone."""
+        """What newer files say about maps; `REMOVED` for entries that are gone."""
 
     def __iter__(self) -> Iterator[Entry]:
         """The entries; parts of one map that follow each other are put together."""
@@ -78,7 +78,7 @@ class KeyedEntries:
                 yield namespace, key, live
 
     def _changes(self, contents: Contents) -> Iterator[Entry]:
-        """The entries of a newer file that are settled by it."""
+        """The entries that this newer file settles."""
         for namespace, key, value, is_part in self._flat(contents):
             if is_part and value is not REMOVED and type(value) is not WholeMap:
                 # Of a map that changed entry by entry, the newest word on each counts.

@@ -96,7 +96,7 @@ class CheckpointMetadata:
 
 
 def decode_metadata(content: bytes, path: str) -> CheckpointMetadata:
-    """`path` is how errors call the file."""
+    """`path` names the file in errors."""
     first, _, body = content.partition(b"\n")
     try:
         header = json.loads(first)
@@ -104,7 +104,7 @@ def decode_metadata(content: bytes, path: str) -> CheckpointMetadata:
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptStateError(f"{path} is not the metadata of a checkpoint, or is damaged ({error})") from error
     if version > FORMAT_VERSION:
-        # No damage: with an older checkpoint instead, what has happened since would happen again.
+        # This is no damage: from an older checkpoint, the job would repeat what it has done since.
         raise CheckpointError(
             f"{path} has format {version}, and this version of Penstock reads up to {FORMAT_VERSION}; use the version "
             f"that wrote it, or a newer one"

@@ -140,7 +140,7 @@ class PartWriter:
             self._write(state, KEYED_COLUMNS, chain([first], rows), properties)
 
     def operator(self, state: StateName, distribution: Distribution, rows: Iterable[PartRow]) -> None:
-        """Also an empty list is a state that was there."""
+        """Writes a file even without rows: an empty list is a state, too."""
         self._write(state, OPERATOR_COLUMNS, rows, lambda: {"distribution": distribution})
 
     def memory(self, state: StateName, content: bytes) -> None:
@@ -200,7 +200,7 @@ def _table(rows: list[PartRow], schema: Any) -> Any:
 
 @dataclass(frozen=True)
 class Description:
-    """What a file says of itself. Parquet's pages have checksums, but not its list of them."""
+    """What a file says about itself. Parquet has checksums for its pages, but not for the list of pages."""
 
     format: int
     operator: str
@@ -213,7 +213,7 @@ class Description:
     has_parts: bool = False
     """True if the values are parts of maps: those of one key and namespace add up."""
     has_times: bool | None = None
-    """Of keyed state: True if the values are with times, since they expire; None if it is not known."""
+    """Of keyed state: True if the values carry times because they expire; None if that is not known."""
 
     def encode(self) -> str:
         text = json.dumps(asdict(self))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass
 class CheckpointPolicy:
-    """A checkpoint every `interval_ms` while there is something new, `min_pause_ms` after the last one at the least.
+    """A checkpoint every `interval_ms` while there is something new, and at least `min_pause_ms` after the last one.
 
-    `interval_ms` 0: every epoch is a checkpoint; None: only savepoints and what else is asked for. All times are ticks
-    of a clock that never goes back.
+    `interval_ms` 0: every epoch is a checkpoint; None: only those that are asked for, such as savepoints. All times are
+    ticks of a clock that never goes back.
     """
 
     interval_ms: int | None

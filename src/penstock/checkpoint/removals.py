@@ -18,7 +18,7 @@ _MOST_WAITING = 1_000
 
 
 class Removals:
-    """What is to be removed, and is not yet.
+    """What has yet to be removed.
 
     A failure is logged with the path of what stays, and does not affect the job.
     """
@@ -29,7 +29,7 @@ class Removals:
         self._pool: ThreadPoolExecutor | None = None
 
     def start(self, path: str, remove: Callable[[], None]) -> None:
-        """Let `remove` be called soon, by another thread. `path` is how people call what goes."""
+        """Have another thread call `remove` soon. `path` names what it removes, for people."""
         with self._changed:
             self._waiting += 1
             if self._pool is None:
@@ -42,7 +42,7 @@ class Removals:
             remove()
         except LeadershipLostError as lost:
             _log.info("%s stays: %s", path, lost)
-        except Exception as error:  # Stores have errors of their own.
+        except Exception as error:  # Stores raise errors of their own.
             _log.warning("%s is no longer needed but cannot be removed: %s", path, error)
         finally:
             with self._changed:
@@ -50,17 +50,17 @@ class Removals:
                 self._changed.notify_all()
 
     def wait_for_room(self) -> None:
-        """Return at once unless the store removes less than comes: files must not pile up."""
+        """Wait only while too much has yet to be removed: files must not pile up."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting < _MOST_WAITING)
 
     def drain(self) -> None:
-        """Return when all is done, also what is started meanwhile."""
+        """Wait until all is removed, including what is started meanwhile."""
         with self._changed:
             self._changed.wait_for(lambda: not self._waiting)
 
     def close(self) -> None:
-        """Return when all is done, and let the threads go."""
+        """Wait until all is removed, and end the threads."""
         self.drain()
         with self._changed:
             pool, self._pool = self._pool, None

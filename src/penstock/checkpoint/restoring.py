@@ -24,7 +24,7 @@ class FoundCheckpoint:
     folder: Folder
     """What the files in the metadata are relative to."""
     path: str
-    """How people call it."""
+    """Its name for people."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class SubtaskCopy:
 
     source: Folder
     vertex: VertexEntry
-    """Without the files of its subtasks: those of all would make the copies of a vertex grow with its square."""
+    """Without the files of its subtasks: in every copy they would add up to the square of the parallelism."""
     subtask: int
     handles: tuple[StateHandle, ...]
     target: Folder

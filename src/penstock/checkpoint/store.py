@@ -1,6 +1,6 @@
 """The complete checkpoints of a job, on disk: written whole, kept as long as they are wanted, and then removed.
 
-Files are removed in the background. Which of them is decided then, by what checkpoints and subtasks need at that time.
+Files are removed in the background. Which of them go is decided then, by what checkpoints and subtasks still need.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.runtime.saved_state import SHARED
 _log = logging.getLogger(__name__)
 
 TASK_OWNED = "taskowned"
-"""Where in a job's folder is what checkpoints refer to but nobody writes again with each of them, as in Flink."""
+"""The part of a job's folder for files that checkpoints refer to without writing them again, as in Flink."""
 
 
 class CompletedCheckpointStore:
@@ -38,7 +38,7 @@ class CompletedCheckpointStore:
         self._checkpoints: list[CheckpointMetadata] = []
         self._held: list[CheckpointMetadata] = []
         self._doubtful: set[int] = set()
-        """Checkpoints that failed when they were written, and may be there all the same."""
+        """Checkpoints that failed when they were written, but may exist all the same."""
         self._lock = threading.Lock()
         self._removals = Removals()
         self.files_in_use: Callable[[], set[str]] = set
@@ -77,20 +77,20 @@ class CompletedCheckpointStore:
         return dropped
 
     def discard(self, checkpoints: Iterable[CheckpointMetadata]) -> None:
-        """Remove what was added and is no longer wanted, soon.
+        """Remove checkpoints that were added and are no longer wanted, soon.
 
-        Waits only if the store removes less than comes, so nobody may call it who keeps `files_in_use` from answering.
+        Waits if too much has yet to be removed, so the caller must not keep `files_in_use` from answering.
         """
         self._removals.wait_for_room()
         for each in checkpoints:
             self._removals.start(self.path_of(each.checkpoint_id), partial(self._remove, each))
 
     def drain(self) -> None:
-        """Return when all that is to be removed is."""
+        """Wait until all that is unwanted is removed."""
         self._removals.drain()
 
     def close(self) -> None:
-        """Nothing more will be added: return when all that is to be removed is gone."""
+        """Nothing more will be added: wait until all that is unwanted is removed."""
         self._removals.close()
 
     def recover(self, metadata: CheckpointMetadata) -> None:
@@ -108,10 +108,10 @@ class CompletedCheckpointStore:
             return None
 
     def remove_doubtful(self) -> None:
-        """Have no checkpoint on disk that counts as failed. Raises OSError if that cannot be made sure.
+        """Make sure that no checkpoint that counts as failed is on disk. Raises OSError if that is impossible.
 
         A store may do what it was asked and fail to confirm it. If the job then goes back to the checkpoint before and
-        dies, nobody must find one that it has taken back.
+        dies, nobody may find the one that it has taken back.
         """
         if self._doubtful:
             self.leadership.retract()
@@ -121,7 +121,7 @@ class CompletedCheckpointStore:
 
     @contextmanager
     def holding(self, metadata: CheckpointMetadata) -> Iterator[None]:
-        """The checkpoint's files stay although newer ones come: they are being read."""
+        """Within, the checkpoint's files stay even if newer checkpoints come: they are being read."""
         with self._lock:
             self._held.append(metadata)
         try:
@@ -136,7 +136,7 @@ class CompletedCheckpointStore:
     def _remove(self, metadata: CheckpointMetadata) -> None:
         self.leadership.check()
         try:
-            # First the metadata: what is left of a checkpoint when this process dies now is no checkpoint.
+            # The metadata goes first: without it, what remains if this process dies now is no checkpoint.
             self._folder_of(metadata.checkpoint_id).delete_all()
         finally:
             self.remove_files({handle.name for handle in metadata.handles()})
@@ -174,7 +174,7 @@ class CompletedCheckpointStore:
             checkpoints, self._checkpoints = self._checkpoints, []
         self.drain()
         with _reporting_what_stays(self.folder.uri):
-            # First the metadata, as above.
+            # The metadata goes first here, too.
             for each in checkpoints:
                 self._folder_of(each.checkpoint_id).delete_all()
             self.folder.delete_all()
@@ -209,5 +209,5 @@ def _reporting_what_stays(path: str) -> Iterator[None]:
         yield
     except LeadershipLostError:
         raise
-    except Exception as error:  # Stores have errors of their own.
+    except Exception as error:  # Stores raise errors of their own.
         _log.warning("%s is no longer needed but cannot be removed: %s", path, error)

@@ -48,7 +48,7 @@ def _kind(node: StreamNode) -> str:
 def _described(value: Any, depth: int = 8) -> Any:
     """A value in words that are the same in every process: what kind of thing it is, and the numbers in it.
 
-    A pickle would not do: classes of the program's script have another one in each run.
+    A pickle would not do: that of a class of the program's script differs from run to run.
     """
     if isinstance(value, (type(None), bool, int, float, str, bytes, Enum)):
         return repr(value)
@@ -58,11 +58,8 @@ def _described(value: Any, depth: int = 8) -> Any:
         return [_described(each, depth - 1) for each in value]
     if isinstance(value, dict):
         return sorted((str(key), repr(_described(each, depth - 1))) for key, each in value.items())
-    return [_name(value), *(_described(part, depth - 1) for part in _parts(value))]
-
-
-def _name(value: Any) -> str:
-    return str(getattr(value, "__qualname__", type(value).__qualname__))
+    name = str(getattr(value, "__qualname__", type(value).__qualname__))
+    return [name, *(_described(part, depth - 1) for part in _parts(value))]
 
 
 def _parts(value: Any) -> list[Any]:

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class Contender:
-    """Begins to lead and ceases to when the election says so; as an application, answers or says who does."""
+    """Leads for as long as the election grants it. As an application it answers requests, or refers to the leader."""
 
     revoked_within_s = 30.0
 
@@ -82,7 +82,7 @@ class Contender:
             self._shut_down()
 
     def _check_is_revoked(self, token: int, lost: LeadershipLostError) -> None:
-        """Who elects knows of the later leadership, too, unless it is not the one who gave the number to that one."""
+        """The election learns of the later leadership, too, unless it is another one that has granted that."""
         options = self._high_availability.options
         if poll(lambda: None if self._election.token == token else True, self.revoked_within_s) is None:
             self.failure = ConfigurationError(
@@ -121,12 +121,12 @@ class Contender:
         }
 
     def _other_leader(self) -> str | None:
-        """Where the leader is, unless that is still said to be here."""
+        """The address of another leader; None if none is known, or the election still names this process."""
         address = self._election.leader_address()
         return None if address == self._address else address
 
     def _referral(self, scope: Any) -> Response:
-        """The same question at the leader."""
+        """Refers the request to the leader."""
         address = self._other_leader()
         if address is None:
             message = f"the job manager at {self._address} stands by, and none is known to lead now; ask again soon"

@@ -32,7 +32,7 @@ from penstock.jobmaster.local_job_client import LocalJobClient
 _DRIVERS = "drivers"
 """The folder beside a job's checkpoints."""
 _CHANCES = 10**6
-"""A random name: two drivers that start at the same moment can be distinguished by it."""
+"""A token ends with a random number below this, which distinguishes drivers that start at the same moment."""
 
 _running: weakref.WeakValueDictionary[JobID, LocalJobClient] = weakref.WeakValueDictionary()
 
@@ -69,19 +69,17 @@ def lead(
         return None
     folder = open_folder(directory).within(str(job_id)).within(_DRIVERS)
     tokens = record_tokens(folder.names())
-    record = read_record(folder, tokens[-1]) if tokens else JobRecord()
+    newest = max(tokens, default=0)
+    record = read_record(folder, newest) if tokens else JobRecord()
     if record.unwanted is not None:  # It was over, and its driver died while it removed the checkpoints.
         open_folder(record.unwanted).delete_all()
         record = JobRecord(last_id=record.last_id)
-    fence = Fence(folder.within("fence"), _token_after(tokens[-1] if tokens else 0))
+    token = (newest // _CHANCES + 1) * _CHANCES + secrets.randbelow(_CHANCES)
+    fence = Fence(folder.within("fence"), token)
     folder.make()
     fence.put_up()
     leadership = FencedJob(folder, fence, replace(record, ended=None))
     leadership.take()
-    for token in tokens:
-        folder.delete(record_name(token))
+    for former in tokens:
+        folder.delete(record_name(former))
     return leadership
-
-
-def _token_after(token: int) -> int:
-    return (token // _CHANCES + 1) * _CHANCES + secrets.randbelow(_CHANCES)

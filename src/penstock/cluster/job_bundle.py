@@ -78,8 +78,8 @@ class _Bundler:
         python_files = [
             replace(self._file(path), origin=dependencies.origin_of(path)) for path in dependencies.python_files
         ]
-        if (modules := self._modules()) is not None:
-            python_files.append(modules)
+        if modules := modules_of_program():
+            python_files.append(replace(self._packed("modules", modules), origin=str(_folder_of_program())))
         requirements = None
         if dependencies.requirements is not None:
             file, packages = dependencies.requirements
@@ -102,11 +102,6 @@ class _Bundler:
         if source.is_dir():
             return self._packed(source.name, list(files_below(source)))
         return ShippedFile(source.name, self._add(_hash_of(source), source, path))
-
-    def _modules(self) -> ShippedFile | None:
-        """The modules of the program that lie beside its script and that it has imported."""
-        files = modules_of_program()
-        return replace(self._packed("modules", files), origin=str(_folder_of_program())) if files else None
 
     def _packed(self, name: str, files: list[tuple[Path, str]]) -> ShippedFile:
         packed = pack(files, self._folder)
@@ -145,7 +140,7 @@ def modules_of_program() -> list[tuple[Path, str]]:
     return sorted(
         (file, place)
         for name, module in list(sys.modules.items())
-        if name.partition(".")[0] != "penstock"  # Where the program lies beside it, as in a checkout
+        if name.partition(".")[0] != "penstock"  # It may lie beside the program, as in a checkout
         for place in _places(name)
         if (file := folder / place).is_file() and file == _source_of(module)
     )

@@ -59,7 +59,7 @@ class JobManagerFiles:
         return sockets.folder() / f"jobmanager-{self.port}"
 
     def running_pid(self) -> int | None:
-        """The process that holds the lock; None if there is none. A file without a holder is what a dead one left."""
+        """The process that holds the lock; None if there is none: one that died leaves a file that nobody holds."""
         try:
             with self.pid.open() as file:
                 if _try_lock(file):
@@ -144,7 +144,7 @@ def _leader(config: Configuration, folder: Path, stop: threading.Event) -> Leade
     from penstock.cluster.leader import Leader
 
     leader = Leader(config, folder, stop.set)
-    for each in (signal.SIGTERM, signal.SIGINT):  # Spark has put its own in.
+    for each in (signal.SIGTERM, signal.SIGINT):  # Spark has installed its own handlers.
         signal.signal(each, lambda *_: stop.set())
     return leader
 
@@ -199,4 +199,4 @@ def _look_after(leader: Leader) -> None:
     try:
         leader.recover()
     except LeadershipLostError as lost:
-        _log.warning("jobs are not gone on with: %s", lost)
+        _log.warning("jobs are not continued here: %s", lost)

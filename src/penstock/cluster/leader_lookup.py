@@ -38,7 +38,7 @@ class JobManagers:
         host, port = config.get_optional(keys.REST_ADDRESS), config.get_optional(keys.REST_PORT)
         if host is None and port is None:
             return None
-        if host is not None and "," in host:  # What `run -m` with several addresses was kept as.
+        if host is not None and "," in host:  # `run -m` keeps several addresses in this form.
             return JobManagers(_parsed(host, access), None, access)
         address = Address(host=host or "localhost", port=config.get(keys.REST_PORT), access=access)
         return JobManagers((address,), None, access)
@@ -61,7 +61,7 @@ class JobManagers:
         if address is None:
             raise RestClientError(
                 f"no job manager leads now, according to {high_availability.options.directory}; `penstock jobmanager "
-                f"start` starts one, and -m host:port asks one of which you know",
+                f"start` starts one, and -m host:port asks one that you know",
                 503,
             )
         return Address.parse(address, self.access)

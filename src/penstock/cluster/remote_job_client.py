@@ -9,7 +9,7 @@ import json
 import pickle
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -21,6 +21,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.jobmaster.sinks.job_output import CollectedValues
+from penstock.rest.background import in_background
 from penstock.rest.client import SUBMITTER, RestClient, RestClientError
 from penstock.rest.polling import poll, wait_for_operation
 
@@ -121,7 +122,7 @@ class RemoteJobClient(JobClient):
             if "line" in event:
                 print(event["line"], file=sys.stderr if event["stderr"] else sys.stdout, flush=True)
             elif "collect" in event:
-                self._collected[event["collect"]].put_all(pickle.loads(base64.b64decode(event["values"])))
+                self._collected[event["collect"]].put_all(_unpickled(event["values"]))
             elif "end" in event:
                 return
         raise self._lost("it hung up")
@@ -201,7 +202,7 @@ class RemoteJobClient(JobClient):
 
     def _operation(self, request: dict[str, str]) -> CompletableFuture[str]:
         path = f"/jobs/{self._job_id}/savepoints"
-        return CompletableFuture(_in_background(lambda: str(wait_for_operation(self._rest, path, request)["location"])))
+        return CompletableFuture(in_background(lambda: str(wait_for_operation(self._rest, path, request)["location"])))
 
     def progress(self) -> dict[str, Any]:
         """How the job is doing, as `/jobs/:id/progress` reports it."""
@@ -209,7 +210,7 @@ class RemoteJobClient(JobClient):
         return document
 
     def restored_from(self) -> str | None:
-        """The checkpoint or savepoint from which the job continues; None if it begins."""
+        """The checkpoint or savepoint from which the job continues; None if it started afresh."""
         restored = self._rest.get(f"/jobs/{self._job_id}/checkpoints")["latest"]["restored"]
         return None if restored is None else str(restored["external_path"])
 
@@ -263,16 +264,3 @@ class DetachedJobExecutionResult(JobExecutionResult):
 
 def _unpickled(text: str) -> Any:
     return pickle.loads(base64.b64decode(text))
-
-
-def _in_background(action: Callable[[], str]) -> Future[str]:
-    done: Future[str] = Future()
-
-    def act() -> None:
-        try:
-            done.set_result(action())
-        except Exception as failure:  # Raised where the result is waited for
-            done.set_exception(failure)
-
-    threading.Thread(target=act, daemon=True).start()
-    return done

@@ -56,7 +56,7 @@ def submit_job(
 
 
 def _submitted(managers: JobManagers, bundle: JobBundle) -> tuple[Address, str]:
-    """Who has the job now, and its id. If the leader goes meanwhile the next one is asked; the job runs once."""
+    """The job manager that took the job, and the job's id. If the leader ends meanwhile, the next one is asked."""
     if not managers.may_change:
         return _submitted_once(managers, bundle)
     refusals: list[RestClientError] = []
@@ -83,7 +83,7 @@ def _submitted_once(managers: JobManagers, bundle: JobBundle) -> tuple[Address, 
 
 
 def upload(rest: RestClient, bundle: JobBundle) -> None:
-    """Send the files that the job manager has not got."""
+    """Send the files that the job manager lacks."""
     answer = rest.post("/blobs/missing", {"blobs": list(bundle.blobs)})
     for blob in answer["missing"]:
         content, name = bundle.blobs[blob], bundle.names[blob]

@@ -86,7 +86,7 @@ class SessionCluster:
         self._suspended: LeadershipLostError | None = None
 
     def submit(self, submission: JobSubmission) -> str:
-        """Start a job; its id. A job that is here already is not started again: its client has missed the answer."""
+        """Start a job and return its id. One that is already here is not started again: its client missed it."""
         self.clean()
         _check_python(submission)
         job_id = submission.job_id or str(JobID.generate())
@@ -110,7 +110,7 @@ class SessionCluster:
         except BaseException as error:
             self._modules.remove(dependencies.python_files)
             if self._suspended is not None:
-                raise self._suspended from error  # Whatever else may be missing now
+                raise self._suspended from error  # Whatever else has failed since
             raise
 
     def recover(self) -> list[str]:
@@ -135,7 +135,7 @@ class SessionCluster:
         except LeadershipLostError:
             raise
         except Exception:  # The other jobs must not suffer, and it is tried again
-            _log.exception("job %s cannot be gone on with now", job_id)
+            _log.exception("job %s cannot be continued now", job_id)
             return False
         return True
 
@@ -230,12 +230,12 @@ class SessionCluster:
             _log.warning("what is stored of job %s cannot be removed; the next leader will: %s", job_id, error)
 
     def channel(self, job_id: str) -> OutputChannel | None:
-        """Where the client of an attached job reads, and others who look on."""
+        """Where the client of an attached job reads, and others watch."""
         with self._lock:
             return self._channels.get(job_id)
 
     def connect(self, job_id: str) -> None:
-        """The client of a job reads, on one connection more."""
+        """The client of a job reads on another connection."""
         with self._lock:
             self._connections[job_id] += 1
 

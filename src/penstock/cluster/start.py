@@ -46,7 +46,7 @@ def start_job(
 def _is_bounded(job_graph: JobGraph) -> bool:
     """True for a job that ends by itself: somebody waits for that, and wants to see its errors.
 
-    A job that runs on and on is better off with a restart.
+    A job without an end is better off with a restart.
     """
     sources = [
         node.operator

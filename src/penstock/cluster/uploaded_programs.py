@@ -17,7 +17,6 @@ import tempfile
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -43,7 +42,7 @@ _RUNNER = "penstock.cli.uploaded_program"
 
 
 class ProgramError(PenstockError):
-    """A program is not there, or not one. `status` is HTTP's."""
+    """A program is missing, or a file is not a program. `status` is HTTP's."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -116,7 +115,8 @@ class UploadedPrograms:
         program_id = f"{uuid4()}_{name}"
         program = UploadedProgram(program_id, self._folder / program_id / name, int(time.time() * 1000))
         with self._lock:
-            self._check_room()
+            if len(self._programs) >= _MOST_PROGRAMS:
+                raise ProgramError(f"{_MOST_PROGRAMS} programs were uploaded, which is the most; delete one", 409)
             program.path.parent.mkdir(mode=0o700)
             try:
                 self._write(program, content)
@@ -125,10 +125,6 @@ class UploadedPrograms:
                 raise
             self._programs[program_id] = program
         return program
-
-    def _check_room(self) -> None:
-        if len(self._programs) >= _MOST_PROGRAMS:
-            raise ProgramError(f"{_MOST_PROGRAMS} programs were uploaded, which is the most; delete one", 409)
 
     def _write(self, program: UploadedProgram, content: BinaryIO) -> None:
         left = self._max_total - sum(each.path.stat().st_size for each in self._programs.values())
@@ -158,7 +154,7 @@ class UploadedPrograms:
             submission = JobSubmission.of_json(json.loads((Path(folder) / SUBMISSION).read_text()))
             for blob in submission.blobs():
                 with blobs.upload(blob) as upload, (Path(folder) / blob).open("rb") as content:
-                    for piece in _pieces(content):
+                    while piece := content.read(_PIECE):
                         upload.write(piece)
                     upload.finish()
         return submission
@@ -173,11 +169,6 @@ class UploadedPrograms:
 
 def _remove(program: UploadedProgram) -> None:
     shutil.rmtree(program.path.parent, ignore_errors=True)  # Python may have put what it compiled beside it.
-
-
-def _pieces(content: BinaryIO) -> Iterator[bytes]:
-    while piece := content.read(_PIECE):
-        yield piece
 
 
 def _run(program: UploadedProgram, run: ProgramRun, folder: Path) -> None:

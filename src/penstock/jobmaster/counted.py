@@ -52,7 +52,7 @@ class Counted:
 
 
 def merged(several: Iterable[Accumulators]) -> Accumulators:
-    """One accumulator for each name. Takes over those that it is given."""
+    """One accumulator for each name. Changes the accumulators that it is given."""
     total: Accumulators = {}
     for each in several:
         for name, accumulator in each.items():

@@ -23,7 +23,7 @@ COARSE_MS, COARSE_LENGTH = 10_000, 360
 RECENT_MS = 5_000
 """What counts as the present: an average over this time."""
 _NO_PAUSE_MS = 5
-"""An epoch that begins so soon after another one did not wait for input."""
+"""An epoch that begins within this time after another one did not wait for input."""
 _STEPS_PER_DOUBLING = 8
 
 
@@ -43,10 +43,6 @@ if TYPE_CHECKING:
     """By Total."""
 else:
     Totals = array  # Not generic before Python 3.12
-
-
-def _nothing() -> Totals:
-    return array("d", bytes(8 * len(Total)))
 
 
 Numbers = Sequence[float]
@@ -270,7 +266,7 @@ class EpochHistory:
                 _add(counts.subtasks, subtask, (0, 0, 0, 0, 0, held_ms), 1.0)
 
     def _held_in(self, report: EpochReport) -> dict[tuple[int, int], int]:
-        """For how long subtasks waited for those behind them."""
+        """For how long subtasks waited for those downstream."""
         ends: dict[int, int] = {}
         for ack in report.acks:
             ends[ack.vertex] = max(ack.ended_ms, ends.get(ack.vertex, 0))
@@ -361,7 +357,7 @@ def _add(sums: dict[Any, Totals], key: Any, numbers: Numbers, share: float) -> N
     """Written out: it is done for every subtask in every epoch."""
     total = sums.get(key)
     if total is None:
-        total = sums[key] = _nothing()
+        total = sums[key] = array("d", bytes(8 * len(Total)))
     records_in, records_out, bytes_in, bytes_out, busy_ms, backpressured_ms = numbers
     total[0] += records_in * share
     total[1] += records_out * share

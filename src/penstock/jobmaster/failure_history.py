@@ -66,10 +66,9 @@ class FailureReports:
             self._counts.popitem(last=False)
         restarts = f"job '{job_name}': attempt {attempt} failed, restarting in {delay_ms} ms"
         if count > 1:
-            return f"{restarts}: the same failure, for the {count}. time: {first_line}"
+            return f"{restarts}: the same failure, {count} times so far: {first_line}"
         return (
-            f"{restarts} (restart-strategy.type decides about that; none ends the job at the first failure)\n"
-            f"{said.rstrip()}"
+            f"{restarts} (restart-strategy.type decides that; none ends the job at the first failure)\n{said.rstrip()}"
         )
 
 

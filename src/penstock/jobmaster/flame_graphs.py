@@ -22,7 +22,7 @@ class _Samples:
 
 
 class FlameGraphs:
-    """A question about a vertex has it sampled for a while; what was seen since then is the answer."""
+    """A question about a vertex has it sampled for a while; the answer is what was seen so far."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -7,7 +7,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from penstock.datastream.functions import CheckpointListener, TwoPhaseCommitSinkFunction
-from penstock.graph.descriptions import FunctionSourceDescription, OperatorDescription, SourceDescription
+from penstock.graph.descriptions import (
+    FunctionSourceDescription,
+    OperatorDescription,
+    SinkDescription,
+    SourceDescription,
+)
 from penstock.graph.job_graph import JobGraph, JobVertex
 
 
@@ -24,6 +29,11 @@ def tasks_hear_of_checkpoints(vertices: Iterable[JobVertex]) -> bool:
 
 def _listens(operator: OperatorDescription) -> bool:
     return any(isinstance(each, (CheckpointListener, TwoPhaseCommitSinkFunction)) for each in values_in(operator))
+
+
+def commits_with_checkpoints(operator: OperatorDescription) -> bool:
+    """True for a sink whose results become visible only with a checkpoint."""
+    return isinstance(operator, SinkDescription) and operator.commits_with_checkpoints
 
 
 def values_in(operator: OperatorDescription) -> list[Any]:

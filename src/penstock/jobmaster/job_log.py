@@ -1,4 +1,4 @@
-"""The log of one job: what its functions log wherever they run, and what Penstock logs on its account.
+"""The log of one job: what its functions log wherever they run, and what Penstock logs on its behalf.
 
 The newest lines stay in memory; with `env.log.dir` all go to a file that is rotated. Records of functions reach the
 program's own logging as if they had been logged there.
@@ -97,7 +97,7 @@ class JobLog:
         record.where = str(place) if place is not None else f"job '{self.job_name}'"
         try:
             text = self._formatter.format(record)[:_LONGEST_RECORD]
-        except Exception as error:  # Arguments that do not fit the message. As in Python, who logs does not fail by it.
+        except Exception as error:  # Arguments that do not fit the message. As in Python, the caller does not fail.
             message = f"{record.msg!r} with {record.args!r} cannot be formatted: {error}"
             record = logging.makeLogRecord({**record.__dict__, "msg": message, "args": ()})
             text = self._formatter.format(record)[:_LONGEST_RECORD]
@@ -130,7 +130,7 @@ class JobLog:
         self.write(logging.LogRecord(_log.name, level, __file__, 0, message, None, None))
 
     def take(self, content: bytes, is_wanted: Callable[[], bool]) -> None:
-        """What a worker has sent. It is shown by a thread of its own: who hears workers must not wait for a terminal.
+        """Take what a worker has sent. A thread of its own shows it: those that hear workers wait for no terminal.
 
         A worker that writes more than is shown waits, as long as `is_wanted`.
         """
@@ -204,7 +204,7 @@ class JobLog:
     # --- reading -----------------------------------------------------------------------------------------------------
 
     def lines(self, after: int = -1) -> list[tuple[int, str]]:
-        """The newest records, each with its number; only those behind `after`."""
+        """The newest records, each with its number; only those after number `after`."""
         with self._lock:
             return [(line.number, line.text) for line in self._lines if line.number > after]
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import shutil
-import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from penstock.checkpoint.finding import OpenFolder, find_checkpoint
@@ -29,28 +27,27 @@ from penstock.common.exceptions import CheckpointError, ClusterLostError, Config
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
-from penstock.common.local_folders import new_local_folder
 from penstock.common.moment import Moment, wait_seconds
-from penstock.files.locations import is_local, local_path
-from penstock.graph.execution_graph import ExecutionFacts, ExecutionGraph, ExecutionState
+from penstock.graph.execution_graph import ExecutionGraph, ExecutionState
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region, pipelined_regions
 from penstock.jobmaster.counted import Accumulators, Counted, merged
-from penstock.jobmaster.epoch_history import EpochHistory, EpochReport
+from penstock.jobmaster.epoch_history import EpochReport
 from penstock.jobmaster.execution.side_by_side import run_side_by_side
 from penstock.jobmaster.execution.slots import SlotPool, required_slots, slot_pool
 from penstock.jobmaster.execution.stage_executor import StageExecutor
 from penstock.jobmaster.failure_history import FailureHistory, FailureRecord, FailureReports
-from penstock.jobmaster.flame_graphs import FlameGraphs
 from penstock.jobmaster.job_log import JobLog
+from penstock.jobmaster.job_requests import JobRequests
 from penstock.jobmaster.job_times import JobTimes
 from penstock.jobmaster.left_checkpoint import LeftCheckpoint
-from penstock.jobmaster.metrics.job_metrics import JobMetrics
 from penstock.jobmaster.region.runner import RegionRunner
 from penstock.jobmaster.restart_strategy import NoRestart, RegionProgress, build_restart_strategy
 from penstock.jobmaster.savepoint_requests import CheckpointRequest, Request, SavepointRequest, SavepointWriter
 from penstock.jobmaster.sinks.job_output import JobOutput, OutputError
 from penstock.jobmaster.sources.watermark_alignment import AlignmentGroups
+from penstock.jobmaster.task_reports import TaskReports
+from penstock.jobmaster.working_folder import working_folder
 from penstock.runtime.latency import LatencyTracking
 from penstock.runtime.protocol import TaskAck
 from penstock.runtime.state.codec import use_script_classes
@@ -77,7 +74,7 @@ class JobMaster:
         self._open_folder = open_folder
         self.config = config
         self._executor = executor
-        self._restart_strategy = build_restart_strategy(
+        self.restart_strategy = build_restart_strategy(
             config, config.get_optional(keys.CHECKPOINT_INTERVAL) is not None, is_watched
         )
         self._progress = RegionProgress()
@@ -96,25 +93,23 @@ class JobMaster:
             self._note_restored(self.restored.found)
         self._failures = FailureHistory(config.get(keys.WEB_EXCEPTION_HISTORY))
         self.latency = LatencyTracking.of(config)
-        self.metrics = JobMetrics()
-        self.epochs = EpochHistory(self.job_graph)
-        self.flame_graphs = FlameGraphs()
+        self._reports = TaskReports(self.execution_graph)
+        self.metrics, self.epochs = self._reports.metrics, self._reports.epochs
+        self.flame_graphs = self._reports.flame_graphs
         self.restarts = 0
         self._failure_reports = FailureReports()
         self.stopped_with: str | None = None
         """The savepoint with which the job has ended."""
         self._changed = threading.Condition()
         self._runners: list[RegionRunner] = []
-        self._early_requests: list[Request] = []
-        """Those that came before the regions were there."""
+        self._requests = JobRequests(self.id_text)
         self._pool: SlotPool | None = None
-        self._is_failing = False
-        self._was_cancelled = False
-        self._is_suspended = False
-        self._lost_cluster: ClusterLostError | None = None
+        self._is_stopping = False
+        """True if the job was cancelled, or one of its regions has failed for good."""
+        self._suspended_by: LeadershipLostError | ClusterLostError | None = None
         self._is_settled = False
         self._left: LeftCheckpoint | None = None
-        """At its end, if there is one."""
+        """At the job's end; None if it has no checkpoint."""
         self._claimed: FoundCheckpoint | None = None
         if self.restored is not None and self.options.claims and self._leadership.checkpoint is None:
             self._claimed = self.restored.found
@@ -122,7 +117,7 @@ class JobMaster:
     def _checkpoint_options(self, job_graph: JobGraph) -> CheckpointOptions:
         options = CheckpointOptions.of(self.config)
         interval_ms = options.interval_ms
-        if interval_ms is None and not isinstance(self._restart_strategy, NoRestart):
+        if interval_ms is None and not isinstance(self.restart_strategy, NoRestart):
             interval_ms = 0  # To restart from somewhere.
         return options.with_interval(None if job_graph.is_batch else interval_ms)
 
@@ -188,13 +183,8 @@ class JobMaster:
         """In batch mode, where all is one epoch: note what subtasks have done before it ends."""
         if not self.job_graph.is_batch:
             return
-        done = [each for runner in list(self._runners) for each in runner.executor.tasks_done()]
-        with self._changed:
-            for each in done:
-                facts = self.execution_graph.job_vertices[each.vertex].subtasks[each.subtask].current.facts
-                if facts.epochs == 0:
-                    facts.epochs, facts.is_provisional = 1, True
-                    facts.records_in, facts.records_out = each.records_in, each.records_out
+        for runner in list(self._runners):
+            self._reports.note_done(runner.executor.tasks_done())
 
     @property
     def accumulators(self) -> Accumulators:
@@ -220,26 +210,26 @@ class JobMaster:
     @property
     def is_suspended(self) -> bool:
         """True if the job can only be continued elsewhere: nothing of its end is decided here."""
-        return self._is_suspended
+        return self._suspended_by is not None
 
     @property
     def why_suspended(self) -> str:
         """After its end: why it was suspended, and how it can be continued."""
-        if self._lost_cluster is None:
+        if not isinstance(self._suspended_by, ClusterLostError):
             return "another process has taken it over"
         rest = "It has no checkpoint to continue from" if self._left is None else self._left.after_loss()
-        return f"{self._lost_cluster}. {rest}"
+        return f"{self._suspended_by}. {rest}"
 
     @property
     def is_cancelled(self) -> bool:
         """True if nothing of the job may continue here: it was cancelled or suspended, or has failed."""
-        return self._was_cancelled or self._is_failing or self._is_suspended
+        return self._is_stopping or self.is_suspended
 
     def cancel(self) -> None:
         with self._changed:
             if self.status.is_globally_terminal_state():
                 return
-            self._was_cancelled = True
+            self._is_stopping = True
             self._enter(JobStatus.CANCELLING)
         self._stop_running()
 
@@ -248,8 +238,7 @@ class JobMaster:
         with self._changed:
             if self.is_suspended or self.status.is_globally_terminal_state():
                 return
-            self._is_suspended = True
-            self._lost_cluster = reason if isinstance(reason, ClusterLostError) else None
+            self._suspended_by = reason
         _log.warning("job '%s' (%s) is suspended: %s", self.name, self.job_id, reason)
         self._stop_running()
 
@@ -265,13 +254,13 @@ class JobMaster:
             runner.wake_up()
 
     def trigger_checkpoint(self) -> Future[int]:
-        """Take a checkpoint now; its id."""
+        """Take a checkpoint now; the answer is its id."""
         request = CheckpointRequest(pipelined_regions(self.job_graph))
         self._ask(request)
         return request.answer
 
     def trigger_savepoint(self, directory: str | None, format_type: str = CANONICAL) -> Future[str]:
-        """Write a savepoint while the job runs; its path."""
+        """Write a savepoint while the job runs; the answer is its path."""
         return self._ask_for_savepoint(directory, format_type)
 
     def stop_with_savepoint(self, directory: str | None, drain: bool, format_type: str = CANONICAL) -> Future[str]:
@@ -279,30 +268,27 @@ class JobMaster:
 
         With `drain` the input ends first: windows and timers of event time fire, and the job cannot be continued.
         """
-        written = self._ask_for_savepoint(directory, format_type, stops_job=True, drains=drain)
-        written.add_done_callback(self._note_savepoint)
-        return written
 
-    def _note_savepoint(self, written: Future[str]) -> None:
-        if written.exception() is None:
-            self.stopped_with = written.result()
+        def note(written: Future[str]) -> None:
+            if written.exception() is None:
+                self.stopped_with = written.result()
+
+        written = self._ask_for_savepoint(directory, format_type, stops_job=True, drains=drain)
+        written.add_done_callback(note)
+        return written
 
     def _ask_for_savepoint(
         self, directory: str | None, format_type: str, stops_job: bool = False, drains: bool = False
     ) -> Future[str]:
         check_format(format_type)
-        regions = pipelined_regions(self.job_graph)
-        request = SavepointRequest(regions, self._savepoint_directory(directory), format_type, stops_job, drains)
-        self._ask(request)
-        return request.answer
-
-    def _savepoint_directory(self, directory: str | None) -> str:
         chosen = directory or self.options.savepoint_directory
         if chosen is None:
             raise CheckpointError(
                 f"there is no directory for the savepoint; name one, or configure {keys.SAVEPOINT_DIR.key}"
             )
-        return chosen
+        request = SavepointRequest(pipelined_regions(self.job_graph), chosen, format_type, stops_job, drains)
+        self._ask(request)
+        return request.answer
 
     def _ask(self, request: Request) -> None:
         if self.job_graph.is_batch:
@@ -313,17 +299,7 @@ class JobMaster:
         with self._changed:
             if self.status.is_terminal_state() or self.is_cancelled:
                 raise CheckpointError(f"job {self.job_id} is {self.status.name} and no longer takes savepoints")
-            if not self._runners:
-                self._early_requests.append(request)
-                return
-        self._hand_out(request)
-
-    def _hand_out(self, request: Request) -> None:
-        for runner in self._runners:
-            if not runner.request(request):
-                self._answer(request, runner.region)  # It has ended, and its part of the checkpoint with it.
-                if isinstance(request, SavepointRequest):
-                    request.region_ended(runner.region)
+        self._requests.add(request)
 
     # --- life ------------------------------------------------------------------------------------------------------
 
@@ -336,14 +312,15 @@ class JobMaster:
         use_script_classes(self.job_graph.script_classes)
         try:
             self._enter(JobStatus.CREATED)
-            with self._working_folder() as folder:
+            with working_folder(self.id_text, self.config) as folder:
                 self._run_in(folder)
         except BaseException as failure:
             self._fail(failure)
-            if self._left is not None and not self._is_suspended:
+            if self._left is not None and not self.is_suspended:
                 add_note(failure, self._left.after_failure())
             raise
         finally:
+            self._requests.end()
             self._executor.close()
             self.log.close()
         return JobExecutionResult(
@@ -375,13 +352,13 @@ class JobMaster:
         self.output.end()
 
     def _end(self, store: CompletedCheckpointStore, status: JobStatus) -> JobStatus:
-        """Have no other process continue the job; only then may its checkpoints be removed."""
+        """Keep other processes from continuing the job; only then may its checkpoints be removed."""
         store.close()
         if (latest := self._checkpoints.latest) is not None:
             self._left = LeftCheckpoint(store.path_of(latest.checkpoint_id), self.options)
         is_kept = self.options.keeps_after(status.name)
         self._settle(status, None if is_kept else store.folder.uri)
-        if self._is_suspended:
+        if self.is_suspended:
             return JobStatus.SUSPENDED
         if not is_kept:
             store.remove_all()
@@ -389,7 +366,7 @@ class JobMaster:
 
     def _settle(self, status: JobStatus, unwanted: str | None = None) -> None:
         """The job is over for good, unless another process leads."""
-        if self._is_settled or self._is_suspended:
+        if self._is_settled or self.is_suspended:
             return
         try:
             self._leadership.end(status.name, unwanted)
@@ -416,9 +393,7 @@ class JobMaster:
                 RegionRunner(self, region, executor, self._checkpoints, folder / f"region-{number}")
                 for number, (region, executor) in enumerate(zip(regions, executors, strict=True))
             ]
-            early, self._early_requests = self._early_requests, []
-        for request in early:
-            self._hand_out(request)
+        self._requests.begin(self._runners, self._checkpoints, self._savepoints)
         try:
             run_side_by_side([runner.run for runner in self._runners], on_failure=self._stop_all)
         finally:
@@ -433,7 +408,7 @@ class JobMaster:
     def _fail(self, failure: BaseException) -> None:
         self.log.note(str(failure) or type(failure).__name__, logging.ERROR)
         self._settle(JobStatus.FAILED)  # Also if it failed before it had begun.
-        self._enter(JobStatus.SUSPENDED if self._is_suspended else JobStatus.FAILED)
+        self._enter(JobStatus.SUSPENDED if self.is_suspended else JobStatus.FAILED)
         self.execution_graph.transition_all(ExecutionState.FAILED, now_ms=wall_clock_ms())
         self._failures.add(failure, wall_clock_ms())
         self.output.end(failure)
@@ -441,36 +416,8 @@ class JobMaster:
     def _stop_all(self) -> None:
         """A region has failed for good: the others end, too."""
         with self._changed:
-            self._is_failing = True
-        for runner in self._runners:
-            runner.executor.cancel()
-            runner.wake_up()
-
-    @contextmanager
-    def _working_folder(self) -> Iterator[Path]:
-        """The job's files while it runs; gone at its end, also when the program ends before the job.
-
-        What a killed process leaves is removed by the next one, unless the folder was chosen by the user: then it may
-        be on a file system that others share, where a lock need not say which process is alive.
-        """
-        parent = self.config.get_optional(keys.WORKING_DIR)
-        if parent is not None:
-            if not is_local(parent):
-                raise ConfigurationError(
-                    f"{keys.WORKING_DIR.key} is '{parent}', but a job's working files need a folder on a mounted disk; "
-                    f"for checkpoints elsewhere set {keys.CHECKPOINT_DIR.key}"
-                )
-            parent = local_path(parent)
-            Path(parent).mkdir(parents=True, exist_ok=True)
-            prefix = f"penstock-{self.id_text[:8]}-"
-            with tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True) as folder:
-                yield Path(folder)
-            return
-        own = new_local_folder(Path(tempfile.gettempdir()), f"job-{self.id_text[:8]}")
-        try:
-            yield own
-        finally:
-            shutil.rmtree(own, ignore_errors=True)  # A process of the job may be writing to it at this moment.
+            self._is_stopping = True
+        self._stop_running()
 
     # --- what regions report ---------------------------------------------------------------------------------------
 
@@ -480,11 +427,11 @@ class JobMaster:
             raise failure
         with self._changed:
             attempt = self._progress.end_attempt(failure, region)
-            delay_ms = self._restart_strategy.on_failure(Moment.now().tick_ms, attempt)
+            delay_ms = self.restart_strategy.on_failure(Moment.now().tick_ms, attempt)
             self._enter(JobStatus.FAILING if delay_ms is None else JobStatus.RESTARTING)
         if delay_ms is None:
-            if self._restart_strategy.refusal:
-                add_note(failure, f"Not restarted: {self._restart_strategy.refusal}.")
+            if self.restart_strategy.refusal:
+                add_note(failure, f"Not restarted: {self.restart_strategy.refusal}.")
             raise failure
         self._failures.add(failure, wall_clock_ms())
         self.restarts += 1
@@ -512,36 +459,15 @@ class JobMaster:
                 self._enter(JobStatus.RUNNING)
 
     def acknowledged(self, acks: Sequence[TaskAck]) -> None:
-        vertices = self.execution_graph.job_vertices
-        executions = [vertices[ack.vertex].subtasks[ack.subtask].current for ack in acks]
-        with self._changed:
-            for ack, execution in zip(acks, executions, strict=True):
-                if execution.facts.is_provisional:
-                    execution.facts = ExecutionFacts()
-                add_report(execution.facts, ack)
-                if ack.handle is not None:
-                    written = self._checkpoints.written(ack.vertex, ack.subtask)
-                    execution.facts.state_size = sum(handle.size for handle in written)
-        for ack, execution in zip(acks, executions, strict=True):
-            if execution.state is ExecutionState.INITIALIZING:
-                execution.transition_to(ExecutionState.RUNNING, ack.started_ms)
-            if ack.outcome.is_finished and execution.state is ExecutionState.RUNNING:
-                execution.transition_to(ExecutionState.FINISHED, ack.ended_ms)
-            for operator_id, reports in ack.outcome.metrics.items():
-                self.metrics.add(operator_id, ack.subtask, reports)
-            self.flame_graphs.add(ack)
+        self._reports.acknowledged(acks, self._checkpoints.written_size)
 
     def epoch_completed(self, report: EpochReport) -> None:
-        state_size = None
-        if report.is_checkpoint:
-            vertices = [self.execution_graph.job_vertices[vertex] for vertex in report.region]
-            state_size = sum(each.current.facts.state_size for vertex in vertices for each in vertex.subtasks)
-        self.epochs.add(report, state_size)
+        self._reports.epoch_completed(report)
         with self._changed:
             self._progress.with_epochs.add(report.region)
 
     def sampled_vertices(self) -> frozenset[int]:
-        return self.flame_graphs.wanted(wall_clock_ms())
+        return self._reports.sampled_vertices()
 
     def checkpoint_completed(self, region: Region, requests: Iterable[Request], moves_on: bool) -> None:
         if moves_on:
@@ -551,38 +477,12 @@ class JobMaster:
             claimed, self._claimed = self._claimed, None
             self._checkpoints.store.remove_claimed(claimed)
         for request in requests:
-            self._answer(request, region)
+            self._requests.region_done(request, region)
         for runner in self._runners:
             runner.wake_up()
 
     def checkpoint_proposed(self, region: Region, request: SavepointRequest) -> None:
-        self._answer(request, region)
-
-    def _answer(self, request: Request, region: Region) -> None:
-        """The region has done its part of what was asked for."""
-        if not request.region_done(region):
-            return
-        is_drained = isinstance(request, SavepointRequest) and request.drains
-        metadata, held = self._checkpoints.hold(proposed=is_drained)
-        if isinstance(request, SavepointRequest):
-            self._savepoints.write(request, metadata, held)
-            return
-        held.close()
-        if isinstance(request, CheckpointRequest):
-            request.answer.set_result(metadata.checkpoint_id)
-
-
-def add_report(facts: ExecutionFacts, ack: TaskAck) -> None:
-    """Add what a subtask has reported on an epoch to what is known of its attempt."""
-    outcome = ack.outcome
-    facts.host, facts.process = ack.host, ack.process
-    facts.epochs += 1
-    facts.records_in += outcome.records_in
-    facts.records_out += outcome.records_out
-    facts.bytes_in += outcome.bytes_in
-    facts.bytes_out += outcome.bytes_out
-    facts.busy_ms += max(0, ack.ended_ms - ack.started_ms)
-    facts.watermark = outcome.watermark
+        self._requests.region_done(request, region)
 
 
 def _restarts_everything(config: Configuration) -> bool:

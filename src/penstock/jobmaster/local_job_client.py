@@ -24,7 +24,7 @@ class LocalJobClient(JobClient):
         self.master = master
         self._ended: Future[JobExecutionResult] = Future()
         self._result: Future[JobExecutionResult] = Future()
-        """The same as `_ended`, but later: when it is there, the job's end is noted everywhere."""
+        """The same as `_ended`, but later: once it is set, the job's end is noted everywhere."""
         self._thread = threading.Thread(target=self._run, name=f"job-{master.job_id}", daemon=True)
 
     def __repr__(self) -> str:

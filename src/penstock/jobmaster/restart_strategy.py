@@ -47,15 +47,21 @@ _UNKNOWN = FailedAttempt()
 
 
 class RestartStrategy(Protocol):
+    @property
+    def description(self) -> str:
+        """The strategy in a few words, beginning with the name that a user sets."""
+
     def on_failure(self, now_ms: int, attempt: FailedAttempt = _UNKNOWN) -> int | None:
         """Milliseconds to wait before the restart; None if the job is to fail for good."""
 
     @property
     def refusal(self) -> str:
-        """Why there is no restart when there is none, with the key that changes it; empty if nobody expects one."""
+        """Why a restart was refused, with the key that changes it; empty if nobody expects one."""
 
 
 class NoRestart:
+    description = "none"
+
     def __init__(self, refusal: str = f"{keys.RESTART_STRATEGY.key} is none") -> None:
         self.refusal = refusal
 
@@ -64,6 +70,8 @@ class NoRestart:
 
 
 class FixedDelayRestart:
+    description = "fixed-delay"
+
     def __init__(self, attempts: int, delay_ms: int) -> None:
         self._attempts_left = attempts
         self._delay_ms = delay_ms
@@ -79,6 +87,8 @@ class FixedDelayRestart:
 class FailureRateRestart:
     """Fails for good at more than `most_failures` within `interval_ms`."""
 
+    description = "failure-rate"
+
     def __init__(self, most_failures: int, interval_ms: int, delay_ms: int) -> None:
         self._failures: deque[int] = deque(maxlen=most_failures + 1)
         self._interval_ms = interval_ms
@@ -93,6 +103,8 @@ class FailureRateRestart:
 
 class ExponentialDelayRestart:
     """Waits longer after each failure; a quiet time of `reset_ms` starts over."""
+
+    description = "exponential-delay"
 
     def __init__(
         self,
@@ -127,7 +139,7 @@ class ExponentialDelayRestart:
 
 
 class UnlessItRepeats:
-    """Another strategy, until a region fails again and again in the same way: then nothing is going to change.
+    """Another strategy, until a region fails over and over in the same way: then nothing is going to change.
 
     That is the same error at the same record; or, where there is no record, the same error of attempts that have not
     completed an epoch, as when they are restored; or the loss of workers, if no attempt comes beyond its checkpoint.
@@ -139,6 +151,7 @@ class UnlessItRepeats:
         self._last: dict[Region, _Way] = {}
         self._repeated: dict[Region, int] = {}
         self._has_repeated = False
+        self.description = f"{strategy.description}, at most {attempts} times in a row for the same failure"
 
     @property
     def refusal(self) -> str:
@@ -154,7 +167,7 @@ class UnlessItRepeats:
         return None if self._has_repeated else self._strategy.on_failure(now_ms, attempt)
 
     def _count(self, attempt: FailedAttempt) -> int:
-        """How often the region has failed in this way, one time after the other; 0 if that does not matter."""
+        """How often in a row the region has failed in this way; 0 if that does not matter."""
         if attempt.failure is None or _comes_and_goes(attempt.failure):
             return 0
         way, region = _Way.of(attempt.failure), attempt.region
@@ -176,7 +189,7 @@ class _Way:
     @staticmethod
     def of(failure: Exception) -> _Way:
         if isinstance(failure, WorkersLostError):
-            return _Way(WorkersLostError)  # Its message names the process, each time another one.
+            return _Way(WorkersLostError)  # Its message names the process, which differs each time.
         said = str(failure).partition("\n")[0]
         if isinstance(failure, UserFunctionError):
             return _Way(type(failure), failure.operator, failure.record, said)
@@ -184,14 +197,14 @@ class _Way:
 
     def is_over(self, attempt: FailedAttempt) -> bool:
         """True if the region has done what it could not do when it failed the last time."""
-        if self.kind is WorkersLostError:  # Epochs are repeated from the checkpoint on, up to the one that is deadly.
+        if self.kind is WorkersLostError:  # The epochs between the checkpoint and the fatal one are repeated.
             return attempt.has_moved_on
         return self.record is None and attempt.has_done_epochs
 
 
 _LASTING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _NAMES_OF_CLIENTS = {"OperationalError", "InterfaceError", "ConnectionError", "TimeoutError", "KafkaException"}
-"""What clients of services call that, if it is no OSError: DB-API's names for it, and those of Redis and others."""
+"""What clients of services call such errors if they are no OSError: names of DB-API, Redis and others."""
 
 
 def _comes_and_goes(failure: Exception) -> bool:
@@ -209,6 +222,7 @@ class OnlyForLostWorkers:
     def __init__(self, strategy: RestartStrategy) -> None:
         self._strategy = strategy
         self._is_lost = False
+        self.description = f"none; when workers are lost, {strategy.description}"
 
     @property
     def refusal(self) -> str:
@@ -225,7 +239,7 @@ class OnlyForLostWorkers:
 
 
 def build_restart_strategy(config: Configuration, has_checkpoints: bool, is_watched: bool = False) -> RestartStrategy:
-    """None without checkpoints; with them Flink's exponential delay, unless the same failure comes over and over.
+    """The strategy that is set. Otherwise none without checkpoints; with them an exponential delay, until one repeats.
 
     `is_watched`: somebody waits for the job's end, and wants to see what is wrong with it.
     """

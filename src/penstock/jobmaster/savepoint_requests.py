@@ -19,7 +19,7 @@ from penstock.graph.regions import Region
 
 
 class Request:
-    """Somebody wants a checkpoint or a savepoint. It is there when every region of the job has taken its part."""
+    """Somebody wants a checkpoint or a savepoint. It is complete when every region of the job has done its part."""
 
     def __init__(self, waits_for: Iterable[Region]) -> None:
         self._waits_for = set(waits_for)
@@ -76,7 +76,7 @@ class SavepointRequest(Request):
         self.drains = drains
         self._still_running = regions
         self.written: Future[str] = Future()
-        """Done when the savepoint is there, or will never be."""
+        """Done when the savepoint is written, or never will be."""
 
     def succeed(self, path: str) -> None:
         """The savepoint is written."""
@@ -144,7 +144,7 @@ class SavepointWriter:
         thread.start()
 
     def wait(self) -> None:
-        """Until all are written: what they are copied from must not go before."""
+        """Wait until all are written: the files that they are copied from must stay until then."""
         for thread in self._threads:
             thread.join()
         self._threads.clear()

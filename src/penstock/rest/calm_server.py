@@ -1,4 +1,4 @@
-"""uvicorn's server for a thread beside a job: it wakes up when it is asked, and else once a second."""
+"""uvicorn's server for a thread beside a job: it wakes up for requests, and otherwise once a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks a REST API of Penstock's, over a Unix socket or TCP. Needs nothing but Python."""
+"""A client of Penstock's REST API, over a Unix socket or TCP. Needs nothing but Python."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class RestClient:
 
     One that stands by refers to the leader, which is then asked directly for as long as it answers. A job manager of
     this user on this machine is asked through its Unix socket. Any other must prove that it knows the token, on the
-    same connection, before it is sent the token or is believed anything: what it sends may be unpickled.
+    same connection, before it is sent the token or is trusted: what it sends may be unpickled.
     """
 
     def __init__(self, address: Address, timeout_s: float = _ANSWER_S) -> None:
@@ -160,7 +160,7 @@ class RestClient:
         except RestClientError as refusal:
             if connection is not None:
                 connection.close()
-            if refusal.status == http.client.UNAUTHORIZED:  # Who was named as the leader may be a stranger.
+            if refusal.status == http.client.UNAUTHORIZED:  # The one named as the leader may be a stranger.
                 self._leader = self.address
             raise
         except (OSError, http.client.HTTPException) as error:
@@ -172,7 +172,7 @@ class RestClient:
         return response
 
     def _connected(self) -> http.client.HTTPConnection:
-        """A connection that never connects a second time: only this one is known to lead to who has the token."""
+        """A connection that never connects a second time: only this one is known to lead to a holder of the token."""
         connection = self._own_connection() or self._connection(self._leader)
         connection.auto_open = 0
         if connection.sock is None:

@@ -91,7 +91,7 @@ class DriverServer:
         return build_app(self.dispatcher, self._operations, self.dispatcher.cancel_all)
 
     def _close(self) -> None:
-        if os.getpid() != self._owner:  # A child that was forked has our list of things to do at the end.
+        if os.getpid() != self._owner:  # A forked child inherits our exit handlers.
             return
         if self._operations is not None:
             self._operations.wait_until_read(_ANSWERS_READ_WITHIN_S)
@@ -120,7 +120,7 @@ _server_lock = threading.Lock()
 
 
 def make_controllable(client: LocalJobClient, config: Configuration) -> None:
-    """Let the job be found by `penstock list` and its like. Where that cannot be, the job runs all the same."""
+    """Let the job be found by `penstock list` and its like. Where that is impossible, the job runs all the same."""
     global _server
     try:
         with _server_lock:

@@ -30,9 +30,9 @@ from penstock.spark.task_slots import slot_ledger
 
 
 class _SharedSlot:
-    """One slot for all regions of a job that run: workers of other jobs, which stay, cannot take the last one from it.
+    """One slot for all running regions of a job, so that resident workers of other jobs cannot take the last one.
 
-    Spark would let it wait forever then. One is enough, since tasks of a batch job can run one after the other.
+    Spark would let the job wait forever then. One is enough: tasks of a batch job can run one after the other.
     """
 
     def __init__(self, side: SparkSide) -> None:

@@ -48,9 +48,7 @@ class StageTask:
         own = {task for stage in self.stages for task in parts[stage].tasks}
         for row in rows:
             if row.vertex == ACKNOWLEDGEMENT:
-                self._tell(TaskAck.decode(row.chunk), own)
+                ack = TaskAck.decode(row.chunk)
+                if (ack.vertex, ack.subtask) in own:  # Those of earlier stages pass by.
+                    self.done.add({(ack.vertex, ack.subtask): TaskDone.of(ack)})
             yield row
-
-    def _tell(self, ack: TaskAck, own: set[tuple[int, int]]) -> None:
-        if (ack.vertex, ack.subtask) in own:  # Those of earlier stages pass by.
-            self.done.add({(ack.vertex, ack.subtask): TaskDone.of(ack)})

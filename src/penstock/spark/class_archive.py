@@ -56,7 +56,7 @@ def cache_folder() -> Path:
 
 
 def make_in_background(java_options: str) -> bool:
-    """Have another process make the archive; False if it is there, or is being made, or cannot be made."""
+    """Have another process make the archive; False if it exists, is being made, or cannot be made."""
     path = archive_path(java_options)
     if path is None or path.exists() or not _is_mine_to_make(path):
         return False
@@ -66,13 +66,9 @@ def make_in_background(java_options: str) -> bool:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=_step_back,
+        preexec_fn=lambda: os.nice(19),
     )
     return True
-
-
-def _step_back() -> None:
-    os.nice(19)
 
 
 def _is_mine_to_make(path: Path) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 def deferred_interrupt() -> Iterator[None]:
     """Hold Ctrl-C back until the end.
 
-    PySpark interrupted while it waits for Java forgets the process, and that stays for good.
+    If PySpark is interrupted while it waits for Java, it loses track of the process, and never recovers.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -30,6 +30,7 @@ from penstock.jobmaster.dependencies.requirements import install_requirements
 from penstock.runtime.shipped_files import remember_origin
 from penstock.runtime.stream_task import JobDeployment
 from penstock.spark.context_settings import context_settings
+from penstock.spark.master_names import is_local_master
 
 # Pure Python, and what a worker needs to read its first task.
 _PACKAGES_OF_WORKERS = ("penstock", "cloudpickle")
@@ -151,7 +152,10 @@ class _Shipment:
             tuple(paths),
             tuple(cached.items()),
             tuple(cached[name] for name, file in dependencies.cached_files.items() if file.is_executable),
-            tuple((self._archive(archive, folder), folder) for archive, folder in dependencies.archives),
+            tuple(
+                (self._unpacked(unpack(archive, self._scratch / f"archive-{folder}")), folder)
+                for archive, folder in dependencies.archives
+            ),
             origins,
         )
 
@@ -175,9 +179,6 @@ class _Shipment:
     def _unpacked(self, folder: Path) -> str:
         return self._add_archive(pack(files_below(folder), self._folder))
 
-    def _archive(self, archive: str, folder: str) -> str:
-        return self._unpacked(unpack(archive, self._scratch / f"archive-{folder}"))
-
     def _add_archive(self, archive: Path) -> str:
         self._context.addArchive(f"{archive}#{archive.stem}")
         return archive.stem
@@ -198,8 +199,7 @@ class _Shipment:
 
 def runs_on_this_machine(context: SparkContext) -> bool:
     """True if the workers are started by this process's own Spark and see the same folders and environment."""
-    master = str(context.master)
-    return master == "local" or master.startswith("local[")
+    return is_local_master(str(context.master))
 
 
 def check_python_executable(context: SparkContext, dependencies: JobDependencies, config: Configuration) -> None:

@@ -1,8 +1,8 @@
 """Spark's Java process. PySpark would start it itself, but only when it is loaded and a job is there.
 
-`penstock run` starts it first of all: it gets ready while Python loads modules and the program builds its job. If it
-fits is known when the job is there: a program may have changed settings or the environment meanwhile. Then it is ended
-and another one started.
+`penstock run` starts it first of all: it gets ready while Python loads modules and the program builds its job. Whether
+it fits is known when the job is there: a program may have changed settings or the environment meanwhile. One that does
+not fit is ended, and another one is started.
 """
 
 from __future__ import annotations

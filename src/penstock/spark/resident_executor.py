@@ -36,8 +36,8 @@ from penstock.spark.task_slots import slot_ledger
 _MEET_WITHIN_S = 60
 _LOOK_S = 1.0
 _SHRUNK_S = 5.0
-_THREADS_WITHIN_S = 5.0
 """How long fewer slots than taken are tolerated while workers start: an executor may come for one that was lost."""
+_THREADS_WITHIN_S = 5.0
 
 
 class _Regions:
@@ -54,7 +54,7 @@ class _Regions:
         """By guest: in whose processes it lives."""
 
     def await_workers(self, region: ResidentExecutor) -> None:
-        """The region has no workers, and will need some."""
+        """The region has no workers, and needs some."""
         with self._lock:
             self._waiting.add(region)
 
@@ -92,7 +92,7 @@ class _Regions:
             return True
 
     def leave(self, region: ResidentExecutor) -> tuple[list[ResidentExecutor], ResidentExecutor | None]:
-        """The region's workers end: those that live with them, and who has now been kept for nobody."""
+        """The region's workers end. Returns its guests, and its own host if that was kept only for this guest."""
         with self._lock:
             guests = [guest for guest, home in self._homes.items() if home is region]
             for guest in guests:
@@ -186,7 +186,7 @@ class ResidentExecutor:
     def end_run(self) -> None:
         if self._group is not None and not self._group.release():
             self._end_workers(is_patient=False)  # Somebody is lost, or a function has not returned in time.
-            self._regions.await_workers(self)  # Of what there is now, which the others may need as well.
+            self._regions.await_workers(self)  # So that the regions share the slots that are left.
 
     def end_region(self) -> None:
         if self._regions.end(self):
@@ -228,7 +228,7 @@ class ResidentExecutor:
             raise EpochCancelledError
         workers = self._slots if host is None else min(parallelism, host.workers)
         group = self._group = WorkerGroup(workers, _settings_of(side), on_loss, side.take_output)
-        if self._is_cancelled:  # Meanwhile: nobody knew of the group.
+        if self._is_cancelled:  # Meanwhile: `cancel` did not know the group.
             group.cancel()
         began = time.monotonic()
         with self._asking("the workers could not be started"):
@@ -265,7 +265,7 @@ class ResidentExecutor:
         return True
 
     def _take_slots(self, parallelism: int, timeout_ms: int) -> WorkerGroup | None:
-        """Take slots; if there are none, but another region of the job has workers: the group that is to host this one.
+        """Take slots. If there are none, but another region of the job has workers: the group that is to host this one.
 
         As in Flink, where the regions of a job share slots.
         """
@@ -347,7 +347,7 @@ def _check_encryption(side: SparkSide) -> None:
 
 
 def _check_heartbeats(side: SparkSide) -> None:
-    """Flink's rule: whose heart beats too seldom is taken for dead."""
+    """Flink's rule: a worker whose heart beats too seldom is taken for dead."""
     interval_ms, timeout_ms = side.config.get(keys.HEARTBEAT_INTERVAL), side.config.get(keys.HEARTBEAT_TIMEOUT)
     if interval_ms <= 0 or timeout_ms < interval_ms:
         raise ConfigurationError(

@@ -57,7 +57,7 @@ class ResidentJob:
 
 
 def cancel_group(context: Any, name: str) -> None:
-    """Future jobs, too: one may be on its way to Spark at this moment."""
+    """Cancel a group's future jobs, too: one may be on its way to Spark at this moment."""
     unless_java_ended(context, lambda: context._jsc.sc().cancelJobGroupAndFutureJobs(name))
 
 

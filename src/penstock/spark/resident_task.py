@@ -1,4 +1,4 @@
-"""What a Spark task runs that stays: a worker of a region, as long as its driver wants it."""
+"""What a resident Spark task runs: a worker of a region, for as long as its driver wants it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def host_worker(places: Iterable[WorkerPlace]) -> Iterator[None]:
 
 @contextmanager
 def as_before() -> Iterator[None]:
-    """Spark may use the process for another task: a job's modules, paths and folders are not to be found there."""
+    """Spark may use the process for another task: a job's modules, paths and folders must not remain in it."""
     folder, path, modules = os.getcwd(), list(sys.path), set(sys.modules)
     thresholds = gc.get_threshold()
     gc.collect()

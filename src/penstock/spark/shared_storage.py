@@ -8,15 +8,15 @@ from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError
 from penstock.datastream.connectors.spark.data_frame import DataFrameSource
 from penstock.datastream.connectors.spark.data_frame_stream import StreamingDataFrameSource
-from penstock.graph.descriptions import SinkDescription
 from penstock.graph.job_graph import JobGraph
-from penstock.jobmaster.job_contents import hears_of_checkpoints, values_in
+from penstock.jobmaster.job_contents import commits_with_checkpoints, hears_of_checkpoints, values_in
 from penstock.jobmaster.restart_strategy import NoRestart, build_restart_strategy
+from penstock.spark.master_names import is_local_master
 
 
 def check_storage_is_shared(master: str, job_graph: JobGraph, config: Configuration) -> None:
     """On a cluster the executors must reach the folder where state is kept, if any is."""
-    is_one_machine = master.startswith(("local[", "local-cluster")) or master == "local"
+    is_one_machine = is_local_master(master) or master.startswith("local-cluster")
     is_shared = CheckpointOptions.of(config).directory or config.get_optional(keys.WORKING_DIR)
     if is_one_machine or is_shared:
         return
@@ -39,7 +39,7 @@ def why_kept(job_graph: JobGraph, config: Configuration) -> str | None:
         if hears_of_checkpoints(job_graph.vertices):
             return "a function of the job is notified of checkpoints, so it ends with one"
     for node in nodes:
-        if isinstance(node.operator, SinkDescription) and node.operator.commits_with_checkpoints:
+        if commits_with_checkpoints(node.operator):
             return f"sink '{node.name}' commits with a checkpoint"
         if any(isinstance(each, (DataFrameSource, StreamingDataFrameSource)) for each in values_in(node.operator)):
             return f"source '{node.name}' keeps the rows of its DataFrame in the checkpoints' folder"

@@ -15,6 +15,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.cores import cores_of, machine_cores
 from penstock.common.local_folders import new_local_folder, new_socket_folder
 from penstock.spark.class_archive import archive_option
+from penstock.spark.master_names import is_local_master
 
 _LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 
@@ -129,8 +130,7 @@ def _socket_folder() -> str:
 
 def is_on_one_machine(settings: Mapping[str, str]) -> bool:
     """True if Spark is one Java process, here."""
-    master = settings.get("spark.master", "")
-    return master == "local" or master.startswith("local[")
+    return is_local_master(settings.get("spark.master", ""))
 
 
 def has_own_workers(settings: dict[str, str]) -> bool:

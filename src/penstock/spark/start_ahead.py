@@ -13,18 +13,15 @@ from penstock.spark.spark_settings import GATEWAY_PORT, JAVA_OPTIONS, choose_wor
 
 
 def start_java(environment: Mapping[str, str], config: Configuration) -> None:
-    """Start Java for a program that will run with this environment; if it cannot be, its job says why."""
+    """Start Java for a program that will run with this environment; if that fails, its job reports why."""
     if GATEWAY_PORT in environment:
         return
     choose_worker_python(config)
+    chosen = {name: os.environ[name] for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
     try:
-        java_process.start_ahead(settings_of(config), {**environment, **_chosen()})
+        java_process.start_ahead(settings_of(config), {**environment, **chosen})
     except PenstockError:
         return  # The program may do without, with a SparkSession of its own or with another target.
-
-
-def _chosen() -> dict[str, str]:
-    return {name: os.environ[name] for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
 
 
 def end_java() -> None:

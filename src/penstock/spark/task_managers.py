@@ -9,6 +9,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.spark.java_loss import has_java
+from penstock.spark.task_slots import executors
 
 
 def is_alive(spark: SparkSession) -> bool:
@@ -18,23 +19,20 @@ def is_alive(spark: SparkSession) -> bool:
 
 def task_managers(spark: SparkSession) -> list[dict[str, Any]]:
     """One entry for each living executor; its slots are the tasks that it can run at once."""
-    return _executors(spark.sparkContext)
+    return _entries(spark.sparkContext)
 
 
 def task_managers_here() -> list[dict[str, Any]] | None:
     """Those of the Spark that this process uses; None if it uses none."""
     context = SparkContext._active_spark_context
     try:
-        return None if context is None else _executors(context)
+        return None if context is None else _entries(context)
     except (Py4JError, OSError, AttributeError):  # It is just being stopped.
         return None
 
 
-def _executors(context: SparkContext) -> list[dict[str, Any]]:
-    known = context._jsc.sc().statusStore().executorList(True)
-    executors = [known.apply(number) for number in range(known.size())]
-    # On a cluster Spark lists the driver too, which runs no tasks.
-    return [_entry(each) for each in executors if each.maxTasks() > 0]
+def _entries(context: SparkContext) -> list[dict[str, Any]]:
+    return [_entry(each) for each in executors(context) if each.maxTasks() > 0]
 
 
 def _entry(executor: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """How many tasks Spark can run at once, and how many of these slots are left for the workers of a region.
 
-Workers are tasks that stay. What they hold, Spark's own jobs (DataFrames, copies of savepoints) cannot have.
+Workers are tasks that stay. Spark's own jobs (DataFrames, copies of savepoints) cannot use the slots that they hold.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from penstock.spark.context_settings import context_settings
 from penstock.spark.spark_settings import CORES
 
 _SETTLED_S = 5.0
-"""On a cluster: if no executor has come for so long, no more are waited for."""
+"""On a cluster: once no executor has come for this long, no more are expected."""
 _POLL_S = 0.1
 _NO_LIMIT = 2**31 - 1
 
 
 def total_slots(context: Any) -> int:
     """How many tasks Spark can run at once, as it is now."""
-    return sum(int(each.maxTasks()) for each in _executors(context))
+    return sum(int(each.maxTasks()) for each in executors(context))
 
 
 def free_slots(context: Any) -> int:
-    return sum(max(0, int(each.maxTasks()) - int(each.activeTasks())) for each in _executors(context))
+    return sum(max(0, int(each.maxTasks()) - int(each.activeTasks())) for each in executors(context))
 
 
-def _executors(context: Any) -> list[Any]:
+def executors(context: Any) -> list[Any]:
+    """What Spark says about each living executor, and on a cluster about the driver, which runs no tasks."""
     known = context._jsc.sc().statusStore().executorList(True)
     return [known.apply(number) for number in range(known.size())]
 
@@ -49,7 +50,7 @@ class SlotLedger:
     def take(
         self, wanted: int, regions: int, spare: int, timeout_ms: int, gave_up: Callable[[], bool], job_name: str
     ) -> int:
-        """Take up to `wanted` slots; how many. Waits until there is one, and raises if there is none in time.
+        """Take up to `wanted` slots; returns how many. Waits until there is one, and raises if there is none in time.
 
         0 if there is none and `gave_up` says that nobody waits for it.
 

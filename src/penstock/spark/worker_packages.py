@@ -1,4 +1,4 @@
-"""Which packages the process has loaded from which a job's workers are forked."""
+"""Which packages are loaded in the process from which a job's workers are forked."""
 
 from __future__ import annotations
 

@@ -95,7 +95,8 @@ class JobInEpochs:
         return sorted(repr(value) for ack in self.acks for part in ack.outcome.collected.values() for value in part)
 
     def _complete(self, now_ms: int) -> None:
-        prepared = self._coordinator.complete(self.acks, {}, Moment(now_ms, now_ms))
+        self._coordinator.acknowledged(self.acks)
+        prepared = self._coordinator.complete_acknowledged({}, Moment(now_ms, now_ms))
         assert prepared is not None and self._checkpoints.latest is not None, "nothing fails to be written to memory"
         self._checkpoints.store.drain()
         self.committables = prepared

@@ -62,7 +62,8 @@ class Job:
         number = self.checkpoints.next_id()
         coordinator.start(number, Moment(now_ms, now_ms))
         acks = [self._ack(vertex, number, committables or {}, said) for vertex in sorted(self.regions[region])]
-        return coordinator.complete(acks, {f"position {region}": position}, Moment(now_ms + 50, now_ms + 50))
+        coordinator.acknowledged(acks)
+        return coordinator.complete_acknowledged({f"position {region}": position}, Moment(now_ms + 50, now_ms + 50))
 
     def _ack(self, vertex, number, committables, said):
         handle = None
@@ -188,7 +189,8 @@ def test_files_of_a_failed_checkpoint_count_with_the_next(tmp_path):
     job = Job(tmp_path, Fault("rename", path="*/_metadata"), tolerable_failures=1)
     job.checkpoint()
     job.coordinator.start(job.checkpoints.next_id(), Moment(0, 0))
-    job.coordinator.complete([TaskAck(vertex, 0, 2, None, OUTCOME, 0, 0) for vertex in (0, 1)], {}, Moment(0, 0))
+    job.coordinator.acknowledged([TaskAck(vertex, 0, 2, None, OUTCOME, 0, 0) for vertex in (0, 1)])
+    job.coordinator.complete_acknowledged({}, Moment(0, 0))
     assert [handle.epoch for handle in job.on_disk().handles()] == [1, 1]
 
 

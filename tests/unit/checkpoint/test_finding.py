@@ -93,7 +93,7 @@ def test_folder_of_many_jobs_is_refused_with_the_newest_of_what_is_there(job, fo
     damaged = tmp_path / "savepoint-damaged"
     damaged.mkdir()
     (damaged / "_metadata").write_text("nonsense")
-    with pytest.raises(CheckpointError, match="of which one must be named") as caught:
+    with pytest.raises(CheckpointError, match="name one of those below it") as caught:
         find_checkpoint(str(tmp_path))
     first, *listed = str(caught.value).splitlines()
     assert first.startswith(f"no checkpoint or savepoint at {tmp_path}: expected a folder")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 import threading
 from pathlib import Path
@@ -298,6 +299,56 @@ def test_refused_socket_fails_the_job_with_a_clear_sentence(env):
     with pytest.raises(JobExecutionError, match=rf"socket source 127.0.0.1:{port}: cannot connect \(Connection ref"):
         master.run()
     assert master.status is JobStatus.FAILED
+
+
+def test_savepoint_of_a_job_that_fails_before_its_regions_run_fails_with_it(env, tmp_path):
+    env.from_sequence(1, 3).set_parallelism(2).print()
+    master = master_of(env, taskmanager__numberOfTaskSlots="1", slot__request__timeout="1 ms")
+    asked = [master.trigger_savepoint(str(tmp_path)), master.trigger_checkpoint()]
+    with pytest.raises(JobExecutionError, match="could not acquire the slots"):
+        master.run()
+    for each in asked:
+        assert "has ended before" in str(each.exception(timeout=PATIENCE_S))
+
+
+def test_region_that_waits_for_its_restart_ends_when_another_one_fails_for_good(env):
+    waits = threading.Event()
+    reported = logging.Handler(logging.WARNING)
+    reported.emit = lambda record: waits.set()  # type: ignore[method-assign]
+
+    def fail(value):
+        raise ValueError(f"never {value}")
+
+    def fail_later(value):
+        waits.wait(PATIENCE_S)
+        fail(value)
+
+    env.from_sequence(1, 3).map(fail).print()
+    env.from_sequence(1, 3).map(fail_later).print()
+    master = master_of(
+        env,
+        restart_strategy__type="fixed-delay",
+        restart_strategy__fixed_delay__attempts="1",
+        restart_strategy__fixed_delay__delay="1 h",
+    )
+    failures: list[Exception] = []
+
+    def run() -> None:
+        try:
+            master.run()
+        except UserFunctionError as failure:
+            failures.append(failure)
+
+    running = threading.Thread(target=run, daemon=True)
+    log = logging.getLogger("penstock.jobmaster.job_master")
+    log.addHandler(reported)
+    try:
+        running.start()
+        running.join(PATIENCE_S)
+    finally:
+        log.removeHandler(reported)
+    assert not running.is_alive() and master.status is JobStatus.FAILED
+    assert "never 1" in str(failures[0])
 
 
 class GivesBack(InlineExecutor):

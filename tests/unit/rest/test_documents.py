@@ -95,6 +95,42 @@ def test_settings_that_look_secret_are_hidden(start_job):
     assert job.get("/config")["execution-config"]["user-config"] == {"db.password": "******", "rate": "3"}
 
 
+_CHECKPOINTS = {"execution.checkpointing.interval": "1 min"}
+_FIVE_TIMES = {**_CHECKPOINTS, "penstock.restart.repeated-failure-attempts": "5"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "strategy"),
+    [
+        ({}, "none"),
+        (_FIVE_TIMES, "exponential-delay, at most 5 times in a row for the same failure"),
+        ({**_CHECKPOINTS, "restart-strategy.type": "exponential-delay"}, "exponential-delay"),
+        ({"restart-strategy.type": "FIXED_DELAY"}, "fixed-delay"),
+        ({"restart-strategy.type": "off"}, "none"),
+    ],
+)
+def test_an_unbounded_job_reports_its_restart_strategy(start_job, settings, strategy):
+    assert start_job(settings).get("/config")["execution-config"]["restart-strategy"] == strategy
+
+
+@pytest.mark.parametrize(
+    ("settings", "strategy"),
+    [
+        ({}, "none"),
+        (_FIVE_TIMES, "none; when workers are lost, exponential-delay, at most 5 times in a row for the same failure"),
+        ({**_CHECKPOINTS, "restart-strategy.type": "failure-rate"}, "failure-rate"),
+    ],
+)
+def test_a_bounded_job_of_this_program_reports_that_its_errors_are_not_restarted(job, settings, strategy):
+    config = Configuration.from_dict({"execution.target": "inline", **settings})
+    env = StreamExecutionEnvironment.get_execution_environment(config)
+    env.from_collection([1]).map(lambda each: each).print()
+    client = env.execute_async("bounded")
+    client.get_job_execution_result().result()
+    reported = job.rest.get(f"/jobs/{client.get_job_id()}/config")  # By the same process, which keeps ended jobs.
+    assert reported["execution-config"]["restart-strategy"] == strategy
+
+
 def test_what_does_not_exist_is_refused_with_flinks_errors(job):
     assert refused(job.rest.get, "/jobs/" + "0" * 32).status == 404
     assert refused(job.rest.get, "/nothing").status == 404

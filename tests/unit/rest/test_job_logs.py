@@ -181,11 +181,11 @@ def test_first_failure_shows_the_users_frames_and_its_repetition_one_line(start_
         job.client.get_job_execution_result().result()
     warnings = [line["text"] for line in job.get("/log")["lines"] if "restarting in" in line["text"]]
     assert "1 / len(word" in warnings[0] and "restart-strategy.type decides" in warnings[0]
-    assert "the same failure, for the 2. time" in warnings[1] and "\n" not in warnings[1]
+    assert "the same failure, 2 times so far" in warnings[1] and "\n" not in warnings[1]
 
 
 def test_different_failures_are_reported_each():
     told = FailureReports()
     assert "\n" in told.of("fish", ValueError("one"), 1, 10)
     assert "\n" in told.of("fish", ValueError("two"), 2, 10)
-    assert "for the 2. time" in told.of("fish", ValueError("one"), 3, 10)
+    assert "2 times so far" in told.of("fish", ValueError("one"), 3, 10)

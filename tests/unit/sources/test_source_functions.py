@@ -356,7 +356,7 @@ class Accumulating(RichSourceFunction):
 
 def test_accumulators_are_refused_with_a_reason():
     job = SourceJob(Accumulating())
-    with pytest.raises(UserFunctionError, match="count 'count' in a map behind the source") as caught:
+    with pytest.raises(UserFunctionError, match="count 'count' in a map after the source") as caught:
         job.to_the_end()
     assert isinstance(caught.value.__cause__, StateAccessError)
     job.close()

@@ -23,7 +23,7 @@ class LeaderElection(Protocol):
 
     @property
     def token(self) -> int | None:
-        """The token of the leadership that this process believes to have."""
+        """The token of the leadership that this process believes it has; None if it does not lead."""
 
     @property
     def is_leader(self) -> bool: ...
@@ -47,7 +47,7 @@ class CallQueue:
         self._calls.put(function)
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Wait for what was asked for."""
+        """Wait until all functions were called."""
         self._calls.put(None)
         self._thread.join(timeout_s)
 

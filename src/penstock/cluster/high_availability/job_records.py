@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
-from penstock.checkpoint.folders import Folder
+from penstock.checkpoint.folders import Folder, numbers_after
 from penstock.checkpoint.leadership import JobLeadership
 from penstock.cluster.high_availability.fence import TOKEN_DIGITS, Fence
 from penstock.common.exceptions import CorruptStateError
@@ -23,7 +23,7 @@ _PAUSE_S = 1.0
 
 @dataclass(frozen=True)
 class JobRecord:
-    """How far a job is. Each leader has its own; the one of the largest token counts, whatever others write later."""
+    """How far a job has come. Each leader writes one; that of the largest token counts, whatever others write later."""
 
     checkpoint_id: int | None = None
     path: str | None = None
@@ -74,13 +74,13 @@ class FencedJob(JobLeadership):
         """Does not give up while the storage is out of reach: the job would run again at the next leader."""
         while True:
             try:
-                # A leader that slept too long often fails for that: if nobody has gone on yet, it is not to be the end.
+                # A leader that slept too long often fails for that: if another one leads now, this is not the end.
                 self._fence.check()
                 self._write(ended=status, unwanted=unwanted)
                 self.has_ended = True
                 return
             except OSError as error:
-                _log.warning("that a job is %s cannot be written down, trying again: %s", status, error)
+                _log.warning("the end of a job (%s) cannot be recorded, trying again: %s", status, error)
                 self._pause(_PAUSE_S)
 
     def withdraw(self) -> None:
@@ -92,7 +92,7 @@ class FencedJob(JobLeadership):
             record = replace(self._record, **changes)  # type: ignore[arg-type]
             self._folder.write(record_name(self._fence.token), json.dumps(asdict(record)).encode())
             self._fence.check()
-            self._record = record  # Only now it holds; before, it may be what a later leader reads, or not.
+            self._record = record  # It holds only now: before, a later leader may or may not have read it.
 
 
 def record_name(token: int) -> str:
@@ -101,8 +101,7 @@ def record_name(token: int) -> str:
 
 def record_tokens(names: list[str]) -> list[int]:
     """The tokens of those who have written something down."""
-    found = [name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX)]
-    return sorted(int(token) for token in found if token.isdigit())
+    return sorted(numbers_after(_PREFIX, names))
 
 
 def read_record(folder: Folder, token: int) -> JobRecord:

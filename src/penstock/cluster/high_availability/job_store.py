@@ -39,7 +39,7 @@ class StoredJob:
 
 
 class JobStore:
-    """A folder for each job: the submission, its blobs, and a record of each who led."""
+    """A folder for each job: the submission, its blobs, and a record by each leader."""
 
     def __init__(self, folder: Folder, fence: Fence, open_folder: OpenFolder = folder_at) -> None:
         self._folder = folder
@@ -66,7 +66,7 @@ class JobStore:
             raise
 
     def has(self, job_id: str) -> bool:
-        """True if the job was accepted, by whomever."""
+        """True if any leader has accepted the job."""
         return _is_accepted(self._folder.within(job_id).names())
 
     def job_ids(self) -> list[str]:
@@ -77,7 +77,7 @@ class JobStore:
         folder = self._folder.within(job_id)
         names = folder.names()
         tokens = record_tokens(names)
-        if not _is_accepted(names):  # Never, or it was removed almost to the end.
+        if not _is_accepted(names):  # It never was, or its removal was cut short.
             self.remove(job_id)
             return None
         record = read_record(folder, tokens[-1])
@@ -109,7 +109,7 @@ class JobStore:
     def remove(self, job_id: str) -> None:
         """Forget a job that is over."""
         folder = self._folder.within(job_id)
-        folder.delete(_SUBMISSION)  # First: what is left of a job when this process dies now is no job.
+        folder.delete(_SUBMISSION)  # It goes first: without it, what remains if this process dies now is no job.
         folder.delete_all()
 
 

@@ -8,6 +8,7 @@ import secrets
 from dataclasses import asdict
 from pathlib import Path
 
+from penstock.checkpoint.folders import numbers_after
 from penstock.cluster.high_availability.lease_policy import Lease
 from penstock.common.private_folder import make_folders, open_new
 
@@ -27,7 +28,7 @@ class LeaseFiles:
             names = os.listdir(self._folder)
         except FileNotFoundError:
             return None
-        tokens = _tokens(names)
+        tokens = numbers_after(_PREFIX, names)
         return self._read(max(tokens)) if tokens else None
 
     def _read(self, token: int) -> Lease:
@@ -60,14 +61,9 @@ class LeaseFiles:
 
     def forget_before(self, token: int) -> None:
         """Remove files of leaderships that are long over."""
-        for old in _tokens(os.listdir(self._folder)):
+        for old in numbers_after(_PREFIX, os.listdir(self._folder)):
             if old <= token - _KEPT:
                 self._path(old).unlink(missing_ok=True)
 
     def _path(self, token: int) -> Path:
         return self._folder / f"{_PREFIX}{token:010d}"
-
-
-def _tokens(names: list[str]) -> list[int]:
-    numbers = [name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX)]
-    return [int(number) for number in numbers if number.isdigit()]

@@ -70,7 +70,9 @@ class LeasePolicy:
             return self._stand_by(newest, now_ms)
         if newest is not None and newest.token > self.held.token:
             return self._give_up(f"there is a newer leadership, {newest.token}")
-        return self._expired(now_ms) or self._renewal(now_ms)
+        if revoked := self._expired(now_ms):
+            return revoked
+        return [Renew(self._next_beat())] if now_ms - self._alive_ms >= self._renew_ms else []
 
     def could_not_look(self, now_ms: int) -> list[Action]:
         """The storage did not answer."""
@@ -102,9 +104,6 @@ class LeasePolicy:
         """The lease as it is left behind; this contender no longer leads."""
         held, self.held = self.held, None
         return None if held is None else replace(held, beat=held.beat + 1, is_released=True)
-
-    def _renewal(self, now_ms: int) -> list[Action]:
-        return [Renew(self._next_beat())] if now_ms - self._alive_ms >= self._renew_ms else []
 
     def _next_beat(self) -> Lease:
         assert self.held is not None

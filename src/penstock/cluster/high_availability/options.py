@@ -37,7 +37,7 @@ class HighAvailabilityOptions:
         if renew_ms <= 0 or lease_ms < 3 * renew_ms:
             raise ConfigurationError(
                 f"{keys.HA_LEASE_DURATION.key} is {lease_ms} ms and {keys.HA_RENEW_INTERVAL.key} {renew_ms} ms; the "
-                f"first must be at least three times the second, so that one late sign of life is no death"
+                f"first must be at least three times the second, so that one late sign of life is not taken for death"
             )
         return HighAvailabilityOptions(
             kind,

@@ -60,7 +60,7 @@ class HighAvailability:
             election.close()
 
     def take_over(self, token: int) -> JobStore:
-        """Begin to lead: who led before can do no harm from now on. Raises LeadershipLostError if one came later."""
+        """Begin to lead: former leaders can do no harm from now on. Raises LeadershipLostError if one came later."""
         fence = Fence(self._folder.within("fence"), token)
         fence.put_up()
         return JobStore(self._folder.within("jobs"), fence)

@@ -1,4 +1,4 @@
-"""Leader election by ZooKeeper: who registered first among those that live leads."""
+"""Leader election by ZooKeeper: of the contenders that live, the first to register leads."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class ZooKeeperElection:
             self._lead(own)
 
     def _register(self) -> str:
-        """Make a node, after those of ours were removed that an answer was lost for, or that stand for the past."""
+        """Create this contender's node, after removing its former ones and those whose creation was not answered."""
         self._client.ensure_path(self._node)
         for name in self._contenders():
             if name.startswith(self._name):

@@ -62,7 +62,7 @@ def _checked_name(name: Any) -> str:
 
 
 class BlobStore:
-    """Keeps each content once. What no job uses goes after `keep_s` seconds; all together have `max_total` bytes."""
+    """Keeps each content once. What no job uses goes after `keep_s` seconds; `max_total` bytes is the most of all."""
 
     def __init__(self, folder: Path, max_bytes: int, keep_s: int, max_total: int) -> None:
         self.max_bytes = max_bytes

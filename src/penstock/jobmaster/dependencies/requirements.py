@@ -23,7 +23,7 @@ _CONTENT = "content.sha256"
 
 
 def install_requirements(requirements: tuple[str, str | None], config: Configuration) -> Path:
-    """A folder with the packages that `requirements` names; made by pip unless it is there from an earlier run.
+    """A folder with the packages that `requirements` names; made by pip unless an earlier run has left it.
 
     With a folder of packages nothing is fetched from a network.
     """
@@ -49,7 +49,7 @@ def install_requirements(requirements: tuple[str, str | None], config: Configura
 
 
 def _folder_of_user(config: Configuration) -> Path:
-    """What is in it is imported: nobody else may put anything there, also where the folder above is shared."""
+    """What is in it is imported: nobody else may put anything there, even where the folder above is shared."""
     folder = cache_folder(config) / f"requirements-{os.getuid()}"
     make_private(folder, "what is in it is imported", f"set {keys.WORKING_DIR.key} to another folder")
     return folder

@@ -49,16 +49,12 @@ class ShippedModules:
 
     def _check(self, path: str) -> None:
         for name in _module_names(path):
-            other = self._owner(name)
-            if other is not None and other != path:
+            owner = next((each for each in self._users if name in _module_names(each)), path)
+            if owner != path:
                 raise InvalidProgramError(
                     f"the job brings a module '{name}', and a job that runs here has another one of that name; wait "
                     f"for its end, rename the module, or run the job in a process of its own (without -m)"
                 )
-
-    def _owner(self, name: str) -> str | None:
-        """The path of a running job that has a module of this name."""
-        return next((path for path in self._users if name in _module_names(path)), None)
 
     def _forget(self, path: str) -> None:
         if path in sys.path:

@@ -53,7 +53,7 @@ class StageExecutor(Protocol):
         """
 
     def show_output(self, take: TakeOutput) -> None:
-        """Who gets what functions print and log in other processes; for siblings, too."""
+        """Choose who gets what functions print and log in other processes, also for siblings."""
 
     def check(self) -> None:
         """Raise if what runs the region is lost."""
@@ -68,10 +68,10 @@ class StageExecutor(Protocol):
         """Which subtasks have done their part of the epoch that runs, as far as that is known before its end."""
 
     def threads(self) -> list[ProcessThreads]:
-        """What the threads of the processes do that run the region, from another thread; without this process."""
+        """What the threads of the region's other processes are doing; called from another thread."""
 
     def end_run(self) -> None:
-        """Close and drop the subtasks of the run; also if it failed in the middle of an epoch."""
+        """Close and drop the subtasks of the run, even if it failed in the middle of an epoch."""
 
     def end_region(self) -> None:
         """After the last run: give back what the region held, while others may continue. Only `close` follows."""
@@ -150,7 +150,7 @@ class InlineExecutor:
         """Functions write where the program does."""
 
     def check(self) -> None:
-        """It is not lost but with the driver."""
+        """It can only be lost together with the driver."""
 
     def loss(self) -> str | None:
         return None

@@ -66,7 +66,7 @@ class GroupSettings:
 
 
 def places_near(hosts: Sequence[str], former: Sequence[str]) -> list[int]:
-    """Who of those that are on `hosts` now takes which place, so that as many places as can be stay on their host.
+    """Which of the workers on `hosts` takes which place, so that as many places as possible stay on their host.
 
     >>> places_near(["new", "b", "a"], ["a", "b", "c"])
     [2, 1, 0]
@@ -175,7 +175,7 @@ class WorkerGroup:
                 f"worker {member.hello.index} (process {member.hello.process} on {member.hello.host}) is gone: it was "
                 f"killed, or user code ended it"
             )
-        except Exception as error:  # No room for it in memory, for example. Nobody else would hear this worker.
+        except Exception as error:  # No room for it in memory, for example. Nobody else listens to this worker.
             name = type(error).__name__
             self.lose(f"what worker {member.hello.index} has sent could not be taken: {name}: {error}")
 
@@ -241,7 +241,7 @@ class WorkerGroup:
                 return
             self._loss = reason
             self._changed.notify_all()
-        self._hang_up()  # Wakes up who sends to a worker that does not read.
+        self._hang_up()  # Wakes up threads that send to a worker that does not read.
         self._on_loss()
 
     # --- what the executor asks for --------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ class WorkerGroup:
     def introduce(self, timeout_s: float, former_hosts: tuple[str, ...] = ()) -> None:
         """Let the workers find each other; after that nobody can join.
 
-        `former_hosts`: where the workers of the attempt before were, by index. As many as can be are there again, with
+        `former_hosts`: where the workers of the attempt before were, by index. As many as possible return there, to
         copies of the state that they need.
         """
         self._listener.close()
@@ -313,7 +313,7 @@ class WorkerGroup:
             return self._rows
 
     def run_epoch(self, command: EpochCommand, source_rows: list[Row]) -> list[Row]:
-        """The rows for the driver. After a failure the others may still be at it: call `release`."""
+        """The rows for the driver. After a failure the others may still be working: call `release`."""
         self.check()
         rows_of: list[list[Row]] = [[] for _ in range(self.workers)]
         for row in source_rows:
@@ -344,7 +344,7 @@ class WorkerGroup:
             return False
 
     def threads(self, timeout_s: float) -> list[ProcessThreads]:
-        """From another thread: what those of the workers' processes do; without workers that do not answer in time."""
+        """From another thread: what the threads of the workers' processes are doing, of those that answer in time."""
         with self._changed:
             self._thread_questions += 1
             question, members = self._thread_questions, list(self._members.values())

@@ -127,7 +127,7 @@ CATALOGUE: tuple[MetricDefinition, ...] = (
         ("currentInputWatermark", Kind.GAUGE, "event time of the input (ms); -2^63 before the first watermark"),
         ("busyTimeMsPerSecond", Kind.GAUGE, "time at work, of each second (ms)"),
         ("idleTimeMsPerSecond", Kind.GAUGE, "time without input (ms)"),
-        ("backPressuredTimeMsPerSecond", Kind.GAUGE, "time in which slower tasks behind it held it up (ms)"),
+        ("backPressuredTimeMsPerSecond", Kind.GAUGE, "time in which slower tasks downstream held it up (ms)"),
         ("isBackPressured", Kind.GAUGE, "1 if it was held up for more than a tenth of the last seconds, else 0"),
         ("accumulateBusyTimeMs", Kind.GAUGE, "time at work of this attempt (ms)"),
         ("stateSize", Kind.GAUGE, "bytes of state in its last checkpoint; Penstock's own"),

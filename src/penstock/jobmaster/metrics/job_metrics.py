@@ -50,7 +50,7 @@ class _Rate:
 
 
 class JobMetrics:
-    """Counts are summed over epochs; of gauges and rates the latest counts. Regions add, requests read."""
+    """Counters are summed over epochs; of gauges and rates the latest value counts. Regions add, requests read."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -83,13 +83,13 @@ class JobMetrics:
         before = by_subtask.get(subtask)
         if before is None:
             if self._size >= MOST_METRICS:
-                self._tell_full(operator_id, name)
+                self._report_full(operator_id, name)
                 return
             self._size += 1
             known[name] = by_subtask
         by_subtask[subtask] = report if type(before) is not type(report) else _merged(before, report)
 
-    def _tell_full(self, operator_id: str, name: MetricName) -> None:
+    def _report_full(self, operator_id: str, name: MetricName) -> None:
         if not self._is_full_reported:
             self._is_full_reported = True
             _log.warning(
@@ -137,11 +137,10 @@ def _over_all(by_subtask: dict[int, MetricReport]) -> Any:
             return {"count": count, "rate": sum(each.rate for each in reports if isinstance(each, MeterReport))}
         case DistributionReport():
             return values_of(total)
-    return {subtask: _single(report) for subtask, report in sorted(by_subtask.items())}
-
-
-def _single(report: MetricReport) -> Any:
-    return report.value if isinstance(report, GaugeReport) else values_of(report)
+    return {
+        subtask: report.value if isinstance(report, GaugeReport) else values_of(report)
+        for subtask, report in sorted(by_subtask.items())
+    }
 
 
 def values_of(report: MetricReport) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Reporters that send metrics every so often."""
+"""Reporters that send metrics at intervals."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PeriodicReporter(ABC):
         try:
             self.report(self._read())
             self._has_failed = False
-        except Exception as error:  # Jobs must not suffer from who watches them
+        except Exception as error:  # Jobs must not suffer from being watched
             if not self._has_failed:
                 _log.warning("metrics.reporter.%s: %s", self.name, redacted_text(f"{type(error).__name__}: {error}"))
             self._has_failed = True

@@ -139,4 +139,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Who asks every few seconds fills no log."""
+        """Requests that come every few seconds must not fill a log."""

@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator
 from penstock.checkpoint.folders import Folder
+from penstock.common import config_keys as keys
 from penstock.common.moment import Moment
+from penstock.graph.regions import Region
 from penstock.jobmaster.execution.stage_executor import EpochResult, StageExecutor, run_whole_epoch
+from penstock.jobmaster.job_contents import without_collections
+from penstock.jobmaster.region.job import Job
 from penstock.runtime.protocol import EpochCommand
 from penstock.runtime.rows import Row
+from penstock.runtime.state.backends import backend_of
 from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import TaskHost
+from penstock.runtime.task_output import levels_here
 
 REPORT_MS = 200
 """How often all subtasks report how they are doing."""
+
+
+def deployment_of(job: Job, region: Region) -> JobDeployment:
+    """What the processes of an attempt need to know to build its tasks."""
+    parameters = job.config.get(keys.GLOBAL_JOB_PARAMETERS)
+    return JobDeployment(
+        job.id_text,
+        without_collections(job.job_graph),
+        job.restarts,
+        parameters or {},
+        state_backend=backend_of(job.config, tracks_changes=job.options.interval_ms is not None),
+        region=region,
+        run_id=secrets.token_hex(8),
+        latency=job.latency,
+        compresses_snapshots=job.config.get(keys.SNAPSHOT_COMPRESSION),
+        log_levels=levels_here(),
+    )
 
 
 class RegionAttempt:
@@ -46,14 +70,14 @@ class RegionAttempt:
 
     @property
     def has_news(self) -> bool:
-        """True if a checkpoint has completed or failed that the tasks have not heard of."""
+        """True if a checkpoint has completed or failed of which the tasks were not notified."""
         return self._coordinator.completed_id > self._notified_checkpoint or bool(self._coordinator.aborted)
 
     def report_wait_ms(self, now: Moment) -> int | None:
         """How long until subtasks are to be asked how they are doing, 0 for now; None if nothing has happened since."""
         if not self._owes_report or self._reported_tick_ms is None:
             return None
-        # Most often an epoch comes by when it is time, and takes it along.
+        # Most often an epoch runs at that time anyway, and brings the reports.
         return max(0, self._reported_tick_ms + 2 * REPORT_MS - now.tick_ms)
 
     def run_epoch(

@@ -13,8 +13,8 @@ class EpochPace:
     """Aims at epochs of `target_ms`: a job that cannot keep up reads less at a time, and its source waits.
 
     An epoch that took too long makes the next one smaller; one that was over quickly although there was more to read
-    makes it larger, by a factor of four at most. The first one is small: how long a record takes is not known
-    yet. What an epoch takes whatever it reads is no reason to read less: that shows when a smaller one is not quicker.
+    makes it larger, by a factor of four at most. The first one is small: how long a record takes is not known yet. The
+    fixed cost of an epoch is no reason to read less: it shows when a smaller one is not quicker.
     """
 
     target_ms: int
@@ -27,7 +27,7 @@ class EpochPace:
         self._set(self.records)
 
     def epoch_completed(self, duration_ms: int, records: int, has_more: bool) -> None:
-        """`records`: the most that any subtask has read; `has_more`: and it could have gone on."""
+        """`records`: the most that any subtask has read; `has_more`: it could have read more."""
         if records == 0:
             return
         work_ms = self._work_ms(duration_ms, records)

@@ -31,7 +31,7 @@ class EpochPlan:
     requests: tuple[Request, ...] = ()
     """Whom the checkpoint is for."""
     stop: SavepointRequest | None = None
-    """The request that ends the job behind this epoch, once its savepoint is written."""
+    """The request that ends the job after this epoch, once its savepoint is written."""
     drains_next: SavepointRequest | None = None
     """The request for which the next epoch drains the job. If that fails, the job continues from this one."""
 
@@ -80,6 +80,6 @@ def plan_epoch(
         return EpochPlan(Reading.TO_THE_END, True, (stop,), stop)
     together = tuple(each for each in asked if not isinstance(each, SavepointRequest) or not each.drains)
     if stop.drains:
-        going_on = tuple(each for each in together if not isinstance(each, SavepointRequest) or not each.stops_job)
-        return EpochPlan(Reading.WHAT_IS_THERE, True, going_on, drains_next=stop)
+        others = tuple(each for each in together if not isinstance(each, SavepointRequest) or not each.stops_job)
+        return EpochPlan(Reading.WHAT_IS_THERE, True, others, drains_next=stop)
     return EpochPlan(Reading.WHAT_WAS_TAKEN, True, together, stop)

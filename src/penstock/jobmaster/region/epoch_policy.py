@@ -13,7 +13,7 @@ from penstock.graph.job_graph import JobVertex
 PROMPT_MS = 5
 """Between two epochs at most, where nobody has set a buffer timeout."""
 _SHARE = 2
-"""Where nobody has: epochs may take up one part in so many of the time, unless records would wait longer than that."""
+"""Without a buffer timeout, epochs may take up half of the time, unless records would wait longer than PROMPT_MS."""
 UNHURRIED_MS = 100
 """Where the buffer timeout is switched off: in Flink a record then waits until its buffer is full."""
 
@@ -49,7 +49,7 @@ def _chosen_interval_ms(config: Configuration, vertices: Iterable[JobVertex]) ->
 class EpochPolicy:
     """An epoch runs when there is something to do, and no sooner than `interval_ms` after the last one began.
 
-    An eager one waits for less if the last epoch was over soon: about as long as that took.
+    An eager policy waits less if the last epoch was over soon: about as long as that took.
     Nothing to do means: no source has anything new, and no timer of processing time is due. Such a job sleeps.
     """
 

@@ -33,7 +33,7 @@ class CancelRequested:
 
 @dataclass(frozen=True)
 class Deployed:
-    """The tasks of an attempt are there."""
+    """The tasks of an attempt have been made."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class RestartRefused:
 
 @dataclass(frozen=True)
 class Failed:
-    """An action could not be carried out, and those behind it were not tried."""
+    """An action could not be carried out, and those after it were not tried."""
 
     failure: Exception
 
@@ -201,7 +201,7 @@ class ProposeCheckpoint:
 
 @dataclass(frozen=True)
 class AwaitSavepoint:
-    """Wait until the savepoint is there or never will be, or the region must leave: `SavepointSettled`."""
+    """Wait until the savepoint is written or never will be, or the region must leave: `SavepointSettled`."""
 
     stop: SavepointRequest
 

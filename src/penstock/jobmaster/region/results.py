@@ -1,4 +1,4 @@
-"""What the epochs of a region have given, until it is committed and shown for good."""
+"""What the epochs of a region have produced, until it is committed and shown for good."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RegionResults:
         self._output.show()
 
     def prepare_checkpoint(self) -> Callable[[Committables], None]:
-        """To be called before the metadata is written; and what it gives, which cannot fail, as soon as it is."""
+        """Called before the metadata is written. Returns what to call as soon as it is, which cannot fail."""
         counted = self.counted.copy()
 
         def completed(prepared: Committables) -> None:
@@ -87,7 +87,7 @@ class RegionResults:
 
 
 def take_all_steps(*steps: Callable[[], None]) -> None:
-    """Take all steps, also when one fails; the first failure is raised."""
+    """Take all steps, even if one of them fails; the first failure is raised."""
     failures: list[Exception] = []
     for step in steps:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import threading
 from dataclasses import dataclass
 from functools import partial
@@ -11,19 +10,17 @@ from pathlib import Path
 from penstock.checkpoint.coordinator import CheckpointCoordinator, CheckpointFailedError
 from penstock.checkpoint.job_checkpoints import JobCheckpoints
 from penstock.checkpoint.store import TASK_OWNED
-from penstock.common import config_keys as keys
 from penstock.common.clocks import wall_clock_ms
 from penstock.common.exceptions import ClusterLostError, JobExecutionError, LeadershipLostError
 from penstock.common.moment import Moment, wait_seconds
-from penstock.graph.execution_graph import ExecutionState, ExecutionVertex
-from penstock.graph.job_graph import JobVertex
+from penstock.graph.execution_graph import ExecutionState
 from penstock.graph.regions import Region
 from penstock.jobmaster.counted import Counted
 from penstock.jobmaster.epoch_history import EpochReport
 from penstock.jobmaster.execution.stage_executor import EpochCancelledError, StageExecutor
 from penstock.jobmaster.failure_history import error_of
-from penstock.jobmaster.job_contents import hears_of_checkpoints, tasks_hear_of_checkpoints, without_collections
-from penstock.jobmaster.region.attempt import RegionAttempt
+from penstock.jobmaster.job_contents import hears_of_checkpoints, tasks_hear_of_checkpoints
+from penstock.jobmaster.region.attempt import RegionAttempt, deployment_of
 from penstock.jobmaster.region.epoch_plan import EpochEnding, EpochPlan
 from penstock.jobmaster.region.epoch_policy import epoch_policy
 from penstock.jobmaster.region.events import (
@@ -67,20 +64,16 @@ from penstock.jobmaster.region.events import (
     WentBack,
     Woken,
 )
+from penstock.jobmaster.region.graph import RegionGraph
 from penstock.jobmaster.region.job import Job
 from penstock.jobmaster.region.results import RegionResults, take_all_steps
-from penstock.jobmaster.region.sources import Positions, RegionSources
+from penstock.jobmaster.region.sources import Positions, RegionSources, source_setup
 from penstock.jobmaster.region.state_machine import RegionState, RegionStateMachine
 from penstock.jobmaster.savepoint_requests import Request, SavepointRequest
 from penstock.jobmaster.sinks.job_output import RegionOutput
 from penstock.jobmaster.sinks.sink_commits import SinkCommits
-from penstock.jobmaster.sources.source_setup import SourceSetup
-from penstock.runtime.failure import TaskFailure
 from penstock.runtime.protocol import TaskAck
 from penstock.runtime.rows import Row
-from penstock.runtime.state.backends import backend_of
-from penstock.runtime.stream_task import JobDeployment
-from penstock.runtime.task_output import levels_here
 
 
 @dataclass(frozen=True)
@@ -90,7 +83,7 @@ class _RanEpoch:
     epoch: int
     acks: list[TaskAck]
     positions: Positions
-    """Of the sources, behind it, if it ends with a checkpoint."""
+    """Of the sources, after it; empty unless it ends with a checkpoint."""
     began: Moment
     planning_ms: int
     ran_ms: int
@@ -108,21 +101,20 @@ class RegionRunner:
         self.executor = executor
         self._checkpoints = checkpoints
         self._folder = folder
-        self._graph = job.job_graph
+        self._graph = RegionGraph(job.job_graph, job.execution_graph, region)
+        self._is_batch = job.job_graph.is_batch
+        self._takes_checkpoints = job.options.interval_ms is not None
         self._coordinator = CheckpointCoordinator(checkpoints, region, job.options)
-        self._policy = epoch_policy(job.config, self._vertices())
-        commits = SinkCommits(self._graph, job.id_text, region=region, metrics=job.metrics)
-        self._has_committers = commits.has_committers
-        output = RegionOutput(job.output, holds_collected=job.options.interval_ms is not None)
-        self._results = RegionResults(output, commits)
-        self._subtasks = sum(vertex.parallelism for vertex in self._vertices())
+        self._policy = epoch_policy(job.config, self._graph.vertices)
+        commits = SinkCommits(job.job_graph, job.id_text, region=region, metrics=job.metrics)
+        self._results = RegionResults(RegionOutput(job.output, holds_collected=self._takes_checkpoints), commits)
         self._ends_safely = (
-            job.options.interval_ms is not None
-            or self._has_committers
-            or (hears_of_checkpoints(self._vertices()) and not self._graph.is_batch)
+            self._takes_checkpoints
+            or commits.has_committers
+            or (hears_of_checkpoints(self._graph.vertices) and not self._is_batch)
         )
         """True if the last epoch is a checkpoint: somebody commits what belongs to it."""
-        self._hears = tasks_hear_of_checkpoints(self._vertices())
+        self._hears = tasks_hear_of_checkpoints(self._graph.vertices)
         self._changed = threading.Condition()
         self._machine = RegionStateMachine(job.id_text)
         self._is_woken = False
@@ -254,92 +246,31 @@ class RegionRunner:
                 pass
         return None
 
-    def _made_at(self, failure: TaskFailure) -> str | None:
-        """The line of the program that made the operator that failed."""
-        if failure.made_at is not None:
-            return failure.made_at
-        nodes = [node for vertex in self._vertices() if vertex.id == failure.vertex for node in vertex.nodes]
-        return next((node.made_at for node in nodes if node.name == failure.operator), None)
-
-    def _vertices(self) -> list[JobVertex]:
-        return [vertex for vertex in self._graph.vertices if vertex.id in self.region]
-
-    def _executions(self) -> list[ExecutionVertex]:
-        return [
-            subtask
-            for vertex in self._job.execution_graph.job_vertices
-            if vertex.job_vertex.id in self.region
-            for subtask in vertex.subtasks
-        ]
-
     def _start_sources(self) -> None:
-        restored = self._job.restored
-        self._sources.start(self._vertices(), self._source_setup, restored)
+        restored, storage = self._job.restored, self._checkpoints.store.folder.within(TASK_OWNED)
+        setup_of = partial(source_setup, self._job, self._folder / "spool", storage, self.wake_up)
+        self._sources.start(self._graph.vertices, setup_of, restored)
         if restored is not None:
-            operators = {node.operator_id for vertex in self._vertices() for node in vertex.nodes}
-            self._results.restore({at: each for at, each in restored.committables.items() if at in operators})
+            mine = self._graph.operator_ids
+            self._results.restore({at: each for at, each in restored.committables.items() if at in mine})
         self._positions = self._sources.positions
         """Where the region goes back to."""
         self._checkpoints.begin_with(self._positions)
-
-    def _source_setup(self, vertex: JobVertex) -> SourceSetup:
-        head, job = vertex.head, self._job
-        parameters = job.config.get(keys.GLOBAL_JOB_PARAMETERS)
-        return SourceSetup(
-            vertex=vertex.id,
-            operator_id=head.operator_id,
-            name=head.name,
-            made_at=head.made_at,
-            parallelism=vertex.parallelism,
-            max_parallelism=vertex.max_parallelism,
-            folder=self._folder / "spool" / head.operator_id,
-            storage=self._checkpoints.store.folder.within(TASK_OWNED).within(head.operator_id).uri,
-            on_change=self.wake_up,
-            is_cancelled=lambda: job.is_cancelled,
-            job_id=job.id_text,
-            job_name=job.name,
-            job_parameters=parameters or {},
-            # A batch job is one epoch: its keyed operators begin when they have all their input.
-            is_batch=self._graph.is_batch,
-            can_restart=self._graph.is_batch or job.options.interval_ms is not None,
-            config=job.config,
-            alignment_groups=job.alignment_groups,
-        )
 
     # --- attempts --------------------------------------------------------------------------------------------------
 
     def _deploy(self) -> Deployed:
         self._results.settle(self._checkpoints.is_whole)
-        self._transition(ExecutionState.DEPLOYING)
+        self._graph.transition(ExecutionState.DEPLOYING)
         self._wake_ups.clear()
         folder = self._checkpoints.store.folder
-        self._attempt = RegionAttempt(self.executor, self._deployment(), folder, self._coordinator)
+        deployment = deployment_of(self._job, self.region)
+        self._attempt = RegionAttempt(self.executor, deployment, folder, self._coordinator)
         self._attempt.deploy(on_loss=self.wake_up)
-        self._transition(ExecutionState.INITIALIZING)
-        if self._graph.is_batch:  # All of it is one epoch, at whose end tasks report.
-            self._transition(ExecutionState.RUNNING)
+        self._graph.transition(ExecutionState.INITIALIZING)
+        if self._is_batch:  # All of it is one epoch, at whose end tasks report.
+            self._graph.transition(ExecutionState.RUNNING)
         return Deployed()
-
-    def _deployment(self) -> JobDeployment:
-        parameters = self._job.config.get(keys.GLOBAL_JOB_PARAMETERS)
-        return JobDeployment(
-            self._job.id_text,
-            without_collections(self._graph),
-            self._job.restarts,
-            parameters or {},
-            state_backend=backend_of(self._job.config, tracks_changes=self._job.options.interval_ms is not None),
-            region=self.region,
-            run_id=secrets.token_hex(8),
-            latency=self._job.latency,
-            compresses_snapshots=self._job.config.get(keys.SNAPSHOT_COMPRESSION),
-            log_levels=levels_here(),
-        )
-
-    def _transition(self, *states: ExecutionState) -> None:
-        for vertex in self._executions():
-            for state in states:
-                if not vertex.state.is_terminal:
-                    vertex.current.transition_to(state, wall_clock_ms())
 
     def _end_attempt(self) -> None:
         attempt, self._attempt = self._attempt, None
@@ -356,10 +287,7 @@ class RegionRunner:
 
     def _go_back(self) -> WentBack:
         """Go back to the last complete checkpoint."""
-        for vertex in self._executions():
-            if not vertex.state.is_terminal:
-                vertex.current.transition_to(ExecutionState.FAILED, wall_clock_ms())
-            vertex.new_attempt().transition_to(ExecutionState.SCHEDULED, wall_clock_ms())
+        self._graph.start_over()
         self._coordinator.reset()
         self._sources.rewind(self._positions)
         self._results.go_back()
@@ -383,7 +311,7 @@ class RegionRunner:
         if self._must_save_first():
             return None if self._has_own_checkpoint() else 0
         # As in Flink, functions are opened before the first record. A batch job is one epoch, and waits for its input.
-        is_to_open = attempt.is_unopened and not self._graph.is_batch
+        is_to_open = attempt.is_unopened and not self._is_batch
         is_needed = self._machine.has_requests or self._sources.are_exhausted or is_to_open
         has_work = is_needed or self._sources.has_work()
         return self._policy.wait_ms(now, has_work, self._coordinator.policy.wake_up_tick_ms(now.tick_ms))
@@ -398,8 +326,7 @@ class RegionRunner:
 
         A checkpoint of the job has a part of every region, and what was restored is no part of it.
         """
-        is_alone = len(self.region) == len(self._graph.vertices)
-        return not is_alone and self._job.options.interval_ms is not None and not self._checkpoints.is_whole
+        return self._takes_checkpoints and not self._graph.is_whole_job and not self._checkpoints.is_whole
 
     def _has_own_checkpoint(self) -> bool:
         return self._coordinator.completed_id != self._checkpoints.restored_id
@@ -452,8 +379,8 @@ class RegionRunner:
         )
         if result.failures:
             failure = result.failures[0]
-            raise error_of(failure, self._job.id_text, self._job.name, self._made_at(failure))
-        expected = self._subtasks
+            raise error_of(failure, self._job.id_text, self._job.name, self._graph.made_at(failure))
+        expected = self._graph.subtask_count
         if result.is_whole and len(result.acks) != expected:
             raise JobExecutionError(
                 f"epoch {epoch}: {len(result.acks)} of {expected} subtasks acknowledged",

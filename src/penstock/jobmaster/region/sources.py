@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from penstock.checkpoint.folders import Folder
 from penstock.checkpoint.restoring import RestoredJob
+from penstock.common import config_keys as keys
 from penstock.graph.descriptions import SourceDescription
 from penstock.graph.job_graph import JobVertex
 from penstock.jobmaster.region.epoch_plan import EpochPlan, Reading
+from penstock.jobmaster.region.job import Job
 from penstock.jobmaster.region.results import take_all_steps
 from penstock.jobmaster.sources.source_coordinator import SourceCoordinator, build_source_coordinator
 from penstock.jobmaster.sources.source_setup import SourceSetup
@@ -91,7 +95,7 @@ class RegionSources:
             source.epoch_complete(_reports(acks, vertex), duration_ms)
 
     def notice_given(self, acks: list[TaskAck]) -> None:
-        """Readers have heard of a checkpoint, and may have something to say to that."""
+        """Readers were notified of a checkpoint, and may have reported something in return."""
         for vertex, source in self._by_vertex.items():
             if reports := _reports(acks, vertex):
                 source.epoch_complete(reports, 0)
@@ -115,6 +119,34 @@ class RegionSources:
 
     def stop(self) -> None:
         take_all_steps(*(source.stop for source in self._by_vertex.values()))
+
+
+def source_setup(
+    job: Job, spools: Path, storage: Folder, on_change: Callable[[], None], vertex: JobVertex
+) -> SourceSetup:
+    """What the coordinator of a vertex's source needs to know; `on_change` is called when it may have something new."""
+    head, is_batch = vertex.head, job.job_graph.is_batch
+    parameters = job.config.get(keys.GLOBAL_JOB_PARAMETERS)
+    return SourceSetup(
+        vertex=vertex.id,
+        operator_id=head.operator_id,
+        name=head.name,
+        made_at=head.made_at,
+        parallelism=vertex.parallelism,
+        max_parallelism=vertex.max_parallelism,
+        folder=spools / head.operator_id,
+        storage=storage.within(head.operator_id).uri,
+        on_change=on_change,
+        is_cancelled=lambda: job.is_cancelled,
+        job_id=job.id_text,
+        job_name=job.name,
+        job_parameters=parameters or {},
+        # A batch job is one epoch: its keyed operators begin when they have all their input.
+        is_batch=is_batch,
+        can_restart=is_batch or job.options.interval_ms is not None,
+        config=job.config,
+        alignment_groups=job.alignment_groups,
+    )
 
 
 def _reports(acks: list[TaskAck], vertex: int) -> dict[int, Any]:

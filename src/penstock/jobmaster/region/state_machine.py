@@ -76,7 +76,7 @@ class RegionState(Enum):
     RESTARTING = auto()
     """An attempt is over, and another one is to follow."""
     CLOSING = auto()
-    """The last checkpoint or savepoint is there: the tasks are notified and end."""
+    """The last checkpoint or savepoint is complete: the tasks are notified and end."""
     ENDED = auto()
 
 
@@ -90,7 +90,7 @@ class RegionStateMachine:
         self._plan: EpochPlan | None = None
         """Of the epoch that is under way, until all that it was for is settled."""
         self._ending: EpochEnding | None = None
-        """Of the same, while it is not complete, though it has run."""
+        """Of the same epoch, from the time when it has run until it is complete."""
         self._may_drain: SavepointRequest | None = None
         """A request to drain the job, for which there is a checkpoint that the region can come back to."""
         self._stopped_by: tuple[Request, ...] = ()
@@ -98,7 +98,7 @@ class RegionStateMachine:
         self._at_end: tuple[Request, ...] = ()
         """Those that the end of the input has answered. If it fails, it comes again."""
         self._is_cancelled = False
-        self._is_told_to_go_back = False
+        self._must_go_back = False
 
     @property
     def has_requests(self) -> bool:
@@ -107,7 +107,7 @@ class RegionStateMachine:
     @property
     def must_leave(self) -> bool:
         """True if this attempt must come to its end without its savepoint."""
-        return self._is_cancelled or self._is_told_to_go_back
+        return self._is_cancelled or self._must_go_back
 
     def begin(self) -> list[Action]:
         return self._leave() if self._is_cancelled else self._deploy()
@@ -130,7 +130,7 @@ class RegionStateMachine:
                 self._asked.append(request)
                 return []
             case GoBackRequested():
-                self._is_told_to_go_back = True
+                self._must_go_back = True
                 return []
             case CancelRequested():
                 self._is_cancelled = True
@@ -149,9 +149,9 @@ class RegionStateMachine:
     def _on_answer(self, event: Event) -> list[Action]:
         match self.state, event:
             case RegionState.DEPLOYING, Deployed():
-                return self._close() if self._stopped_by else self._run_on()
+                return self._close() if self._stopped_by else self._continue_running()
             case RegionState.RUNNING, Woken() | NoticeGiven():
-                return self._run_on()
+                return self._continue_running()
             case RegionState.RUNNING, Observed(wait_ms, has_news):
                 return self._on_observed(wait_ms, has_news)
             case RegionState.RUNNING, EpochPrepared(is_saving_first, is_due):
@@ -171,7 +171,7 @@ class RegionStateMachine:
             case RegionState.RESTARTING, RestartRefused(failure):
                 return [Leave(failure)]
             case RegionState.RESTARTING, WentBack():
-                self._is_told_to_go_back = False
+                self._must_go_back = False
                 return self._deploy()
         raise AssertionError(f"{event} cannot happen to a region that is {self.state.name}")
 
@@ -181,7 +181,7 @@ class RegionStateMachine:
         self.state = RegionState.DEPLOYING
         return [Deploy()]
 
-    def _run_on(self) -> list[Action]:
+    def _continue_running(self) -> list[Action]:
         self.state, self._plan, self._ending = RegionState.RUNNING, None, None
         return self._go_back() if self.must_leave else [Observe()]
 
@@ -221,12 +221,12 @@ class RegionStateMachine:
             self.state = RegionState.STOPPING
             return [AwaitSavepoint(plan.stop)]
         if plan.drains_next is None:
-            return self._run_on()
+            return self._continue_running()
         if has_checkpoint:
             self._may_drain = plan.drains_next
-            return self._run_on()
+            return self._continue_running()
         reason = "the checkpoint before it failed; the job continues"
-        return [FailRequests((plan.drains_next,), reason), *self._run_on()]
+        return [FailRequests((plan.drains_next,), reason), *self._continue_running()]
 
     # --- stopping --------------------------------------------------------------------------------------------------
 
@@ -235,28 +235,28 @@ class RegionStateMachine:
         stop = self._plan.stop
         if failure is None:
             return [AwaitSavepoint(stop)]
-        return [FailRequests((stop,), f"{failure}; the job continues"), *self._go_on_undrained()]
+        return [FailRequests((stop,), f"{failure}; the job continues"), *self._continue_undrained()]
 
     def _on_settled(self, is_written: bool) -> list[Action]:
         assert self._plan is not None
         if not is_written:
-            return self._go_on_unsaved(self._plan)
+            return self._continue_unsaved(self._plan)
         if self._ending is not None:
             self.state = RegionState.RUNNING
             return [CompleteEpoch(self._ending)]
         self._stopped_by = self._plan.requests
         return self._close()
 
-    def _go_on_unsaved(self, plan: EpochPlan) -> list[Action]:
+    def _continue_unsaved(self, plan: EpochPlan) -> list[Action]:
         stops = tuple(each for each in plan.requests if isinstance(each, SavepointRequest) and each.stops_job)
         answer: Action = FailRequests(stops, f"job {self._job_id} goes back to an earlier checkpoint")
         if self._is_cancelled:
             answer = ReportEnd(stops)  # A savepoint that is on its way can still be had.
         if self._ending is not None:
-            return [answer, *self._go_on_undrained()]
-        return [answer, ResumeSources(), *self._run_on()]
+            return [answer, *self._continue_undrained()]
+        return [answer, ResumeSources(), *self._continue_running()]
 
-    def _go_on_undrained(self) -> list[Action]:
+    def _continue_undrained(self) -> list[Action]:
         return [AbandonCheckpoint("the savepoint was not written"), *self._go_back()]
 
     # --- the end of an attempt -------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class CollectedValues:
     def __iter__(self) -> Iterator[Any]:
         while (values := self._queue.get()) is not _END:
             yield from values
-        self._queue.put(_END)  # Whoever asks again gets the same answer.
+        self._queue.put(_END)  # A second reader gets the same end.
         if self._failure is not None:
             raise self._failure
 

@@ -29,7 +29,7 @@ class OutputChannel:
     A client that reads slowly slows its job down, as a terminal does. One that has hung up does not: the rest goes to
     the log. Others who read get what comes from then on; they neither take anything from the client nor slow the job.
 
-    :param submitter: What the client that submitted the job shows, which sets it apart from others; None: no client is.
+    :param submitter: The secret that the client that submitted the job shows; None if there is no such client.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class OutputChannel:
         self._write_to_log(event)
 
     def _is_given_up(self) -> bool:
-        """True if nobody will read on; waiting for it must not keep a cancelled job from ending."""
+        """True if nobody will read any more: waiting must not keep a cancelled job from ending."""
         if self._is_cancelled() or time.monotonic() - self._last_read_s > _READER_COMES_WITHIN_S:
             self._hang_up()
         return not self._is_attached
@@ -114,7 +114,7 @@ class OutputChannel:
 
     @contextlib.contextmanager
     def observed(self) -> Iterator[Observer]:
-        """For somebody else than the client, who is there as long as the context."""
+        """Somebody other than the client reads, for as long as the context lasts."""
         observer = Observer(self._changed, lambda: self._has_ended)
         with self._changed:
             self._observers.add(observer)
@@ -125,7 +125,7 @@ class OutputChannel:
                 self._observers.discard(observer)
 
     def hang_up(self) -> None:
-        """The client is gone: what it has not read goes to the log, and all that comes."""
+        """The client is gone: what it has not read goes to the log, and so does all that follows."""
         with self._changed:
             self._hang_up()
 
@@ -143,7 +143,7 @@ class OutputChannel:
 
 
 class Observer:
-    """One who looks on. What is not read in time is left out, and a line says so."""
+    """One who watches. What is not read in time is dropped, and an event reports how much."""
 
     def __init__(self, changed: threading.Condition, has_ended: Callable[[], bool]) -> None:
         self._changed = changed
@@ -158,7 +158,7 @@ class Observer:
         self._events.append(event)
 
     def read(self, timeout_s: float) -> list[Event] | None:
-        """As the channel's `read`."""
+        """Like the channel's `read`."""
         with self._changed:
             self._changed.wait_for(lambda: self._events or self._has_ended(), timeout_s)
             missed: list[Event] = [{"missed": self._missed}] if self._missed else []

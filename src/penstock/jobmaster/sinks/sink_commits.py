@@ -18,10 +18,11 @@ from penstock.datastream.connectors.sink_v2 import (
     CommitterInitContext,
     JobInfo,
 )
-from penstock.graph.descriptions import SinkDescription, SinkWriterDescription
+from penstock.graph.descriptions import SinkWriterDescription
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region
 from penstock.graph.stream_graph import StreamNode
+from penstock.jobmaster.job_contents import commits_with_checkpoints
 from penstock.jobmaster.metrics.job_metrics import JobMetrics
 from penstock.metrics import MetricGroup
 from penstock.runtime.metric_reports import CounterReport, GaugeReport, MetricName, MetricReport
@@ -94,7 +95,7 @@ class SinkCommits:
     """The committers of the sinks of a job, or of one region of it, made when they are first needed.
 
     `commit` may be called with the same committables again, as after a restart: committers take that. Several sinks
-    commit side by side, each always in the same thread: what a committer holds may not be for others.
+    commit side by side, each always in the same thread: what a committer holds may belong to its thread.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class SinkCommits:
         metrics: JobMetrics | None = None,
     ) -> None:
         vertices = [vertex for vertex in job_graph.vertices if region is None or vertex.id in region]
-        sinks = [node for vertex in vertices for node in vertex.nodes if _commits(node)]
+        sinks = [node for vertex in vertices for node in vertex.nodes if commits_with_checkpoints(node.operator)]
         self._sinks = {node.operator_id: node for node in sinks if isinstance(node.operator, SinkWriterDescription)}
         self._job = JobInfo(job_id, job_graph.job_name)
         self._pause = pause
@@ -115,7 +116,7 @@ class SinkCommits:
         self._lanes: dict[int, ThreadPoolExecutor] = {}
         """Threads, by the sink's place modulo their number. A sink that is alone needs none."""
         self.has_committers = bool(sinks)
-        """True if what some sink writes becomes visible only by a checkpoint, also if its subtasks commit it."""
+        """True if what some sink writes becomes visible only by a checkpoint, even if its subtasks commit it."""
 
     def commit(self, committables: Mapping[str, list[Any]]) -> None:
         """Commit, by operator id; raises JobExecutionError with the sink's name if that fails for good."""
@@ -127,7 +128,7 @@ class SinkCommits:
         self._side_by_side([(sink.operator_id, partial(self._commit, sink, requests)) for sink, requests in due])
 
     def close(self) -> None:
-        """Close all committers, also when one fails to; the first failure is raised."""
+        """Close all committers, even if one of them fails; the first failure is raised."""
         closing = [(operator_id, partial(self._close, operator_id)) for operator_id in list(self._committers)]
         try:
             self._side_by_side(closing)
@@ -144,7 +145,7 @@ class SinkCommits:
             raise _failed(self._sinks[operator_id], message) from failure
 
     def _side_by_side(self, actions: Iterable[tuple[str, Callable[[], None]]]) -> None:
-        """Have an action of each of these sinks done, all of them also when one fails; the first failure is raised."""
+        """Carry out an action for each of these sinks, even if one of them fails; the first failure is raised."""
         if len(self._sinks) == 1:
             for _, action in actions:
                 action()
@@ -217,10 +218,6 @@ class SinkCommits:
             committer = sink.operator.sink.create_committer(_InitContext(self._job, sink.name))
             self._committers[sink.operator_id] = committer
         return committer
-
-
-def _commits(node: StreamNode) -> bool:
-    return isinstance(node.operator, SinkDescription) and node.operator.commits_with_checkpoints
 
 
 def _check(sink: StreamNode, requests: Iterable[PendingRequest]) -> None:

@@ -15,9 +15,9 @@ from penstock.runtime.chunk import ChunkWriter, encode_in_driver
 _MOST_IN_A_CHUNK = 1024
 _CHUNK_BYTES = 256 * 1024
 _KEPT_BYTES = 1 << 20
-"""So much of what waits is kept in memory, too, and not read from disk."""
+"""Of what waits, this much is also kept in memory, and not read from disk."""
 _PARTS = 4
-"""Chunks are at most so much smaller than what may wait."""
+"""A chunk holds at most this fraction of what may wait: a quarter."""
 
 
 class _Size(NamedTuple):
@@ -53,14 +53,14 @@ class ElementSpool:
         self._first = 0
         """Number of the first chunk that `_sizes` knows."""
         self._chunk_records = 1
-        self._chunk_bytes = min(_CHUNK_BYTES, max_bytes // 4)
+        self._chunk_bytes = min(_CHUNK_BYTES, max_bytes // _PARTS)
         self._waiting = _Size(0, 0)
         self._kept: dict[int, bytes] = {}
         """Chunks that wait, by number; not all of them."""
         self._kept_bytes = 0
         self._is_closed = False
         self.has_waiting = False
-        """True if there is something to take. One value, so that it can be read without waiting for anybody."""
+        """True if there is something to take. A single value, which can be read without the lock."""
         self.number = 0
         """The next chunk to take."""
         self.records_taken = 0
@@ -71,7 +71,7 @@ class ElementSpool:
         self.limit(max_records)
 
     def limit(self, records: int) -> None:
-        """Let so many records wait, within what the spool was made for."""
+        """Let this many records wait, within what the spool was made for."""
         with self._changed:
             self._max_records = min(records, self._most_records)
             self._most_in_a_chunk = max(1, min(_MOST_IN_A_CHUNK, self._max_records // _PARTS))
@@ -163,7 +163,7 @@ class ElementSpool:
             return not self._is_full()
 
     def wait_until_taken(self, longest_s: float) -> None:
-        """Return when nothing waits any more, and then at the latest."""
+        """Return when something was taken, after `longest_s` at the latest; at once if nothing waits."""
         with self._changed:
             if self.has_waiting and not self._is_closed:
                 self._changed.wait(longest_s)

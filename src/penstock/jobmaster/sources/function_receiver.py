@@ -56,7 +56,7 @@ class CheckpointLock:
             self._wait_for_space()
 
     def acquire_for_job(self, is_cancelled: Callable[[], bool]) -> None:
-        """The job's own way to it, which a function that never lets go cannot keep from being cancelled."""
+        """Acquire it for the job, which can be cancelled even if a function never releases the lock."""
         while not self._lock.acquire(timeout=_CANCEL_POLL_S):
             if is_cancelled():
                 raise EpochCancelledError
@@ -118,7 +118,7 @@ class _DriverRuntimeContext(StreamingRuntimeContext):
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
         raise StateAccessError(
             f"source function '{self.operator_context.operator_name}': accumulators belong to functions in subtasks, "
-            f"and a source function runs in the driver; count '{name}' in a map behind the source"
+            f"and a source function runs in the driver; count '{name}' in a map after the source"
         )
 
 

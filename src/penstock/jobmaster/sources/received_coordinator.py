@@ -40,7 +40,7 @@ class Receiver(Protocol):
         """While held, nothing is taken from outside, and the state fits what was taken."""
 
     def catch_up(self) -> None:
-        """Take what has come from outside by now, if that can be had without waiting. Called by the job's thread."""
+        """Take what has come from outside by now, if that takes no waiting. Called by the job's thread."""
 
     def hold(self) -> None:
         """Take nothing more from outside, until `let_go`."""
@@ -106,7 +106,7 @@ class _Subtask:
         return None if self._receiver is None else self._receiver.failure
 
     def plan(self, epoch: int, is_checkpoint: bool, max_records: int | None) -> SourceAssignment | None:
-        """`max_records`: about so many, where the state allows it; None: all that was taken."""
+        """`max_records`: about this many, where the state allows it; None: all that was taken."""
         if self.has_ended:
             return None
         receiver = self._receiver
@@ -115,7 +115,7 @@ class _Subtask:
             return SourceAssignment([], True)
         if not self._setup.can_restart:
             self.spool.forget_before(self.spool.number)
-        # Asked before taking: what comes in between is then not lost behind the end.
+        # Asked before taking, so that what comes in between is not lost after the end.
         is_over = receiver.has_ended
         if self._keeps_state and (is_checkpoint or is_over):
             chunks = self._take_with_state(receiver, epoch)
@@ -143,7 +143,7 @@ class _Subtask:
         return self.plan(epoch, is_checkpoint=True, max_records=None)
 
     def end(self, epoch: int) -> SourceAssignment | None:
-        """The same, and be done with it."""
+        """The same, and end the source."""
         assignment = self.suspend(epoch)
         if self.has_ended:
             return assignment
@@ -225,7 +225,7 @@ class ReceivedSourceCoordinator:
             numbers = range(len(self._subtasks))
             states = [share_of(known, number, len(numbers)) if known else None for number in numbers]
             over = [all(over)] * len(numbers)
-        ended = [is_exact and cut.has_ended for cut in position.cuts] if is_exact else [False] * len(states)
+        ended = [cut.has_ended for cut in position.cuts] if is_exact else [False] * len(states)
         cuts = [
             FunctionCut(0, None if state is None else encode_state(state), has_ended, is_over and not has_ended)
             for state, has_ended, is_over in zip(states, ended, over, strict=True)

@@ -77,7 +77,7 @@ class SocketReceiver:
     def catch_up(self) -> None:
         with self._reading:
             if self._connected is not None and not self._is_held and self._spool.has_space:
-                self._take(*self._connected)  # Its end is seen by the thread.
+                self._take(*self._connected)  # The thread notices its end.
 
     def hold(self) -> None:
         """Read nothing more, until `let_go` is called by the same thread."""
@@ -161,12 +161,12 @@ class SocketReceiver:
                 self._keep(splitter.end())
                 return False
         if had_waiting and taken is not None and taken < _READ_BYTES:
-            # Record by record this would be much work; the thread that takes what waits catches up with the rest.
+            # Record by record this would be much work; the thread that takes what waits takes the rest, too.
             self._spool.wait_until_taken(_GATHERS_S)
         return True
 
     def _take(self, connection: socket.socket, splitter: RecordSplitter) -> int | None:
-        """Spool what there is: how many bytes that was, 0 at the end of the stream; None if there was nothing."""
+        """Spool what has arrived; how many bytes that was: 0 at the end of the stream, None if there was nothing."""
         try:
             data = connection.recv(_READ_BYTES)
         except BlockingIOError:

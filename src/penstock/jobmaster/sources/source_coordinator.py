@@ -260,7 +260,7 @@ def build_source_coordinator(description: SourceDescription, setup: SourceSetup)
 
 
 def _known_pace(setup: SourceSetup) -> EpochPace:
-    """A bounded source is read in large steps, for speed, but no longer than a checkpoint may be waited for."""
+    """A bounded source is read in large steps, for speed, but in none that makes a checkpoint wait too long."""
     if setup.is_batch:
         return EpochPace(sys.maxsize, records=sys.maxsize)
     if setup.max_records is not None:

@@ -53,7 +53,7 @@ class Spool:
         return has_enough_records or self._file_size >= self._segment_bytes
 
     def _write(self, content: bytes) -> None:
-        """All of it or nothing: behind half a record, left by a full disk, no later one could be read."""
+        """All of it or nothing: after half a record, left by a full disk, no later one could be read."""
         file = self._open()
         try:
             written = 0
@@ -75,13 +75,13 @@ class Spool:
             if segment >= end:
                 break  # Just begun by the receiver: its file may not be there yet.
             number, offset = (start, self._cursor[2]) if self._cursor[:2] == (start, segment) else (segment, 0)
-            for record, behind in _records_of(self._path(segment), offset):
+            for record, ends_at in _records_of(self._path(segment), offset):
                 if number >= end:
                     break
                 if number >= start:
                     records.append(record)
                 number += 1
-                self._cursor = (number, segment, behind)
+                self._cursor = (number, segment, ends_at)
         return records
 
     def forget_before(self, number: int) -> None:
@@ -100,7 +100,7 @@ class Spool:
             self._path(self._segments.pop()).unlink(missing_ok=True)
         if self._segments and number < self.end:
             path = self._path(self._segments[-1])
-            ends = [behind for _, behind in itertools.islice(_records_of(path, 0), number - self._segments[-1])]
+            ends = [ends_at for _, ends_at in itertools.islice(_records_of(path, 0), number - self._segments[-1])]
             os.truncate(path, ends[-1])
         self.end = min(self.end, number)
         self._cursor = (0, 0, 0)
@@ -114,12 +114,13 @@ class Spool:
         if not self._segments:
             return 0
         path = self._path(self._segments[-1])
-        ends = [behind for _, behind in _records_of(path, 0)]
+        ends = [ends_at for _, ends_at in _records_of(path, 0)]
         with path.open("r+b") as file:
             file.truncate(ends[-1] if ends else 0)
         return self._segments[-1] + len(ends)
 
     def _roll(self) -> None:
+        """Begin a new segment, whose file is made by the next write."""
         self.close()
         self._segments.append(self.end)
 
@@ -134,7 +135,7 @@ class Spool:
 
 
 def _records_of(path: Path, offset: int) -> Iterator[tuple[bytes, int]]:
-    """The whole records from a place in a file on, each with the place behind it."""
+    """The whole records of a file from a place on, each with the place where it ends."""
     with path.open("rb") as file:
         file.seek(offset)
         while len(head := file.read(_LENGTH.size)) == _LENGTH.size:

@@ -1,4 +1,4 @@
-"""Watermark alignment: how far the sources of a group may read on, so that none gets far ahead of the others."""
+"""Watermark alignment: how far the sources of a group may read, so that none gets far ahead of the others."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AlignmentGroups:
                 del known[each]
 
     def limit(self, alignment: WatermarkAlignment) -> int | None:
-        """Who has a watermark beyond this is to wait; None while nothing is known."""
+        """A subtask whose watermark is beyond this must wait; None while nothing is known."""
         with self._lock:
             known = self._watermarks[alignment.group]
             return min(known.values()) + alignment.max_allowed_drift_ms if known else None

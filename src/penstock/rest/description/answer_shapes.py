@@ -210,6 +210,13 @@ EPOCHS = {
 }
 
 _SUMMARY = {"min": int, "max": int, "avg": int, **dict.fromkeys(("p50", "p90", "p95", "p99", "p999"), float)}
+_FIGURES = dict.fromkeys(
+    (
+        "latest_ack_timestamp", "checkpointed_size", "state_size", "end_to_end_duration", "num_subtasks",
+        "num_acknowledged_subtasks",
+    ),
+    int,
+)  # fmt: skip
 _CHECKPOINT = With(
     {
         "className": str,
@@ -218,12 +225,7 @@ _CHECKPOINT = With(
         "is_savepoint": bool,
         "savepointFormat": Maybe(str),
         "trigger_timestamp": int,
-        "latest_ack_timestamp": int,
-        "checkpointed_size": int,
-        "state_size": int,
-        "end_to_end_duration": int,
-        "num_subtasks": int,
-        "num_acknowledged_subtasks": int,
+        **_FIGURES,
         "checkpoint_type": str,
         "tasks": MapOf(Anything),
     },
@@ -254,18 +256,10 @@ CHECKPOINT_CONFIG = {
     "tolerable_failed_checkpoints": int,
     "checkpoints_after_tasks_finish": bool,
 }
-_CHECKPOINT_OF_TASK = {
+CHECKPOINT_OF_VERTEX = {
     "id": int,
     "status": str,
-    "latest_ack_timestamp": int,
-    "checkpointed_size": int,
-    "state_size": int,
-    "end_to_end_duration": int,
-    "num_subtasks": int,
-    "num_acknowledged_subtasks": int,
-}
-CHECKPOINT_OF_VERTEX = {
-    **_CHECKPOINT_OF_TASK,
+    **_FIGURES,
     "summary": MapOf(Anything),
     "subtasks": [
         {

@@ -80,7 +80,7 @@ DESCRIBED: dict[str, Described] = {
         {"resolution": "1000 or 10000 (milliseconds)", "since": "only what began after this time (milliseconds)"},
     ),
     f"GET {_JOB}/log": Described(
-        "The last lines of the log of a job", shapes.JOB_LOG, {"after": "only lines behind the one with this number"}
+        "The last lines of the log of a job", shapes.JOB_LOG, {"after": "only lines after the one with this number"}
     ),
     f"GET {_JOB}/progress": Described("How a job is doing, at a glance", shapes.PROGRESS),
     f"GET {_JOB}/stdout": Described("The last lines that a job has printed", shapes.STDOUT),
@@ -121,7 +121,7 @@ DESCRIBED: dict[str, Described] = {
     f"GET {_VERTEX}/subtasks/accumulators": Described("Accumulators of the subtasks", shapes.SUBTASK_ACCUMULATORS),
     f"GET {_VERTEX}/backpressure": Described("How subtasks have spent the last seconds", shapes.BACKPRESSURE),
     f"GET {_VERTEX}/flamegraph": Described(
-        "What the vertex's threads were seen doing; asking has them looked at for 30 seconds", shapes.FLAME_GRAPH
+        "What the vertex's threads were seen doing; each request samples them for 30 seconds", shapes.FLAME_GRAPH
     ),
     f"GET {_VERTEX}/metrics": Described("Metrics of the subtasks", shapes.METRICS, _GET),
     f"GET {_VERTEX}/subtasks/metrics": Described("Metrics over all subtasks", shapes.AGGREGATED, {**_GET, **_AGG}),
@@ -141,7 +141,7 @@ DESCRIBED: dict[str, Described] = {
     ),
     "GET /jars/{jar}/plan": Described("The graph of the job that a program executes", shapes.JOB_PLAN),
     "POST /jars/{jar}/plan": Described(
-        "The same, of a program that is run as told", shapes.JOB_PLAN, body=shapes.PROGRAM_RUN
+        "The same, for a program that runs with these arguments and settings", shapes.JOB_PLAN, body=shapes.PROGRAM_RUN
     ),
     "POST /jars/{jar}/run": Described(
         "Run a program until it executes a job, and the job from there on", {"jobid": str}, body=shapes.PROGRAM_RUN
@@ -187,14 +187,14 @@ def document(routes: list[BaseRoute], version: str | None) -> dict[str, Any]:
 
 
 def _operation(name: str, path: str, described: Described) -> dict[str, Any]:
-    is_text = isinstance(described.answer, str)
+    is_text, names = isinstance(described.answer, str), re.findall(r"{(\w+)}", path)
     answer = {described.answer: {"schema": {"type": "string"}}} if is_text else _json(schema_of(described.answer))
     refused = {"description": "Refused", "content": _json({"$ref": "#/components/schemas/Errors"})}
     operation: dict[str, Any] = {
         "operationId": re.sub(r"\W+", "_", name).strip("_"),
         "summary": described.summary,
         "parameters": [
-            *({"name": each, "in": "path", "required": True, "schema": {"type": "string"}} for each in _names(path)),
+            *({"name": each, "in": "path", "required": True, "schema": {"type": "string"}} for each in names),
             *(
                 {"name": each, "in": "query", "description": meaning, "schema": {"type": "string"}}
                 for each, meaning in described.query.items()
@@ -225,7 +225,3 @@ def _files(form: dict[str, str]) -> dict[str, Any]:
 
 def _json(schema: dict[str, Any]) -> dict[str, Any]:
     return {"application/json": {"schema": schema}}
-
-
-def _names(path: str) -> list[str]:
-    return re.findall(r"{(\w+)}", path)

@@ -11,7 +11,7 @@ from penstock.jobmaster.dispatcher import Dispatcher
 from penstock.rest.documents.by_path import OVERVIEW
 from penstock.rest.documents.jobs import overview
 
-_RUNNING_FIRST = ("FINISHED", "CANCELED", "FAILED")
+_ENDED = ("FINISHED", "CANCELED", "FAILED")
 
 
 def penstock_version() -> str | None:
@@ -45,7 +45,7 @@ def cluster_overview(dispatcher: Dispatcher) -> dict[str, Any]:
         "taskmanagers": None if hosts is None else len(hosts),
         "slots-total": None if hosts is None else sum(host["slotsNumber"] for host in hosts),
         "slots-available": None if hosts is None else sum(host["freeSlots"] for host in hosts),
-        "jobs-running": sum(state not in _RUNNING_FIRST for state in states),
+        "jobs-running": sum(state not in _ENDED for state in states),
         "jobs-finished": states.count("FINISHED"),
         "jobs-cancelled": states.count("CANCELED"),
         "jobs-failed": states.count("FAILED"),

@@ -88,7 +88,7 @@ def details(job: RunningJob) -> dict[str, Any]:
         **_times(job),
         "maxParallelism": job.config.get(keys.MAX_PARALLELISM),
         "now": now_ms(),
-        "timestamps": {status.name: job.master.timestamps.get(status.name, 0) for status in JobStatus},
+        "timestamps": job.master.timestamps,
         "vertices": vertices,
         "status-counts": {state.value: counts[state.value] for state in ExecutionState},
         "plan": plan(job)["plan"],
@@ -145,19 +145,12 @@ def configuration(job: RunningJob) -> dict[str, Any]:
         "jid": job.job_id,
         "name": job.master.job_graph.job_name,
         "execution-config": {
-            "restart-strategy": _restart_strategy(job.config),
+            "restart-strategy": job.master.restart_strategy.description,
             "job-parallelism": job.config.get(keys.PARALLELISM),
             "object-reuse-mode": job.config.get(keys.OBJECT_REUSE),
             "user-config": redacted_settings(parameters),
         },
     }
-
-
-def _restart_strategy(config: Configuration) -> str:
-    chosen = config.get_optional(keys.RESTART_STRATEGY)
-    if chosen is not None:
-        return chosen
-    return "none" if config.get_optional(keys.CHECKPOINT_INTERVAL) is None else "exponential-delay"
 
 
 def all_settings(config: Configuration) -> list[dict[str, str]]:

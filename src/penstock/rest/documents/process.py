@@ -21,7 +21,7 @@ LOG_NAME = "penstock.log"
 
 
 class LogTail(logging.Handler):
-    """The last records that Penstock logged in this process, also where nobody has set up a log."""
+    """The last records that Penstock logged in this process, even where nobody has set up a log."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ def thread_dump() -> dict[str, Any]:
 
 
 def thread_infos(processes: Sequence[ProcessThreads]) -> dict[str, Any]:
-    """What every thread is doing, in Flink's shape; of several processes each thread says which one it belongs to."""
+    """What every thread is doing, in Flink's shape; of several processes, each thread names its own."""
     return {
         "threadInfos": [
             {

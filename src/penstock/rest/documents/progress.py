@@ -55,7 +55,7 @@ def _inputs(master: JobMaster, vertex: ExecutionJobVertex) -> list[Any]:
 
 
 def _watermark(master: JobMaster) -> int | None:
-    """The lowest of those behind the sources; None before the first one, and when the last one has come."""
+    """The lowest one downstream of the sources; None before the first, and after the last."""
     known = [
         each.current.facts.watermark
         for vertex in master.execution_graph.job_vertices

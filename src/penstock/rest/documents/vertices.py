@@ -109,7 +109,7 @@ def by_host(job: RunningJob, vertex_id: str) -> dict[str, Any]:
 
 
 def flame_graph(job: RunningJob, vertex_id: str) -> dict[str, Any]:
-    """What the vertex's threads were seen doing since somebody began to ask; each question has it sampled on."""
+    """What the vertex's threads were seen doing since somebody began to ask; each request prolongs the sampling."""
     return job.master.flame_graphs.ask(find_vertex(job, vertex_id).job_vertex.id, now_ms())
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import Future
-from threading import Thread
 from typing import Any
 
 from penstock.checkpoint.savepoints import dispose_savepoint
 from penstock.common import config_keys as keys
 from penstock.jobmaster.dispatcher import Dispatcher, RunningJob
+from penstock.rest.background import in_background
 from penstock.rest.routes.endpoint import shown, text_in
 from penstock.rest.routes.errors import RestError, bad_request
 from penstock.rest.routes.lookup import find_job, find_running
@@ -28,7 +27,7 @@ def checkpoints_of(job_id: str) -> str:
 
 
 class Commands:
-    """Carries out what requests ask for; what takes time runs on as an operation."""
+    """Carries out what requests ask for; what takes time continues as an operation."""
 
     def __init__(self, dispatcher: Dispatcher, operations: Operations) -> None:
         self._dispatcher = dispatcher
@@ -97,16 +96,3 @@ def _format(body: dict[str, Any]) -> str:
     if chosen not in _FORMATS:
         raise bad_request(f"formatType {shown(body['formatType'])} is not known; use CANONICAL or NATIVE")
     return chosen
-
-
-def in_background(action: Callable[[], Any]) -> Future[Any]:
-    done: Future[Any] = Future()
-
-    def act() -> None:
-        try:
-            done.set_result(action())
-        except Exception as failure:  # Raised where the result is asked for
-            done.set_exception(failure)
-
-    Thread(target=act, daemon=True).start()
-    return done

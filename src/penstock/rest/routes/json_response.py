@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 
 class JsonResponse(Response):
-    """Numbers that JSON does not have are null. Text is written in ASCII: half of a character must not spoil it all."""
+    """Numbers that JSON does not have are null. Text is written in ASCII: half a surrogate pair must not spoil it."""
 
     media_type = "application/json"
 

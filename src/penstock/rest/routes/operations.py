@@ -15,7 +15,7 @@ from penstock.rest.documents.jobs import failure_cause
 from penstock.rest.routes.errors import RestError, not_found
 
 _FIRST_ASKED_WITHIN_S = 1
-_MOST_GOING_ON = 64
+_MOST_IN_PROGRESS = 64
 _MOST_KEPT = 1000
 
 
@@ -71,10 +71,11 @@ class Operations:
 
     def _check_room(self) -> None:
         """Each may hold a thread and files: the number in progress is limited."""
-        going_on = sum(each.done_at_s is None for each in self._operations.values())
-        if going_on >= _MOST_GOING_ON:
+        in_progress = sum(each.done_at_s is None for each in self._operations.values())
+        if in_progress >= _MOST_IN_PROGRESS:
             raise RestError(
-                503, f"{going_on} operations are in progress, which is the most allowed; try again when some are done"
+                503,
+                f"{in_progress} operations are in progress, which is the most allowed; try again when some are done",
             )
 
     def result(self, family: str, request_id: str, result_name: str | None, cause_name: str) -> dict[str, Any]:
@@ -97,7 +98,7 @@ class Operations:
     def wait_until_read(self, timeout_s: float) -> None:
         """Wait until all clients have got their results, but not too long.
 
-        Who has not asked after a moment will not ask: it was begun and left alone.
+        A client that has not asked within a moment never will: it began the operation and left.
         """
         with self._changed:
             waiting = self._operations.values()

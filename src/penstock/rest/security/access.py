@@ -58,7 +58,7 @@ class ServerAccess:
 
 
 def page_address(address: str, token: AccessToken | None, is_encrypted: bool) -> str:
-    """The token stands behind the #: browsers do not send it, and the page takes it out of sight."""
+    """The token follows the #: browsers do not send it, and the page takes it out of sight."""
     fragment = "" if token is None else f"#token={quote(token.secret, safe='')}"
     return f"{'https' if is_encrypted else 'http'}://{address}/{fragment}"
 
@@ -76,13 +76,13 @@ def check_binding(host: str, config: Configuration) -> None:
         return
     if config.get(keys.REST_AUTH_ENABLED) and configured_token(config) is None:
         raise ConfigurationError(
-            f"{keys.REST_BIND_ADDRESS.key}: {host} is reached by other machines, and who reaches the REST API can run "
-            f"programs here; set {keys.REST_AUTH_TOKEN_FILE.key} to a file with a token that clients have too, or "
+            f"{keys.REST_BIND_ADDRESS.key}: {host} is reached by other machines, and whoever reaches the REST API can "
+            f"run programs here; set {keys.REST_AUTH_TOKEN_FILE.key} to a file with a token that clients have too, or "
             f"{keys.REST_AUTH_ENABLED.key}: false if everybody who reaches it is meant to"
         )
     if not config.get(keys.SSL_REST_ENABLED):
         _log.warning(
-            "the REST API listens on %s without encryption: who can read the network can read the token; set %s",
+            "the REST API listens on %s without encryption: whoever can read the network can read the token; set %s",
             host,
             keys.SSL_REST_ENABLED.key,
         )
@@ -90,12 +90,12 @@ def check_binding(host: str, config: Configuration) -> None:
 
 @dataclass(frozen=True)
 class ClientAccess:
-    """How a client gets in, and what it asks of a server before it believes it."""
+    """How a client gets in, and what it asks of a server before it trusts it."""
 
     token: AccessToken | None = None
-    """What the settings give; otherwise the own server's on this machine is looked up."""
+    """From the settings; without it, that of this user's own server on this machine is looked up."""
     is_checked: bool = True
-    """False: servers need no token, and are believed without proof."""
+    """False: servers need no token, and are trusted without proof."""
     is_forwarded: bool = False
     """True: a port of this machine may lead to a server elsewhere, through a tunnel."""
     tls: ssl.SSLContext | None = field(default=None, compare=False)
@@ -165,7 +165,7 @@ def _load_truststore(context: ssl.SSLContext, config: Configuration) -> None:
     if truststore is None:
         raise ConfigurationError(
             f"{keys.SSL_REST_AUTHENTICATION.key} needs {keys.SSL_REST_TRUSTSTORE.key}: a PEM file with the "
-            f"certificates of those who are believed"
+            f"certificates of those who are trusted"
         )
     try:
         context.load_verify_locations(truststore)

@@ -1,6 +1,6 @@
 """The token that lets a client use a REST API over TCP, and by which the server proves to the client who it is.
 
-A server that gets none by its settings makes one when it starts. It lies in the folder that only its user can enter,
+A server whose settings give none makes one when it starts. It lies in the folder that only its user can enter,
 so commands of the same user find it by the port, and nobody else does.
 """
 
@@ -53,7 +53,7 @@ class AccessToken:
         return AccessToken(secrets.token_hex(32))
 
     def matches(self, given: str) -> bool:
-        """True for the token itself; takes as long for a wrong one."""
+        """True for the token itself. The answer for a wrong one takes just as long."""
         return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self.secret.encode())
 
     def proof(self, nonce: str, host: str, port: int) -> str:

@@ -1,4 +1,4 @@
-"""What a client may take up: connections, time to say what it wants, and the size of what it says."""
+"""What a client may use up: connections, the time to send a request, and its size."""
 
 from __future__ import annotations
 
