@@ -119,7 +119,8 @@ class KeyedLoop:
             self._run(self._columns.keys_among(lists), append, append_time, position, position.first, *lists[1:], *late)
         except Exception:
             at = position.now()
-            value = columns.taken(slice(at, at + 1)).batch().values[0]  # noqa: F841  # Failures are reported with it.
+            if at >= 0:  # Otherwise it was not for an element: state could not be read.
+                value = columns.taken(slice(at, at + 1)).batch().values[0]  # noqa: F841  # Failures are reported with it.
             raise
         return position.times_asked
 
