@@ -41,6 +41,12 @@ _LEAST_REDUCTION = 1.5
 """Fewer elements than this per partial result, and combining costs more than it saves."""
 
 
+_LOOK_UP = """\
+try:
+    {found} = get(key)
+except TypeError_of_python:  # A key such as a list, perhaps among others.
+    key = hashable_of_python(key)
+    {found} = get(key)"""
 _TOUCHING_PART = TOUCHING.format(start="start", end="end", other_start="part[0]", other_end="part[1]")
 
 
@@ -61,6 +67,16 @@ class ReceivingWindow:
         if self.aggregate is not None:
             return self.aggregate.add(value, self.aggregate.create_accumulator() if held is None else held)
         return value if held is None else self.reduce(held, value)
+
+
+def _looking_up(scope: LoopScope, found: str) -> list[str]:
+    """The lines of a loop that look `key` up; `get` is the method of a dictionary."""
+    scope.locals |= {"TypeError_of_python": TypeError, "hashable_of_python": _hashable}
+    return _LOOK_UP.format(found=found).splitlines()
+
+
+def _hashable(key: Any) -> Any:
+    return hashable_keys([key])[0]
 
 
 class CombiningEdgeTarget(EdgeTarget):
@@ -116,7 +132,7 @@ class CombiningEdgeTarget(EdgeTarget):
         loop_frame = cast(Any, failure.__traceback__).tb_next.tb_frame
         value = loop_frame.f_locals.get("value")
         key = self.select(value)
-        self.window.added(held_for(hashable_keys([key])[0]), value)
+        self.window.added(held_for(_hashable(key)), value)
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
         if not self.is_worthwhile or self._is_suspended or timestamps is None or timestamps[0] is None:
@@ -137,7 +153,7 @@ class CombiningEdgeTarget(EdgeTarget):
         self._settle()
 
     def _has_hashable_keys(self, value: Any) -> bool:
-        """False for keys such as lists, which the loop could not look up."""
+        """False for keys such as lists, which the loop looks up the long way: mostly all are like the first."""
         try:
             hash(self.select(value))
         except Exception:  # A selector that fails does so again, where it is reported.
@@ -264,7 +280,7 @@ class AlignedCombiner(CombiningEdgeTarget):
             scope.locals["create"] = aggregate.create_accumulator
             added = scope.call("reduce", aggregate.add, record, "held")
             begin = ["    held = create()", f"    partials[key] = {added}"]
-        lines = [f"key = {key}", "held = get(key)", "if held is None:", *begin]
+        lines = [f"key = {key}", *_looking_up(scope, "held"), "if held is None:", *begin]
         return [*lines, "else:", f"    partials[key] = {added}"]
 
     # --- where the loop of the operators before does the combining ---------------------------------------------------
@@ -285,7 +301,7 @@ class AlignedCombiner(CombiningEdgeTarget):
         return *slot, self._open.setdefault(slot, {})
 
     def add_one(self, partials: dict[Any, Any], value: Any) -> None:
-        key = self.select(value)
+        key = _hashable(self.select(value))
         partials[key] = self.window.added(partials.get(key), value)
 
     def combined(self, records: int) -> None:
@@ -390,6 +406,7 @@ class SessionCombiner(CombiningEdgeTarget):
 
     def loop_text(self, scope: LoopScope) -> str:
         select = scope.call("select", self.select, "value")
+        look_up = "\n        ".join(_looking_up(scope, "part"))
         aggregate = self.window.aggregate
         if aggregate is None:
             first, added = "value", scope.call("reduce", self.window.reduce, "held", "value")
@@ -404,7 +421,7 @@ def combine(values, times, parts, ended):
     for value, start in zip(values, times):
         key = {select}
         end = start + gap
-        part = get(key)
+        {look_up}
         if part is not None and {_TOUCHING_PART}:
             held = part[2]
             part[2] = {added}

@@ -34,6 +34,7 @@ from penstock.runtime.loop_columns import InColumns, LoopColumns, Position, colu
 from penstock.runtime.loop_placement import LateColumns, Marks, is_wanted_whole, only_sets_timers
 from penstock.runtime.loop_states import WRITES, InlinedState, StateUses, inlined_states
 from penstock.runtime.loop_syntax import OWN, assigned, expression, has_one_argument, indented, made, names_in
+from penstock.runtime.reachable_state import reaches_state
 from penstock.runtime.state.direct_views import DirectMapState, DirectValueState
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
@@ -118,7 +119,8 @@ class KeyedLoop:
             self._run(self._columns.keys_among(lists), append, append_time, position, position.first, *lists[1:], *late)
         except Exception:
             at = position.now()
-            value = columns.taken(slice(at, at + 1)).batch().values[0]  # noqa: F841  # Failures are reported with it.
+            if at >= 0:  # Otherwise it was not for an element: state could not be read.
+                value = columns.taken(slice(at, at + 1)).batch().values[0]  # noqa: F841  # Failures are reported with it.
             raise
         return position.times_asked
 
@@ -193,7 +195,7 @@ class _LoopMaker:
         parameters = code.co_varnames[:3]
         local_names = {*code.co_varnames[3:], *code.co_cellvars}.difference(parameters)
         names = {node.id for node in ast.walk(self._node) if isinstance(node, ast.Name)}
-        if any(name.startswith((OWN, _USERS)) for name in names):
+        if any(name.startswith((OWN, _USERS)) for name in names) or reaches_state(self._method):
             raise UnsuitableBodyError
         body = self._node.body[1:] if ast.get_docstring(self._node) is not None else self._node.body
         check_body(body, local_names, is_generator(self._node))

@@ -116,7 +116,7 @@ class StateUses:
             return set()
         held = self._held(name)
         methods = {**_READS.get(type(held), {}), **(WRITES.get(type(held), {}) if is_statement else {})}
-        if type(held) in _READS:
+        if self._is_state(name):
             fits = methods.get(call.func.attr) == len(call.args) and not call.keywords
             starred = any(isinstance(argument, ast.Starred) for argument in call.args)
             self.known[name] = self.known.get(name, True) and fits and not starred
@@ -125,15 +125,18 @@ class StateUses:
         return {id(call.func.value)}
 
     def _note_other_use(self, name: str, node: ast.AST) -> None:
-        held = self._held(name)
-        if type(held) in _READS:
+        if self._is_state(name):
             self.known[name] = False
-        elif not isinstance(getattr(node, "ctx", None), ast.Store) and not _is_inert(held):
+        elif not isinstance(getattr(node, "ctx", None), ast.Store) and not _is_inert(self._held(name)):
             self.is_opaque = True  # It may be handed to somebody who calls it.
 
+    def _is_state(self, name: str) -> bool:
+        """True for a state of the function's own. One that its class has is none of those that the loop looks after."""
+        return type(self._attributes.get(name)) in _READS
+
     def _held(self, name: str) -> Any:
-        """What the attribute is now; a method or a property is found in the class."""
-        return self._attributes.get(name, getattr(self._kind, name, None))
+        """What the attribute is now; a method or a property is found in the class, or anything by `__getattr__`."""
+        return self._attributes.get(name, getattr(self._kind, name, getattr(self._kind, "__getattr__", None)))
 
 
 def _is_inert(held: Any, depth: int = 3) -> bool:

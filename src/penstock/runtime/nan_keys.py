@@ -74,6 +74,14 @@ def as_key(key: Any) -> Any:
     return NAN if isinstance(number, numbers.Number) and number != number else key
 
 
+def is_same_key(one: Any, other: Any) -> bool:
+    """True if they are one key of a dictionary: `pd.NaT` is, which does not equal itself, and so is `pd.NA`.
+
+    As a dictionary does, it compares those with the same hash only: `pd.NA` cannot be compared with anything.
+    """
+    return one is other or (hash(one) == hash(other) and bool(one == other))
+
+
 def _collection(key: Any) -> Any:
     items = [as_key(item) for item in key]
     if all(new is old for new, old in zip(items, key, strict=True)):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _NOTHING = WatermarksDescription(WatermarkStrategy.no_watermarks())
 
 # The generators that only look at the largest timestamp: one call for a whole batch gives what a call for each gives.
+# That is not so of their subclasses, which are the user's.
 _BY_LARGEST_TIMESTAMP = (BoundedOutOfOrdernessWatermarks, AscendingTimestampsWatermarks, NoWatermarks)
 
 
@@ -94,8 +95,8 @@ class SplitWatermark(WatermarkOutput):
     def looks_at_largest(self) -> bool:
         """True if one call of the generator for a whole batch gives what a call for each element gives."""
         generator = self.generator
-        inner = generator.generator if isinstance(generator, WatermarksWithIdleness) else generator
-        return isinstance(inner, _BY_LARGEST_TIMESTAMP)
+        inner = generator.generator if type(generator) is WatermarksWithIdleness else generator
+        return type(inner) in _BY_LARGEST_TIMESTAMP
 
     def pause_or_resume(self, is_paused: bool) -> None:
         if self.is_paused and not is_paused and isinstance(self.generator, WatermarksWithIdleness):
@@ -108,7 +109,7 @@ class SplitWatermark(WatermarkOutput):
             return False
         if isinstance(self.generator, WatermarksWithIdleness) and self.is_idle:
             return False
-        return not isinstance(self.generator, _BY_LARGEST_TIMESTAMP)
+        return type(self.generator) not in _BY_LARGEST_TIMESTAMP
 
 
 class SplitWatermarks:

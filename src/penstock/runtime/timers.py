@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.common.timestamps import are_whole, whole_milliseconds
+from penstock.runtime.nan_keys import is_same_key
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
 
@@ -168,7 +169,7 @@ class KeyTimerQueue(TimerQueue):
         elif type(held) is _Several:
             if key not in held and not (self._heap and super().contains(timestamp, *self.place_of(key))):
                 held[key] = True
-        elif held != key and not (self._heap and super().contains(timestamp, *self.place_of(key))):
+        elif not is_same_key(held, key) and not (self._heap and super().contains(timestamp, *self.place_of(key))):
             new[timestamp] = _Several({held: True, key: True})
 
     def add_all(self, timestamps: list[int], keys: list[Any]) -> None:
@@ -208,14 +209,14 @@ class KeyTimerQueue(TimerQueue):
             if not held:
                 del self._new[timestamp]
             return True
-        if held is _NOBODY or held != key:
+        if held is _NOBODY or not is_same_key(held, key):
             return False
         del self._new[timestamp]
         return True
 
     def contains(self, timestamp: int, key: Any, namespace: Hashable) -> bool:
         held = self._new.get(timestamp, _NOBODY)
-        is_new = key in held if type(held) is _Several else held is not _NOBODY and held == key
+        is_new = key in held if type(held) is _Several else held is not _NOBODY and is_same_key(held, key)
         return is_new or super().contains(timestamp, *self.place_of(key))
 
     def next_timestamp(self) -> int | None:

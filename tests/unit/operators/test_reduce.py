@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.common.constants import MAX_LONG_VALUE
 from penstock.datastream.fields import FieldAggregation
 from penstock.datastream.functions import ReduceFunction
 from penstock.graph.descriptions import ReduceDescription
@@ -25,7 +26,8 @@ def in_place(held, value):
 
 
 def to_nothing(held, value):
-    return None if held is not None else value
+    assert held is not None, "None is no value"
+    return None if held[1] + value[1] == 0 else (held[0], held[1] + value[1])
 
 
 class Joining(ReduceFunction):
@@ -33,7 +35,7 @@ class Joining(ReduceFunction):
         self.between = between
 
     def reduce(self, value1, value2):
-        return [value1[0], f"{value1[1]}{self.between}{value2[1]}"] if value1 else value2
+        return [value1[0], f"{value1[1]}{self.between}{value2[1]}"]
 
 
 FUNCTIONS = [
@@ -55,7 +57,7 @@ def model(function, elements):
     held, results = {}, []
     for element in elements:
         key = element[0]
-        held[key] = reduce(held[key], element) if key in held else element
+        held[key] = element if held.get(key) is None else reduce(held[key], element)
         results.append(repr(held[key]))
     return results, {key: repr(value) for key, value in held.items()}
 
@@ -88,6 +90,12 @@ def harness_of(function, inlines=True, **more):
     harness = OperatorHarness(ReduceDescription(key_of, function), **more)
     harness.context.inlines_functions = inlines
     return harness
+
+
+def test_at_the_end_of_time_a_key_that_amounts_to_none_has_no_value():
+    harness = OperatorHarness(ReduceDescription(key_of, to_nothing, only_final=True))
+    harness.batch([(element, None) for element in [("a", 1), ("b", 2), ("a", -1), ("c", 3), ("c", -3), ("c", 4)]])
+    assert harness.watermark(MAX_LONG_VALUE).output == [("b", 2), ("c", 4)]
 
 
 def test_what_was_emitted_is_not_what_the_operator_keeps():

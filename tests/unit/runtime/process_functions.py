@@ -284,11 +284,86 @@ def enclosed(number):
     return Adds()
 
 
+class HasStateInItsClass(KeyedProcessFunction):
+    def open(self, runtime_context):
+        HasStateInItsClass.count = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+        yield value[0], self.count.value()
+
+
+class HandsItsAttributesOn(Base):
+    """Its state is found by `__getattr__` only."""
+
+    def open(self, runtime_context):
+        self.states = {"counted": runtime_context.get_state(ValueStateDescriptor("counted"))}
+
+    def __getattr__(self, name):
+        if name == "states":
+            raise AttributeError(name)
+        return self.states[name]
+
+    def process_element(self, value, ctx):
+        self.counted.update((self.counted.value() or 0) + 1)
+        yield value[0], self.counted.value()
+
+
+count_of_all = None
+states_of_all = {}
+
+
+class HasStateInAGlobal(KeyedProcessFunction):
+    def open(self, runtime_context):
+        global count_of_all
+        count_of_all = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value, ctx):
+        count_of_all.update((count_of_all.value() or 0) + 1)
+        yield value[0], count_of_all.value()
+
+
+class HasStateInAHelper(Base):
+    """The same state is there under two names, and one of them out of sight."""
+
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        states_of_all["count"] = self.count
+
+    def process_element(self, value, ctx):
+        self.count.update(value[1])
+        yield value[0], Counting.counted(2), self.count.value()
+
+
+class Counting:
+    @staticmethod
+    def counted(by):
+        states_of_all["count"].update((states_of_all["count"].value() or 0) + by)
+        if states_of_all["count"].value() % 2:
+            states_of_all["count"].clear()
+        return states_of_all["count"].value()
+
+
+def with_enclosed_state():
+    count = None
+
+    class Counts(KeyedProcessFunction):
+        def open(self, runtime_context):
+            nonlocal count
+            count = runtime_context.get_state(ValueStateDescriptor("count"))
+
+        def process_element(self, value, ctx):
+            count.update((count.value() or 0) + 1)
+            yield value[0], count.value()
+
+    return Counts()
+
+
 IN_A_LOOP = [
     Counts(), CountsAndForgets(), UpdatesToNone(), Lists(), ListsThatAreRead(), Maps(), MapsOtherwise(), SideOutputs(),
     MaybeTagged(), ReturnsLists(), ReturnsNothing(), Loops(), SetsItsParameter(), CallsItself(), KeepsStatesInATable(),
     TwoNamesForOneState(), HandsItsStateOut(), DefaultValues(), ChangesItsStates(), Timers(), TimersThatSetOthers(),
     TimersThatAreSet(), TimersThatAreDeleted(),
-    ProcessingTimers(), enclosed(3),
+    ProcessingTimers(), enclosed(3), HasStateInItsClass(), HandsItsAttributesOn(),
 ]  # fmt: skip
-CALLED = [RemembersInLocals()]
+CALLED = [RemembersInLocals(), HasStateInAGlobal(), HasStateInAHelper(), with_enclosed_state()]

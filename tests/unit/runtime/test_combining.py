@@ -391,6 +391,33 @@ def test_sessions_of_several_sources_are_the_same_with_and_without_combining(giv
     assert results[0] == results[1]
 
 
+any_keys = st.sampled_from(
+    [1, True, None, "a", [1], [1, None], (1, [2]), {"a": [1]}, {2}, bytearray(b"a"), float("nan")]
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(any_keys, st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=30),
+    st.sampled_from(
+        [TumblingEventTimeWindows.of(Time.milliseconds(30)), EventTimeSessionWindows.with_gap(Time.seconds(1))]
+    ),
+    st.booleans(),
+    st.integers(1, 60),
+)
+def test_keys_of_any_kind_are_the_same_with_and_without_combining(
+    given: list[Any], assigner: WindowAssigner[Any, Any], has_loop_before: bool, max_records: int
+) -> None:
+    def sums(combine: bool) -> list[str]:
+        stream = environment(combine, max_records).from_collection(given)
+        timed = stream.assign_timestamps_and_watermarks(by_time_of_event(0))
+        timed = timed.map(lambda event: (event[0], event[1] + 1)) if has_loop_before else timed
+        windowed = timed.key_by(lambda event: event[0]).window(assigner).reduce(lambda a, b: (a[0], a[1] + b[1]))
+        return sorted(map(repr, windowed.execute_and_collect()))
+
+    assert sums(True) == sums(False)
+
+
 def test_windows_with_lateness_late_output_or_other_triggers_do_not_combine() -> None:
     from penstock.datastream import OutputTag
     from penstock.datastream.window import CountTrigger, TumblingProcessingTimeWindows

@@ -168,7 +168,7 @@ def test_failures_of_a_window_are_reported_as_without_combining(function: Any) -
     assert said[0] == said[1]
 
 
-def test_keys_that_cannot_be_hashed_are_combined_nowhere() -> None:
+def test_keys_that_cannot_be_hashed_are_reduced_like_others() -> None:
     for inlines in (True, False):
         stream = timed(environment(inlines, 2), GIVEN, 0).flat_map(split, PAIR).key_by(lambda pair: [pair[0]])
         windowed = stream.window(TumblingEventTimeWindows.of(Time.milliseconds(10)))

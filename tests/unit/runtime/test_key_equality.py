@@ -20,11 +20,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common import Configuration, Row
-from penstock.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.datastream import KeyedProcessFunction, RuntimeExecutionMode, StreamExecutionEnvironment
+from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from penstock.runtime.key_groups import KeyOwners, key_group_of
 from penstock.runtime.key_hashing import stable_hash
 from penstock.runtime.nan_keys import NAN, as_key, with_one_nan
-from penstock.testing import JobInEpochs
+from penstock.runtime.state.backends import DiskBackend, HeapBackend
+from penstock.testing import JobInEpochs, OperatorHarness
 
 
 class Text(str):
@@ -272,6 +275,57 @@ def test_records_with_a_nan_key_are_one_group_in_batch_mode(missing):
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)
     records = [(float("nan") if missing is math.nan else missing, 1) for _ in range(5)]
     assert [total for _, total in counted(env.from_collection(records)).execute_and_collect()] == [5]
+
+
+MISSING = [pd.NaT, pd.NA, None, math.nan, (pd.NaT, 1), (pd.NA, 1), (None, 1)]
+"""Most of them have the same hash in all processes, and none equals another."""
+
+
+class UsesAllState(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+        self.by_key = runtime_context.get_map_state(MapStateDescriptor("by-key"))
+
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+        self.by_key.put(value[1], self.count.value())
+        timers = ctx.timer_service()
+        timers.register_event_time_timer(10)
+        timers.register_event_time_timer(20)
+        timers.delete_event_time_timer(20)
+
+    def on_timer(self, timestamp, ctx):
+        yield repr(ctx.get_current_key()), timestamp, self.count.value(), sorted(self.by_key.items(), key=repr)
+        if timestamp == 10:
+            ctx.timer_service().register_event_time_timer(15)
+
+
+@pytest.mark.parametrize("backend", [HeapBackend(), DiskBackend(cache_entries=2)], ids=["memory", "disk"])
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_missing_values_are_keys_of_state_and_timers_like_others(backend, is_restored):
+    def harness(restored=None):
+        keyed = lambda stream: stream.key_by(lambda value: value[0]).process(UsesAllState())
+        return OperatorHarness.of(keyed, restored, state_backend=backend)
+
+    running = harness().batch([((key, each), 1) for each in MISSING for key in MISSING])
+    running = harness(running.snapshot()) if is_restored else running
+    written = sorted(zip(MISSING, range(1, 1 + len(MISSING)), strict=True), key=repr)
+    expected = [(repr(key), time, len(MISSING), written) for time in (10, 15) for key in MISSING]
+    assert repr(sorted(running.watermark(100).output)) == repr(sorted(expected))
+    assert running.timers == []
+
+
+@pytest.mark.parametrize("backend", [HeapBackend(), DiskBackend(cache_entries=2)], ids=["memory", "disk"])
+@pytest.mark.parametrize("assigner", [TumblingEventTimeWindows(10), EventTimeSessionWindows(10)])
+def test_missing_values_are_keys_of_windows_like_others(backend, assigner):
+    windowed = lambda stream: stream.key_by(lambda value: value[0]).window(assigner)
+    harness = OperatorHarness.of(
+        lambda stream: windowed(stream).reduce(lambda a, b: (a[0], a[1] + b[1])), state_backend=backend
+    )
+    for at in (1, 2, 3):
+        harness.batch([((key, 1), at) for key in MISSING])
+    assert sorted(map(repr, harness.watermark(100).output)) == sorted(repr((key, 3)) for key in MISSING)
+    assert (harness.state_entries, harness.timers) == (0, [])
 
 
 @pytest.mark.parametrize("many", [0, 1 << 13])

@@ -20,13 +20,14 @@ from tests.unit.runtime.process_functions import (
     TimersThatAreSet,
 )
 
-from penstock.common.exceptions import StateAccessError
+from penstock.common.exceptions import LocalStateError, StateAccessError
 from penstock.datastream import KeyedBroadcastProcessFunction, KeyedCoProcessFunction, KeyedProcessFunction
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.runtime.columns import columns_of
 from penstock.runtime.failure import describe_failure
 from penstock.runtime.operators import process
 from penstock.runtime.state.backends import DiskBackend, HeapBackend
+from penstock.runtime.state.cached_keys import CachedKeys
 from penstock.runtime.state.codec import decode_state, encode_state
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import VOID_NAMESPACE, Extent
@@ -145,6 +146,19 @@ def test_debugger_sees_the_function_called():
     finally:
         sys.settrace(before)
     assert loops_of(harness) == []
+
+
+@pytest.mark.parametrize("in_columns", [False, True])
+def test_state_that_cannot_be_read_is_what_is_reported(in_columns, monkeypatch):
+    harness = harness_of(Counts(), state_backend=DiskBackend())
+    feed(harness, [("a", 1)], in_columns=in_columns)
+
+    def no_disk(*_):
+        raise LocalStateError("no disk")
+
+    monkeypatch.setattr(CachedKeys, "opened", no_disk)
+    with pytest.raises(LocalStateError, match="no disk"):
+        feed(harness, [("b", 2)], in_columns=in_columns)
 
 
 class Fails(KeyedProcessFunction):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
-from penstock.common.watermark_generator import WatermarkGenerator, WatermarkOutput
+from penstock.common.watermark_generator import BoundedOutOfOrdernessWatermarks, WatermarkGenerator, WatermarkOutput
 from penstock.datastream.connectors.source_v2 import (
     InputStatus,
     Source,
@@ -49,6 +49,17 @@ class AsElementsSay(WatermarkGenerator):
         pass
 
 
+class BoundedAndAsElementsSay(BoundedOutOfOrdernessWatermarks):
+    """A generator of a user's on top of one of the library's."""
+
+    def __init__(self):
+        super().__init__(3)
+
+    def on_event(self, event, event_timestamp, output):
+        super().on_event(event, event_timestamp, output)
+        AsElementsSay.on_event(self, event, event_timestamp, output)
+
+
 def assigned(value, _):
     return value if isinstance(value, int) else 0
 
@@ -60,6 +71,7 @@ STRATEGIES = {
     ),
     "none, idle": WatermarkStrategy.no_watermarks().with_idleness(Duration.of_millis(20)),
     "as elements say": WatermarkStrategy.for_generator(AsElementsSay),
+    "bounded and as elements say": WatermarkStrategy.for_generator(BoundedAndAsElementsSay),
     "as elements say, idle": WatermarkStrategy.for_generator(AsElementsSay).with_idleness(Duration.of_millis(20)),
 }
 

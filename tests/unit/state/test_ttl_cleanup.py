@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from penstock.common import Time
@@ -161,3 +162,15 @@ def test_reading_all_of_a_map_prolongs_it_if_configured(expiring):
     assert "a" in state
     expiring.clock.now = 18
     assert (state.get("a"), state.get("b")) == (1, None)
+
+
+@pytest.mark.parametrize("descriptor", [ValueStateDescriptor, MapStateDescriptor])
+def test_what_a_missing_value_is_the_key_of_is_shown_like_others(expiring: Expiring, descriptor: Any) -> None:
+    shown = expiring.state(
+        descriptor("state"), lambda builder: builder.set_state_visibility(Visibility.ReturnExpiredIfNotCleanedUp)
+    )
+    for key in (pd.NaT, pd.NA):
+        expiring.backend.current_key = key
+        shown.put("x", 1) if descriptor is MapStateDescriptor else shown.update(1)
+        expiring.clock.now += 11
+        assert (shown.get("x") if descriptor is MapStateDescriptor else shown.value()) == 1

@@ -23,8 +23,9 @@ def reduce_all(keys, values, partials, opened):
     get = partials.get
     for key, value in zip(keys, values):
         held = get(key)
-        if held is None and key not in partials:
-            opened.append(key)
+        if held is None:
+            if key not in partials:
+                opened.append(key)
         else:
             self_backend.current_key = key
             value = {reduced}
@@ -35,7 +36,10 @@ def reduce_all(keys, values, partials, opened):
 
 
 class ReduceOperator(KeyedOperator):
-    """Keeps one value per key and emits the new value for every element."""
+    """Keeps one value per key and emits the new value for every element.
+
+    As in Flink, None is no value: after a function has returned it, the next element is like the first of its key.
+    """
 
     def __init__(self, description: ReduceDescription) -> None:
         super().__init__(description)
@@ -93,7 +97,10 @@ class ReduceOperator(KeyedOperator):
 
 
 class FinalReduceOperator(ReduceOperator):
-    """Emits one value per key, at the end of time: a timer of each key waits for it, as in Flink's batch mode."""
+    """Emits one value per key, at the end of time: a timer of each key waits for it, as in Flink's batch mode.
+
+    A key whose elements amount to None has no value.
+    """
 
     def open(self) -> None:
         super().open()
@@ -109,7 +116,9 @@ class FinalReduceOperator(ReduceOperator):
             self._timers.register_event_time_timer(VOID_NAMESPACE, MAX_LONG_VALUE)
 
     def on_event_time(self, timestamp: int, key: Any, namespace: Hashable) -> None:
-        self.output.collect(self._table.get(VOID_NAMESPACE, key), None)
+        reduced = self._table.get(VOID_NAMESPACE, key)
+        if reduced is not None:
+            self.output.collect(reduced, None)
 
 
 def build_reduce(description: ReduceDescription) -> ReduceOperator:

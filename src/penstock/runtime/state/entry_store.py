@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.common.exceptions import LocalStateError
+from penstock.runtime.nan_keys import is_same_key
 from penstock.runtime.state.contents import has_one, load, pack, unpack
 
 _PREFIX = struct.Struct(">I")
@@ -60,7 +61,7 @@ class EntryStore:
         entries = None if self._environment is None else self._transaction().get(address)
         if entries is not None:
             for found, value in unpack(entries):
-                if load(found) == name:
+                if is_same_key(load(found), name):
                     return value
         return None
 
@@ -190,7 +191,7 @@ def _write_among(transaction: Any, before: bytes, write: Write) -> int:
     """Write an entry at an address where there are entries already; by how many the store grew."""
     address, name, encoded, value = write
     entries = unpack(before)
-    after = [each for each in entries if each[0] != encoded and load(each[0]) != name]
+    after = [each for each in entries if each[0] != encoded and not is_same_key(load(each[0]), name)]
     if value is not None:
         after.append((encoded, value))
     if after:

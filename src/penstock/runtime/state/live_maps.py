@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.runtime.key_groups import check_kind
 from penstock.runtime.key_hashing import stable_hash
+from penstock.runtime.nan_keys import is_same_key
 from penstock.runtime.state.change_journal import ChangedNames
 from penstock.runtime.state.changes import Untracked
 from penstock.runtime.state.codec import encode_state
@@ -133,7 +134,7 @@ class LiveMaps(LiveKeys):
         for found in self._store.scan(self._address(key), limit):
             names = [(load(name), value) for name, value in found]
             # Other keys with the same hash lie here, too.
-            mine = [(map_key, value) for (owner, map_key), value in names if owner == key]
+            mine = [(map_key, value) for (owner, map_key), value in names if is_same_key(owner, key)]
             if mine:
                 yield mine
 
@@ -226,7 +227,7 @@ class MapPage(MutableMapping[Any, Any]):
         """Keys of the map that differ from the store."""
 
     def is_of(self, maps: LiveMaps, key: Any) -> bool:
-        return self._maps is maps and self._key == key
+        return self._maps is maps and is_same_key(self._key, key)
 
     # --- a dictionary ----------------------------------------------------------------------------------------------
 

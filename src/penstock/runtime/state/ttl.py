@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, StateTtlConfig
 from penstock.datastream.state_ttl import TtlCleanup
+from penstock.runtime.nan_keys import is_same_key
 from penstock.runtime.state.table import StateTable
 from penstock.runtime.state.views import (
     KeyContext,
@@ -84,7 +85,7 @@ class _TtlView(StateView):
     def _clean_up_others(self, expiry: _Expiry) -> None:
         """Look at a few entries, not those of the current key, which may still be shown."""
         for namespace, key, stored in self._table.some_entries(self._looks_at):
-            if self._has_expired(stored, expiry) and key != self._backend.key():
+            if self._has_expired(stored, expiry) and not is_same_key(key, self._backend.key()):
                 _drop_expired_parts(self._table, namespace, key, stored, self._descriptor, expiry)
 
     def _has_expired(self, stored: Any, expiry: _Expiry) -> bool:
@@ -160,7 +161,7 @@ class TtlMapState(_TtlView, TableMapState[K, V]):
     def _clean_up_others(self, expiry: _Expiry) -> None:
         # Entry by entry: a map may be large.
         for namespace, key, name, stamped in self._table.some_map_entries(self._looks_at):
-            if expiry.is_expired(stamped) and key != self._backend.key():
+            if expiry.is_expired(stamped) and not is_same_key(key, self._backend.key()):
                 _drop_expired_entries(self._table, namespace, key, [name], expiry)
 
     def get(self, key: K) -> V | None:
