@@ -226,7 +226,7 @@ ELEMENTS = [{"id": "1", "n": 1}, {"id": "2", "n": "two"}, {"id": "3", "n": {4}},
     [
         (1, r"refuses \{'_op_type': 'update', '_index': 'users', '_id': '2'.*n is no number"),
         (2, r"refuses .*'_id': '3'.*[Uu]nable to serialize"),
-        (3, r"a document is a dict or a Row with names of its fields, got \('no', 'document'\)"),
+        (3, r"a document is a dict or a Row with field names, got \('no', 'document'\)"),
         (4, r"the element has no value in the field 'id', which is its id: \{'n': 5\}"),
     ],
 )

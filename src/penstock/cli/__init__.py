@@ -1,4 +1,4 @@
-"""The `penstock` command, with the verbs and flags of Flink's."""
+"""The `penstock` command, with Flink's verbs and flags."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ def main() -> None:
 def run(**given: Any) -> None:
     """Run a job and wait for its end: in this process, or with -m at a job manager.
 
-    Words after JOB.PY are the job's own arguments. Ctrl-C cancels the job. What the job prints goes to stdout; how it
-    is doing goes to stderr: a live line on a terminal, elsewhere a line now and then.
+    Words after JOB.PY are the job's own arguments. Ctrl-C cancels the job. What the job prints goes to stdout; its
+    progress goes to stderr: a live line on a terminal, elsewhere a line now and then.
     """
     request = checked_request(given)
     java = _start_java(request)

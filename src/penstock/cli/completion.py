@@ -18,7 +18,7 @@ def complete_file(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 
 def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Jobs of this user on this machine: no job manager elsewhere is asked while somebody types."""
+    """Jobs of this user on this machine: job managers elsewhere are not asked while the user types."""
     from penstock.rest import sockets
 
     matching = [job for job in sockets.announced_jobs() if job.startswith(incomplete)]

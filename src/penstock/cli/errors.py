@@ -81,7 +81,7 @@ def _details(error: PenstockError) -> Iterator[str]:
 
 
 def _user_frames(frames: TracebackType | None) -> TracebackType | None:
-    """The traceback from the first frame of the user's program on: what comes after runpy's own."""
+    """The traceback from the first frame of the user's program on, which follows runpy's own."""
     rest, has_started = frames, False
     while rest is not None:
         if "runpy" in os.path.basename(rest.tb_frame.f_code.co_filename):
@@ -93,7 +93,7 @@ def _user_frames(frames: TracebackType | None) -> TracebackType | None:
 
 
 def _place_in_user_code(frames: TracebackType | None) -> str | None:
-    """The last line of the user's that led into Penstock."""
+    """The last line of the user's code before the first of Penstock's."""
     place, rest = None, _user_frames(frames)
     while rest is not None:
         file = rest.tb_frame.f_code.co_filename

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
@@ -18,13 +19,15 @@ from penstock.common.exceptions import CheckpointError
 from penstock.rest.client import Address, RestClient
 from penstock.rest.polling import wait_for_operation
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 _RUNNING = "------------------ Running/Restarting Jobs -------------------"
 _SCHEDULED = "----------------------- Scheduled Jobs -----------------------"
 _TERMINATED = "---------------------- Terminated Jobs -----------------------"
 _LINE = "--------------------------------------------------------------"
 
 _USE_DEFAULT = ""
-"""An option that was given without a value: the configured folder is meant."""
+"""The value of an option that was given without one: it means the configured folder."""
 
 _format_option = click.option(
     "-type",
@@ -37,6 +40,21 @@ _format_option = click.option(
 _detached_option = click.option(
     "-detached", "--detached", "is_detached", is_flag=True, help="Return as soon as it was triggered."
 )
+
+
+def _directory_option(short: str, long: str, help: str) -> Callable[[F], F]:
+    return click.option(short, long, "directory", is_flag=False, flag_value=_USE_DEFAULT, metavar="[DIR]", help=help)
+
+
+def _path_of_savepoint(found: LocatedJob, request: dict[str, str]) -> str:
+    """Wait for a savepoint that was asked for; returns where it is."""
+    operation = wait_for_operation(found.client, f"/jobs/{found.job_id}/savepoints", request)
+    return str(operation["location"])
+
+
+def _say_where_it_is(answer: Answer, location: str) -> None:
+    answer.say(f"Savepoint completed. Path: {location}")
+    answer.say("You can resume your program from this savepoint with the run command.")
 
 
 @click.command("list", cls=JobCommand)
@@ -82,15 +100,7 @@ def _show(answer: Answer, header: str, jobs: list[LocatedJob], nothing: str) -> 
 
 @click.command(cls=JobCommand)
 @click.argument("job", required=False, shell_complete=complete_job)
-@click.option(
-    "-s",
-    "--withSavepoint",
-    "directory",
-    is_flag=False,
-    flag_value=_USE_DEFAULT,
-    metavar="[DIR]",
-    help="Write a savepoint first (deprecated: use stop).",
-)
+@_directory_option("-s", "--withSavepoint", "Write a savepoint first (deprecated: use stop).")
 @_format_option
 @job_options
 def cancel(
@@ -117,7 +127,7 @@ def cancel(
     answer.say(f"Cancelling job {found.job_id} with {format_type} savepoint to {target}.")
     body = {"target-directory": found.folder(directory), "cancel-job": True, "formatType": format_type.upper()}
     request = found.client.post(f"/jobs/{found.job_id}/savepoints", body)
-    location = wait_for_operation(found.client, f"/jobs/{found.job_id}/savepoints", request)["location"]
+    location = _path_of_savepoint(found, request)
     wait_for_end(found)
     answer.say(f"Cancelled job {found.job_id}. Savepoint stored in {location}.")
     answer.give({"job-id": found.job_id, "location": location})
@@ -125,16 +135,8 @@ def cancel(
 
 @click.command(cls=JobCommand)
 @click.argument("job", required=False, shell_complete=complete_job)
-@click.option(
-    "-p",
-    "--savepointPath",
-    "directory",
-    is_flag=False,
-    flag_value=_USE_DEFAULT,
-    metavar="[DIR]",
-    help="Folder for the savepoint; without it the configured one.",
-)
-@click.option("-d", "--drain", is_flag=True, help="Let all windows and event-time timers fire before.")
+@_directory_option("-p", "--savepointPath", "Folder for the savepoint; without it the configured one.")
+@click.option("-d", "--drain", is_flag=True, help="Let all windows and event-time timers fire first.")
 @_format_option
 @_detached_option
 @job_options
@@ -161,7 +163,7 @@ def stop(
         answer.say(f"Successfully triggered stop with savepoint in detached mode, triggerId: {request['request-id']}")
         answer.give({"job-id": found.job_id, **request})
         return
-    location = wait_for_operation(found.client, f"/jobs/{found.job_id}/savepoints", request)["location"]
+    location = _path_of_savepoint(found, request)
     wait_for_end(found)
     answer.say(f"Savepoint completed. Path: {location}")
     answer.give({"job-id": found.job_id, "location": location})
@@ -186,8 +188,8 @@ def savepoint(
 ) -> None:
     """Write a savepoint of a running job, which continues; or remove one (-d).
 
-    JOB is the job's id, or the beginning of it. The path of a retained checkpoint makes a savepoint of a job that does
-    no longer run.
+    JOB is the job's id, or the beginning of it. The path of a retained checkpoint makes a savepoint of a job that no
+    longer runs.
     """
     if disposed is not None:
         say_meaning("-d", "--dispose")
@@ -215,9 +217,8 @@ def _savepoint_of_job(
         answer.give({"job-id": found.job_id, **request})
         return
     answer.say("Waiting for response...")
-    location = wait_for_operation(found.client, f"/jobs/{found.job_id}/savepoints", request)["location"]
-    answer.say(f"Savepoint completed. Path: {location}")
-    answer.say("You can resume your program from this savepoint with the run command.")
+    location = _path_of_savepoint(found, request)
+    _say_where_it_is(answer, location)
     answer.give({"job-id": found.job_id, "location": location})
 
 
@@ -233,8 +234,7 @@ def _savepoint_of_checkpoint(
         )
     answer.say(f"Writing a savepoint of the checkpoint {path}.")
     location = write_savepoint_of(path, target, format_type.lower())
-    answer.say(f"Savepoint completed. Path: {location}")
-    answer.say("You can resume your program from this savepoint with the run command.")
+    _say_where_it_is(answer, location)
     answer.give({"location": location})
 
 
@@ -272,7 +272,7 @@ def checkpoint(
 
 
 def _job_and_directory(job: str | None, directory: str | None, flag: str) -> tuple[str, str | None]:
-    """`stop -p ID`: a flag whose folder may be left out has taken the job's id for one."""
+    """The job and the folder; in `stop -p ID`, the flag has taken the job's id for its folder."""
     if job is None and directory and is_job_id(directory):
         return directory, _USE_DEFAULT
     if job is None:

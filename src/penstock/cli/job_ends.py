@@ -10,7 +10,7 @@ _END_WITHIN_S = 60
 
 
 def wait_for_end(job: LocatedJob) -> None:
-    """Wait until nothing of a job is running; a job with a process of its own may end with that."""
+    """Wait until a job has ended. A process of its own may end with it; then there is no answer any more."""
 
     def has_ended() -> bool | None:
         try:

@@ -44,7 +44,7 @@ def say_meaning(flag: str, meaning: str) -> None:
 
 
 class Answer:
-    """What a verb says: sentences as Flink's, or with --json one JSON object at the end."""
+    """What a verb prints: sentences like Flink's, or with --json one JSON object at the end."""
 
     def __init__(self, is_json: bool) -> None:
         self.is_json = is_json
@@ -75,7 +75,7 @@ def common_options(command: F) -> F:
 
 
 def job_options(command: F) -> F:
-    """Flags of the verbs for running jobs; the command gets also `manager: Address | None`, whom to ask."""
+    """Flags of the verbs for running jobs; the command also gets `manager: Address | None`, the job manager to ask."""
 
     def with_manager(*args: Any, manager: str | None, configuration: dict[str, str], **rest: Any) -> Any:
         address: Address | None = manager_address(manager, configuration)
@@ -92,7 +92,7 @@ def job_options(command: F) -> F:
 
 
 def _decorated(command: F, outer: Any, *options: Callable[[Any], Any]) -> F:
-    """`outer` in the place of `command`, with its name, its text and its flags, and more flags."""
+    """`outer` in the place of `command`, with its name, docstring and flags, and with more flags."""
     outer.__name__, outer.__doc__ = command.__name__, command.__doc__
     outer.__click_params__ = list(getattr(command, "__click_params__", []))
     for option in reversed(options):

@@ -1,4 +1,4 @@
-"""`penstock jobmanager`: a process that stays and runs the jobs that clients bring."""
+"""`penstock jobmanager`: a long-running process that runs the jobs of its clients."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _start_daemon(config: Configuration, log: Path | None, answer: Answer) -> No
 
 @contextlib.contextmanager
 def _settings_file(config: Configuration) -> Iterator[Path]:
-    """Settings for another process: there may be secrets among them, and everybody can read a command line."""
+    """Settings for another process in a file: they may contain secrets, and everyone can read a command line."""
     file = sockets.folder() / f"settings-{secrets.token_hex(8)}.yaml"
     try:
         with open_new(file) as out:
@@ -115,7 +115,7 @@ def _settings_file(config: Configuration) -> Iterator[Path]:
 
 
 def _opened(log: Path) -> IO[bytes]:
-    """What jobs print is in it: for its owner alone, unless the file is there."""
+    """The log, to append to. It holds what jobs print, so a new file is for its owner alone."""
     return open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
@@ -136,7 +136,7 @@ def _overview(files: JobManagerFiles) -> dict[str, Any] | None:
 
 
 def _leadership(files: JobManagerFiles) -> dict[str, Any] | None:
-    """Who leads, if there are several job managers for one cluster."""
+    """Which job manager leads, if there are several for one cluster."""
     return _asked(files, LEADERSHIP)
 
 

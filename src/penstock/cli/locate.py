@@ -20,12 +20,12 @@ ENDED = ("FINISHED", "CANCELED", "FAILED")
 
 
 class JobNotFoundError(PenstockError):
-    """No job, or more than one, goes by what the user typed."""
+    """No job, or more than one, matches what the user typed."""
 
 
 @dataclass(frozen=True)
 class LocatedJob:
-    """A job and who answers for it."""
+    """A job, and the client of the process that knows it."""
 
     client: RestClient
     entry: Mapping[str, Any]
@@ -53,7 +53,7 @@ def manager_address(given: str | None, configuration: Mapping[str, str]) -> Addr
 
 
 def all_jobs(manager: Address | None) -> list[LocatedJob]:
-    """All jobs, those that started first in front."""
+    """All jobs, in the order of their starts."""
     if manager is not None:
         found = _jobs_at(RestClient(manager))
     else:
@@ -76,9 +76,9 @@ def _jobs_of_process(client: RestClient) -> list[LocatedJob]:
 
 
 def locate(job: str, manager: Address | None) -> LocatedJob:
-    """The job of an id or of the beginning of one. Running jobs win over ended ones."""
+    """The job with this id, or whose id begins like this. Running jobs take precedence over ended ones."""
     if not is_job_id(job):
-        raise JobNotFoundError(f"{job!r} is no job id: an id has 32 hexadecimal digits, or is the beginning of one")
+        raise JobNotFoundError(f"{job!r} is not a job id: an id has 32 hexadecimal digits, or is the beginning of one")
     found = [each for each in all_jobs(manager) if each.job_id.startswith(job.lower())]
     candidates = [each for each in found if not each.has_ended] or found
     if not candidates:

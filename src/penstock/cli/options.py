@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 TARGETS = ("local", "spark", "inline", "remote")
 
-# Flags of Flink's that scripts pass and that cannot be honoured: (spellings, takes a value, what to do instead).
+# Flink's flags that scripts pass and that cannot be honoured: (spellings, takes a value, what to do instead).
 _REFUSED: tuple[tuple[tuple[str, ...], bool, str], ...] = (
     (("-pyclientexec", "--pyClientExecutable"), True, "does not choose a Python; start penstock with the one you want"),
     (("-c", "--class"), True, "is for Java programs, and Penstock runs Python ones"),
@@ -61,8 +61,8 @@ class Request:
 class ProgramCommand(click.Command):
     """A command whose options end where the user's program begins: what follows belongs to the program.
 
-    The program begins at the first word that is no option, or, once -py or -pym named it, at the first option that
-    is none of ours.
+    The program begins at the first word that is not an option, or, once -py or -pym has named it, at the first option
+    that is not one of ours.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -113,7 +113,7 @@ def program_options(command: F) -> F:
             help="The job's script; same as naming it last.",
         ),
         click.option("-pym", "--pyModule", "module", metavar="NAME", help="The job's module, instead of a script."),
-        click.option("-pyfs", "--pyFiles", metavar="A,B", help="Python files' folders or zips to import from."),
+        click.option("-pyfs", "--pyFiles", metavar="A,B", help="Python files, folders or zips to import from."),
         click.option("-pyarch", "--pyArchives", metavar="A#NAME,B", help="Archives to unpack for the job's functions."),
         click.option("-pyreq", "--pyRequirements", metavar="FILE#DIR", help="Packages to install for the job (pip)."),
         click.option("-pyexec", "--pyExecutable", metavar="FILE", help="The Python that runs the job's functions."),
@@ -161,7 +161,7 @@ def checked_request(given: dict[str, Any]) -> Request:
 
 
 def read_request(given: dict[str, Any]) -> Request:
-    """Check the flags and merge the settings: config file, then -D, then the flags of their own."""
+    """Check the flags and merge the settings: config file, then -D, then the other flags."""
     for number, (names, _, reason) in enumerate(_REFUSED):
         if given[f"refused_{number}"]:
             raise UnsupportedFeatureError(f"{'/'.join(names)} {reason}")
@@ -205,7 +205,7 @@ def _cluster(given: dict[str, Any], configuration: dict[str, str]) -> dict[str, 
             keys.REST_PORT.key: str(addresses[0].port),
         }
         if keys.HIGH_AVAILABILITY.key in configuration:
-            settings[keys.HIGH_AVAILABILITY.key] = "NONE"  # What is named here counts, not who is elected elsewhere.
+            settings[keys.HIGH_AVAILABILITY.key] = "NONE"  # The job manager named here counts, not an elected one.
     is_remote = {**configuration, **settings}.get(keys.TARGET.key) == "remote"
     for flag, key, value in _FOR_JOB_MANAGERS:
         if given[flag.lower()]:

@@ -29,7 +29,7 @@ class Program:
                 runpy.run_path(self.target, run_name="__main__")
 
     def environment(self) -> dict[str, str]:
-        """What the program finds in its environment besides what is there now."""
+        """The variables that the program's environment has in addition to those of this process."""
         return _environment(self._search_path())
 
     def _search_path(self) -> list[str]:
@@ -56,7 +56,7 @@ def _as_main_program(argv: list[str], search_path: list[str]) -> Iterator[None]:
 
 
 def _environment(search_path: list[str]) -> dict[str, str]:
-    """Spark's Python workers are other processes: they find Python and the user's modules only through it."""
+    """Variables for Spark's Python workers: other processes, which find Python and the user's modules only by them."""
     given = os.environ.get("PYTHONPATH")
     return {
         "PYTHONPATH": os.pathsep.join([*search_path, *([given] if given else [])]),

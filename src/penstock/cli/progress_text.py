@@ -1,4 +1,4 @@
-"""How a job is doing, in words: from the document `/jobs/:id/progress`."""
+"""The progress of a job in words, from the document `/jobs/:id/progress`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _BAR = 20
 
 
 _SHRINKING = ("bar", "watermark", "checkpoint", "records", "checkpoint", "bar", "watermark")
-"""What gives way first when there is little room: each time it is named it takes its next form."""
+"""What is shortened first when there is little room: each mention moves a part to its next form."""
 
 
 def in_one_line(progress: Progress, now_ms: int, room: int | None = None) -> str:
-    """State, rates, watermark, last checkpoint, restarts; a bar first, if it is known how much is left.
+    """State, rates, watermark, last checkpoint, restarts; with a bar if it is known how much is left.
 
-    `room`: how many characters there are. What matters least is shortened, and then left out, until it fits.
+    `room` is the number of characters. The least important parts are shortened, then left out, until the line fits.
     """
     forms = dict(_forms(progress, now_ms))
     line = _joined(forms)
@@ -55,7 +55,7 @@ def _forms(progress: Progress, now_ms: int) -> Iterator[tuple[str, tuple[str, ..
 
 
 def closing_line(progress: Progress) -> str:
-    """How it has ended, how much it has read and how long it took."""
+    """How the job has ended, how much it has read and how long it took."""
     ends = {"FINISHED": "finished", "CANCELED": "was cancelled", "FAILED": "failed", "SUSPENDED": "was suspended"}
     how = ends.get(progress["state"], progress["state"])
     if progress["savepoint"] is not None:
@@ -66,7 +66,7 @@ def closing_line(progress: Progress) -> str:
 
 
 def status_lines(progress: Progress, now_ms: int) -> Iterator[str]:
-    """For `penstock status`."""
+    """What `penstock status` prints."""
     yield f"Job:          {progress['name']} ({progress['jid']})"
     since = moment(progress["start-time"])
     yield f"State:        {progress['state']}, for {duration(progress['duration'])} since {since}"
@@ -121,7 +121,7 @@ def size(number: int) -> str:
 
 
 def duration(ms: int) -> str:
-    """Two units at most, of those that matter."""
+    """A duration in at most two units."""
     if ms < 0:
         return f"-{duration(-ms)}"
     if ms < 1000:

@@ -15,19 +15,20 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from penstock.cli.progress_text import closing_line, in_one_line
+from penstock.common.clocks import wall_clock_ms
 from penstock.common.configuration import Configuration
 from penstock.common.job_client import JobClient
 from penstock.common.redaction import redacted_text
 
 _DRAWN_EVERY_S = 0.5
-_LOOKED_AT_EVERY_S = 0.1
-_TOLD_EVERY_S = 30.0
+_CHECKED_EVERY_S = 0.1
+_REPORTED_EVERY_S = 30.0
 _REDRAWN_AFTER_S = 0.05
 _CLEARED = "\r\x1b[K"
 
 
 def _progress_of(client: JobClient) -> dict[str, Any]:
-    """Of a job of this process without any server, of one elsewhere by asking for it."""
+    """The progress of a job: of this process directly, of another one by a request."""
     from penstock.jobmaster.local_job_client import LocalJobClient
 
     if isinstance(client, LocalJobClient):
@@ -40,7 +41,7 @@ def _progress_of(client: JobClient) -> dict[str, Any]:
 
 
 def say_what_was_restored(client: JobClient) -> None:
-    """One line on stderr about where the job continues; none if it begins."""
+    """One line on stderr about what the job continues from; none if it starts afresh."""
     from penstock.jobmaster.local_job_client import LocalJobClient
 
     path: str | None
@@ -54,7 +55,7 @@ def say_what_was_restored(client: JobClient) -> None:
 
 
 class LiveLine:
-    """One line below all that is written to a terminal. `stream` and what is guarded by it share the terminal."""
+    """One line below everything that is written to a terminal. All streams of the terminal must write through it."""
 
     def __init__(self, stream: TextIO, width: Callable[[], int], clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -64,7 +65,7 @@ class LiveLine:
         self._text = ""
         self._is_visible = False
         self._is_in_a_line = False
-        """True if somebody has written a part of a line: nothing can be drawn below it."""
+        """True if part of a line has been written: nothing can be drawn below it."""
         self._drawn_s = 0.0
 
     def draw(self, text: str) -> None:
@@ -74,11 +75,11 @@ class LiveLine:
 
     @property
     def room(self) -> int:
-        """How many characters it can have."""
+        """How many characters the line can have."""
         return self._width() - 1
 
     def draw_again(self) -> None:
-        """Below what was written since, if it has gone."""
+        """Draw the line below what was written since it was hidden, if it was."""
         with self._lock:
             if self._text and not self._is_visible:
                 self._draw()
@@ -89,7 +90,7 @@ class LiveLine:
             self._text = ""
 
     def write(self, to: TextIO, text: str) -> int:
-        """What others write comes above the line, which is drawn again unless that was a moment ago."""
+        """Write above the line, which is drawn again unless it was drawn a moment ago."""
         with self._lock:
             self._hide()
             written = to.write(text)
@@ -197,11 +198,11 @@ class RunScreen:
                 self._show(running[-1])
 
     def _is_time_to_look(self) -> bool:
-        """Waits for it; False if the program has ended. Meanwhile the line comes back below what is written."""
+        """Wait until it is; False if the program has ended. Meanwhile the line comes back below what is written."""
         if self._line is None:
-            return not self._leaving.wait(_TOLD_EVERY_S)
-        for _ in range(round(_DRAWN_EVERY_S / _LOOKED_AT_EVERY_S)):
-            if self._leaving.wait(_LOOKED_AT_EVERY_S):
+            return not self._leaving.wait(_REPORTED_EVERY_S)
+        for _ in range(round(_DRAWN_EVERY_S / _CHECKED_EVERY_S)):
+            if self._leaving.wait(_CHECKED_EVERY_S):
                 return False
             self._line.draw_again()
         return True
@@ -209,7 +210,7 @@ class RunScreen:
     def _show(self, client: JobClient) -> None:
         room = None if self._line is None else self._line.room
         try:
-            text = in_one_line(_progress_of(client), int(time.time() * 1000), room)
+            text = in_one_line(_progress_of(client), wall_clock_ms(), room)
         except Exception as error:  # Watching must not disturb the job; a job manager may be away for a while.
             text = redacted_text(f"(not known: {error})".partition("\n")[0])
         if self._line is not None:

@@ -13,6 +13,7 @@ from penstock.cli import progress_text as text
 from penstock.cli.completion import complete_job
 from penstock.cli.job_options import Answer, JobCommand, job_options
 from penstock.cli.locate import ENDED, LocatedJob, all_jobs, locate
+from penstock.common.clocks import wall_clock_ms
 from penstock.rest.client import Address, RestClientError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def status(job: str, manager: Address | None, answer: Answer, configuration: Map
     """Show what a job is doing: rates, watermark, backpressure, last checkpoint, last failure."""
     located = locate(job, manager)
     progress = located.client.get(f"/jobs/{located.job_id}/progress")
-    for line in text.status_lines(progress, _now_ms()):
+    for line in text.status_lines(progress, wall_clock_ms()):
         answer.say(line)
     answer.give(progress)
 
@@ -47,7 +48,7 @@ def logs(job: str, follows: bool, manager: Address | None, answer: Answer, confi
     try:
         while follows and not located.has_ended:
             time.sleep(_FOLLOWED_EVERY_S)
-            # First: what was logged before its end is shown, too.
+            # Asked for first, so that what was logged before the end is shown, too.
             state = located.client.get(f"/jobs/{located.job_id}/status")["status"]
             after = _show_log(located, after)
             if state in ENDED:
@@ -60,7 +61,7 @@ def logs(job: str, follows: bool, manager: Address | None, answer: Answer, confi
 
 
 def _show_log(job: LocatedJob, after: int) -> int:
-    """Print what came after a line; the number of the last one."""
+    """Print the lines after number `after`; returns the number of the last one."""
     for line in job.client.get(f"/jobs/{job.job_id}/log", after=str(after))["lines"]:
         click.echo(line["text"])
         after = line["number"]
@@ -68,7 +69,7 @@ def _show_log(job: LocatedJob, after: int) -> int:
 
 
 @click.command(cls=JobCommand)
-@click.option("--interval", type=float, default=1.0, show_default=True, help="Seconds between two looks.")
+@click.option("--interval", type=float, default=1.0, show_default=True, help="Seconds between two updates.")
 @job_options
 def top(interval: float, manager: Address | None, answer: Answer, configuration: Mapping[str, str]) -> None:
     """Show all jobs, over and over, until Ctrl-C; where there is no terminal, once."""
@@ -120,7 +121,7 @@ _STYLES = {"RUNNING": "green", "FAILED": "red", "FAILING": "red", "RESTARTING": 
 _COLUMNS = ("ID", "STATE", "TIME", "RECORDS", "/S", "LAG", "BUSY", "BACKPR.", "CHECKPOINT", "RESTARTS")
 _LEFT_OUT_FIRST = ("BUSY", "RESTARTS", "RECORDS", "TIME", "CHECKPOINT", "BACKPR.")
 _NAME_WIDTH = 16
-"""Of a job, at least; figures are never cut."""
+"""The least room for a job's name; figures are never cut."""
 _GAP = 2
 
 
@@ -129,7 +130,7 @@ def _table(jobs: list[dict[str, Any]], width: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    rows = [_cells(each, _now_ms()) for each in jobs]
+    rows = [_cells(each, wall_clock_ms()) for each in jobs]
     columns = _columns_within(width, rows)
     running = sum(each["end-time"] < 0 for each in jobs)
     title = f"{running} running, {len(jobs) - running} ended, {time.strftime('%H:%M:%S')}"
@@ -172,7 +173,7 @@ def _cells(job: dict[str, Any], now_ms: int) -> dict[str, str]:
 
 
 def _columns_within(width: int, rows: list[dict[str, str]]) -> list[str]:
-    """Those for which there is room; what matters least is left out."""
+    """The columns for which there is room; the least important ones are left out."""
     columns = list(_COLUMNS)
     for name in _LEFT_OUT_FIRST:
         taken = sum(_GAP + max(len(each), *(len(row[each]) for row in rows), 0) for each in columns)
@@ -180,7 +181,3 @@ def _columns_within(width: int, rows: list[dict[str, str]]) -> list[str]:
             break
         columns.remove(name)
     return columns
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

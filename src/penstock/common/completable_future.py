@@ -26,6 +26,7 @@ class CompletableFuture(Generic[T]):
 
     @staticmethod
     def completed(value: T) -> CompletableFuture[T]:
+        """A future that has this result already."""
         future = CompletableFuture[T]()
         future.complete(value)
         return future
@@ -35,6 +36,7 @@ class CompletableFuture(Generic[T]):
         return self._future.cancel()
 
     def cancelled(self) -> bool:
+        """True if the result will never come because the future was cancelled."""
         return self._future.cancelled()
 
     def done(self) -> bool:
@@ -67,7 +69,7 @@ class CompletableFuture(Generic[T]):
             return False
         return True
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         if not self.done():
             return "CompletableFuture(not completed)"
         if self.cancelled():

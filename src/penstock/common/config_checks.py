@@ -13,7 +13,7 @@ from penstock.common.notices import notify
 
 #: Passed on as they are: to the Spark session, and to reporters of metrics.
 _PASSED_THROUGH = ("spark.", "metrics.reporter.")
-#: Families of Flink keys that set up its Java processes: a Flink config.yaml has them, and they mean nothing here.
+#: Families of Flink keys that set up its Java processes: a Flink config.yaml has them, and they have no meaning here.
 # fmt: off
 _FLINK_ONLY = (
     "blob.", "classloader.", "cluster.", "completed-application-store.", "env.", "execution.async-state.",
@@ -32,7 +32,7 @@ def check_keys(config: Configuration) -> None:
     """Move values from older names of keys to today's, and warn about keys that are unknown or have no effect.
 
     Warnings go through `warnings`, so Python shows each text once. Values are read as their type once, so that a bad
-    one is an error here and not in the middle of a job.
+    one is an error here and not halfway through a job.
     """
     for key in sorted(config.key_set()):
         if key in OLD_KEYS:
@@ -59,7 +59,7 @@ def _rename(config: Configuration, old: str, new: str) -> None:
 
 def _report_unknown(key: str) -> None:
     is_flinks = key.startswith(_FLINK_ONLY)
-    # A key of Flink's families is most likely one of Flink's, unless it is next to one that works here.
+    # A key of these families is most likely Flink's own, unless it closely resembles one that works here.
     nearest = difflib.get_close_matches(key, KNOWN_OPTIONS, n=1, cutoff=0.85 if is_flinks else 0.7)
     if is_flinks and not nearest:
         _log.info("configuration key %s sets up Flink's own processes and has no effect here", key)

@@ -50,7 +50,9 @@ AUTO_GENERATE_UIDS = (
     _key("pipeline.auto-generate-uids")
     .boolean_type()
     .default_value(True)
-    .with_description("false: every operator must have a uid; otherwise those without get an id from their place")
+    .with_description(
+        "false: every operator must have a uid; true: one without gets an id from its place in the program"
+    )
 )
 AUTO_WATERMARK_INTERVAL = (
     _key("pipeline.auto-watermark-interval")
@@ -148,7 +150,7 @@ SHUTDOWN_ON_EXIT = (
     _key("execution.shutdown-on-attached-exit")
     .boolean_type()
     .default_value(False)
-    .with_description("with a job manager: true cancels the job when its client goes")
+    .with_description("with a job manager: true cancels the job when its client exits")
 )
 BUFFER_TIMEOUT_ENABLED = (
     _key("execution.buffer-timeout.enabled")
@@ -192,19 +194,21 @@ SOURCE_IDLE_POLL_INTERVAL = (
     _key("penstock.source.idle-poll-interval")
     .duration_type()
     .default_value(200)
-    .with_description("how long to wait before a reader that found nothing is asked again, unless it says so itself")
+    .with_description(
+        "how long to wait before asking a reader that found nothing again, unless the reader says how long"
+    )
 )
 SPOOL_MAX_RECORDS = (
     _key("penstock.source.spool.max-records")
     .int_type()
     .default_value(100_000)
-    .with_description("how many elements a source function or socket may be ahead of the job in each subtask at most")
+    .with_description("the most elements that a source function or socket may be ahead of the job in each subtask")
 )
 SPOOL_MAX_BYTES = (
     _key("penstock.source.spool.max-bytes")
     .long_type()
     .default_value(64 * 1024 * 1024)
-    .with_description("how many bytes a source function or socket may be ahead of the job in each subtask at most")
+    .with_description("the most bytes that a source function or socket may be ahead of the job in each subtask")
 )
 INLINE_FUNCTIONS = (
     _key("penstock.inline-functions.enabled")
@@ -216,7 +220,7 @@ COLUMNAR_EXCHANGE = (
     _key("penstock.columnar-exchange.enabled")
     .boolean_type()
     .default_value(True)
-    .with_description("send numbers, texts and tuples of them in columns instead of one by one")
+    .with_description("send numbers, strings and tuples of them in columns instead of one by one")
 )
 COMBINE = (
     _key("penstock.combine.enabled")
@@ -370,7 +374,7 @@ IGNORE_UNCLAIMED_STATE = (
     .boolean_type()
     .default_value(False)
     .with_deprecated_keys("execution.savepoint.ignore-unclaimed-state")
-    .with_description("true: start although some state belongs to no operator of the program; the same as run -n")
+    .with_description("true: start even if some state belongs to no operator of the program; the same as run -n")
 )
 RECOVER_FROM_LOCAL = (
     _key("execution.state-recovery.from-local")
@@ -420,7 +424,7 @@ RESTART_STRATEGY = (
     .with_description("what a job does after a failure: none, fixed-delay, failure-rate or exponential-delay")
 )
 FIXED_DELAY_ATTEMPTS = (
-    _key("restart-strategy.fixed-delay.attempts").int_type().default_value(1).with_description("how many restarts")
+    _key("restart-strategy.fixed-delay.attempts").int_type().default_value(1).with_description("the number of restarts")
 )
 FIXED_DELAY = (
     _key("restart-strategy.fixed-delay.delay")
@@ -450,7 +454,7 @@ EXPONENTIAL_RESET = (
     _key("restart-strategy.exponential-delay.reset-backoff-threshold")
     .duration_type()
     .default_value(60 * _MINUTE_MS)
-    .with_description("after so long without a failure the delay starts over")
+    .with_description("after this long without a failure the delay starts over")
 )
 EXPONENTIAL_JITTER = (
     _key("restart-strategy.exponential-delay.jitter-factor")
@@ -531,13 +535,13 @@ HEARTBEAT_INTERVAL = (
     _key("heartbeat.interval")
     .duration_type()
     .default_value(10_000)
-    .with_description("how often the driver and the workers of a job show each other that they live")
+    .with_description("how often the driver and the workers of a job send each other a sign of life")
 )
 HEARTBEAT_TIMEOUT = (
     _key("heartbeat.timeout")
     .duration_type()
     .default_value(50_000)
-    .with_description("a worker or driver that was not heard of for so long is taken for dead")
+    .with_description("a worker or driver that has been silent for this long is considered lost")
 )
 DRIVER_PORTS = (
     _key("jobmanager.rpc.bind-port")
@@ -545,7 +549,7 @@ DRIVER_PORTS = (
     .default_value("0")
     .with_description(
         "on a cluster: the ports (50100, 50100-50200 or several of these) on which the driver waits for the workers of "
-        "a region until all are there; 0: any"
+        "a region until all have connected; 0: any"
     )
 )
 WORKER_PORTS = (
@@ -585,13 +589,13 @@ HA_LEASE_DURATION = (
     _key("penstock.high-availability.lease-duration")
     .duration_type()
     .default_value(10_000)
-    .with_description("filesystem: a leader that shows no sign of life for so long is taken for dead")
+    .with_description("filesystem: a leader that gives no sign of life for this long is considered dead")
 )
 HA_RENEW_INTERVAL = (
     _key("penstock.high-availability.renew-interval")
     .duration_type()
     .default_value(2_000)
-    .with_description("filesystem: how often the leader shows a sign of life, and the others look for one")
+    .with_description("filesystem: how often the leader gives a sign of life, and the others look for one")
 )
 ZOOKEEPER_QUORUM = (
     _key("high-availability.zookeeper.quorum")
@@ -603,13 +607,13 @@ ZOOKEEPER_ROOT = (
     _key("high-availability.zookeeper.path.root")
     .string_type()
     .default_value("/flink")
-    .with_description("the node in ZooKeeper below which all others are")
+    .with_description("the node in ZooKeeper that is above all others")
 )
 ZOOKEEPER_SESSION_TIMEOUT = (
     _key("high-availability.zookeeper.client.session-timeout")
     .duration_type()
     .default_value(_MINUTE_MS)
-    .with_description("zookeeper: a leader that shows no sign of life for so long is taken for dead")
+    .with_description("zookeeper: a leader that gives no sign of life for this long is considered dead")
 )
 ZOOKEEPER_CONNECTION_TIMEOUT = (
     _key("high-availability.zookeeper.client.connection-timeout")
@@ -643,7 +647,7 @@ REST_AUTH_ENABLED = (
     _key("rest.auth.enabled")
     .boolean_type()
     .default_value(True)
-    .with_description("false: anybody who reaches the REST API over TCP may use it, and clients trust any server")
+    .with_description("false: anyone who reaches the REST API over TCP may use it, and clients trust any server")
 )
 REST_AUTH_TOKEN = (
     _key("rest.auth.token")
@@ -658,7 +662,7 @@ REST_AUTH_FORWARDED = (
     _key("rest.auth.forwarded")
     .boolean_type()
     .default_value(False)
-    .with_description("for clients: true if a port of this machine leads to a server elsewhere (ssh -L and its like)")
+    .with_description("for clients: true if a port of this machine leads to a server elsewhere, as with ssh -L")
 )
 SSL_REST_ENABLED = (
     _key("security.ssl.rest.enabled")
@@ -700,7 +704,7 @@ REST_STORE_DURATION = (
     _key("rest.async.store-duration")
     .duration_type()
     .default_value(5 * _MINUTE_MS)
-    .with_description("how long the outcome of an operation, such as a savepoint, can be asked for")
+    .with_description("how long clients can ask for the outcome of an operation, such as a savepoint")
 )
 REST_MAX_CONTENT = (
     _key("rest.server.max-content-length")
@@ -712,13 +716,13 @@ BLOB_CLEANUP_INTERVAL = (
     _key("blob.service.cleanup.interval")
     .long_type()
     .default_value(3600)
-    .with_description("for how many seconds a job manager keeps an uploaded file that no running job uses")
+    .with_description("how many seconds a job manager keeps an uploaded file that no running job uses")
 )
 BLOB_MAX_TOTAL = (
     _key("penstock.blob.max-total-size")
     .long_type()
     .default_value(4 * 1024 * 1024 * 1024)
-    .with_description("how many bytes all uploaded files that a job manager keeps may have together")
+    .with_description("the most bytes that the uploaded files kept by a job manager may take together")
 )
 JOB_STORE_CAPACITY = (
     _key("jobstore.max-capacity")
@@ -736,7 +740,7 @@ WEB_SUBMIT = (
     _key("web.submit.enable")
     .boolean_type()
     .default_value(False)
-    .with_description("true: who has a job manager's token may upload Python programs and have them run there")
+    .with_description("true: anyone with the job manager's token may upload Python programs and run them there")
 )
 WEB_CANCEL = (
     _key("web.cancel.enable")
@@ -748,7 +752,7 @@ WEB_REFRESH_INTERVAL = (
     _key("web.refresh-interval")
     .duration_type()
     .default_value(3000)
-    .with_description("how often the dashboard asks for news")
+    .with_description("how often the dashboard refreshes")
 )
 WEB_CHECKPOINT_HISTORY = (
     _key("web.checkpoints.history")
@@ -841,8 +845,8 @@ KNOWN_OPTIONS: dict[str, ConfigOption[Any]] = {
 }
 OLD_KEYS: dict[str, str] = {old: option.key for option in KNOWN_OPTIONS.values() for old in option.old_keys}
 
-#: Keys of Flink's that jobs and configurations may set, and that nothing here depends on; with the reason. All others
-#: take effect: a test holds that somebody reads them.
+#: Flink keys that jobs and configurations may set although nothing here depends on them, each with the reason. All
+#: others take effect: a test checks that each of them is read.
 WITHOUT_EFFECT: dict[str, str] = {
     CHAIN_DIFFERENT_MAX_PARALLELISM.key: "operators are chained by the other rules alone",
     PARALLELISM_OVERRIDES.key: "set the parallelism in the program",
@@ -862,7 +866,7 @@ WITHOUT_EFFECT: dict[str, str] = {
     FILE_MERGING.key: "each subtask writes one file",
     TASK_CANCELLATION_INTERVAL.key: "a task is asked to end once",
     SCHEDULER.key: "there is one scheduler",
-    SCHEDULER_MODE.key: "workers are as many as Spark has room for",
+    SCHEDULER_MODE.key: "there are as many workers as Spark has room for",
     PYTHON_CLIENT_EXECUTABLE.key: "start penstock with the Python you want",
     PYTHON_PATH.key: "use python.files or PYTHONPATH",
     PYTHON_EXECUTION_MODE.key: "functions run in the workers",

@@ -38,10 +38,6 @@ def parse_as(value_type: str, value: object) -> Any:
     return PARSERS[value_type](value)
 
 
-def _string(value: object) -> str:
-    return to_text(value)
-
-
 def _boolean(value: object) -> bool:
     if isinstance(value, bool):
         return value
@@ -110,13 +106,13 @@ def _map(value: object) -> dict[str, str]:
         pair = _split(_unquoted(part), ":")
         if len(pair) < 2:
             raise ValueError(f"write key1:value1,key2:value2 ({part!r} has no colon)")
-        # Only the first colon separates; quotes are needed for further ones by Flink, but nothing is ambiguous.
+        # Only the first colon separates. Flink wants quotes around further ones, but nothing is ambiguous without them.
         entries[_unquoted(pair[0])] = _unquoted(pair[1]) if len(pair) == 2 else ":".join(pair[1:])
     return entries
 
 
 PARSERS: dict[str, Callable[[object], Any]] = {
-    "string": _string,
+    "string": to_text,
     "boolean": _boolean,
     "int": _whole_number(32),
     "long": _whole_number(64),

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Configuration:
-    """Keys with values. Values set as text are read as what the getter asks for: `"5"` by `get_integer` is 5.
+    """Keys and their values. Getters convert values that were set as text: `get_integer` reads `"5"` as 5.
 
     >>> config = Configuration().set_string("parallelism.default", "4")
     >>> config.get_integer("parallelism.default", 1)
@@ -25,7 +25,7 @@ class Configuration:
     """
 
     def __init__(self, other: Configuration | None = None, j_configuration: Configuration | None = None) -> None:
-        """:param j_configuration: Another one whose values this one reads and sets, as with PyFlink's Java handles."""
+        """:param j_configuration: A configuration to share values with, as with PyFlink's Java handles."""
         if j_configuration is not None:
             self._values: dict[str, Any] = j_configuration._values
         else:
@@ -58,11 +58,11 @@ class Configuration:
         return self
 
     def get_string(self, key: str, default_value: str) -> str:
-        """The value of a key as text; `default_value` if it is not set."""
+        """The value of a key as a string; `default_value` if it is not set."""
         return str(self._typed(key, "string", default_value))
 
     def set_string(self, key: str, value: str) -> Configuration:
-        """Set a key to a text."""
+        """Set a key to a string."""
         return self._set(key, "string", value)
 
     def get_integer(self, key: str, default_value: int) -> int:
@@ -111,7 +111,7 @@ class Configuration:
         return key in self._values
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
-        """Take over all entries of `other`, with `prefix` put before each key as it is (no dot is added)."""
+        """Copy all entries of `other`, with `prefix` before each key as it is (no dot is added)."""
         self._values.update({f"{prefix or ''}{key}": value for key, value in other._values.items()})
         return self
 
@@ -124,7 +124,7 @@ class Configuration:
         return {key: to_text(value) for key, value in self._values.items()}
 
     def remove_config(self, key: str) -> bool:
-        """True if there was something to remove."""
+        """Unset a key. True if it was set."""
         return self._values.pop(key, _ABSENT) is not _ABSENT
 
     def _read(self, option: ConfigOption[T], default: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The exceptions of Penstock's own.
+"""Penstock's own exceptions.
 
 A wrong argument of a call also raises Python's TypeError or ValueError, and a file that cannot be reached an OSError.
 
@@ -11,7 +11,7 @@ PenstockError
 ├── EnvironmentSetupError                        the machine lacks something (Java, a package)
 ├── ConnectorError                               a system that a source or sink uses refused, or is out of reach
 ├── LeadershipLostError                          another job manager leads now, and this one must stop
-├── ClusterLostError                             all that could run the job's tasks has ended
+├── ClusterLostError                             everything that could run the job's tasks has ended
 ├── CheckpointError                              a checkpoint or savepoint cannot be written, found or used
 │   ├── CorruptStateError                        ... because a file of it is missing or damaged
 │   └── StateMismatchError (ValueError)          ... because it does not fit the job
@@ -27,7 +27,7 @@ MADE_AT = "  made at "
 
 
 class PenstockError(Exception):
-    """Base of the exceptions of Penstock's own."""
+    """Base of all exceptions of Penstock."""
 
 
 class InvalidProgramError(PenstockError, ValueError):
@@ -63,7 +63,7 @@ class LeadershipLostError(PenstockError):
 
 
 class ClusterLostError(PenstockError):
-    """All that could run the tasks of jobs in this process has ended: nothing can be restarted here."""
+    """Everything that could run the tasks of this process's jobs has ended: nothing can be restarted here."""
 
 
 class CheckpointError(PenstockError):
@@ -87,7 +87,7 @@ class JobExecutionError(PenstockError):
         self.job_id = job_id
         self.job_name = job_name
         self.host: str | None = None
-        """Where the task that failed was running, if a task did."""
+        """The host of the failed task; None if no task failed."""
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions pickle by their positional arguments only; these cross process borders with all they know.

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from penstock.common import config_keys
 from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
+from penstock.common.constants import UPPER_BOUND_MAX_PARALLELISM
 from penstock.common.execution_mode import ExecutionMode
 from penstock.common.input_dependency_constraint import InputDependencyConstraint
 from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
@@ -16,15 +17,13 @@ __all__ = ["ExecutionConfig"]
 
 T = TypeVar("T")
 
-#: Flink's upper limit: key groups are numbered in 15 bits.
-UPPER_BOUND_MAX_PARALLELISM = 1 << 15
 
 _EXECUTION_MODE_KEY = "execution.mode"
 _INPUT_CONSTRAINT_KEY = "execution.input-dependency-constraint"
 
 
 class ExecutionConfig:
-    """A live view of a Configuration: what is set here is seen there, and the other way round.
+    """A live view of a Configuration: a change to one shows in the other.
 
     >>> env.get_config().set_auto_watermark_interval(50).get_auto_watermark_interval()
     50
@@ -44,7 +43,7 @@ class ExecutionConfig:
         return self
 
     def set_parallelism(self, parallelism: int) -> ExecutionConfig:
-        """The parallelism of every operator that does not set its own; PARALLELISM_DEFAULT takes the setting back."""
+        """The parallelism of every operator that does not set its own; PARALLELISM_DEFAULT removes the setting."""
         if parallelism == self.PARALLELISM_UNKNOWN:
             return self
         if parallelism == self.PARALLELISM_DEFAULT:
@@ -100,7 +99,7 @@ class ExecutionConfig:
         return self._set(config_keys.TASK_CANCELLATION_INTERVAL, interval)
 
     def get_task_cancellation_interval(self) -> int:
-        """The setting of `set_task_cancellation_interval`."""
+        """The value set by `set_task_cancellation_interval`."""
         return self._configuration.get(config_keys.TASK_CANCELLATION_INTERVAL)
 
     def set_task_cancellation_timeout(self, timeout: int) -> ExecutionConfig:
@@ -110,7 +109,7 @@ class ExecutionConfig:
         return self._set(config_keys.TASK_CANCELLATION_TIMEOUT, timeout)
 
     def get_task_cancellation_timeout(self) -> int:
-        """The setting of `set_task_cancellation_timeout`."""
+        """The value set by `set_task_cancellation_timeout`."""
         return self._configuration.get(config_keys.TASK_CANCELLATION_TIMEOUT)
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
@@ -118,11 +117,11 @@ class ExecutionConfig:
         return self._set(config_keys.AUTO_GENERATE_UIDS, True)
 
     def disable_auto_generated_uids(self) -> ExecutionConfig:
-        """Demand a `uid(...)` of every operator: a program that has one without is refused when its graph is built."""
+        """Require a `uid(...)` of every operator: without one, building the graph fails."""
         return self._set(config_keys.AUTO_GENERATE_UIDS, False)
 
     def has_auto_generated_uids_enabled(self) -> bool:
-        """The setting of the two methods above."""
+        """True if operators may go without `uid(...)`."""
         return self._configuration.get(config_keys.AUTO_GENERATE_UIDS)
 
     def enable_object_reuse(self) -> ExecutionConfig:
@@ -146,7 +145,7 @@ class ExecutionConfig:
         return self._set(config_keys.SNAPSHOT_COMPRESSION, use_snapshot_compression)
 
     def is_use_snapshot_compression(self) -> bool:
-        """The setting of `set_use_snapshot_compression`."""
+        """True if the state files of checkpoints are compressed."""
         return self._configuration.get(config_keys.SNAPSHOT_COMPRESSION)
 
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, Any]) -> ExecutionConfig:
@@ -158,8 +157,8 @@ class ExecutionConfig:
         """The parameters that were set, as text."""
         return self._configuration.get_optional(config_keys.GLOBAL_JOB_PARAMETERS) or {}
 
-    # What follows steers Java's serializers. Python values are pickled whatever is set; the settings are kept so that
-    # jobs which touch them run and read back what they wrote.
+    # What follows controls Java's serializers. Python values are pickled whatever is set; the settings are kept so that
+    # programs which touch them run and read back what they wrote.
 
     def enable_closure_cleaner(self) -> ExecutionConfig:
         """Accepted without effect: there are no Java closures."""
@@ -170,7 +169,7 @@ class ExecutionConfig:
         return self._set(config_keys.CLOSURE_CLEANER_LEVEL, "NONE")
 
     def is_closure_cleaner_enabled(self) -> bool:
-        """The setting of the two methods above."""
+        """True unless `disable_closure_cleaner()` was called."""
         return self._configuration.get(config_keys.CLOSURE_CLEANER_LEVEL).upper() != "NONE"
 
     def enable_force_kryo(self) -> ExecutionConfig:
@@ -182,7 +181,7 @@ class ExecutionConfig:
         return self._set(config_keys.FORCE_KRYO, False)
 
     def is_force_kryo_enabled(self) -> bool:
-        """The setting of the two methods above."""
+        """True if `enable_force_kryo()` was called."""
         return self._configuration.get(config_keys.FORCE_KRYO)
 
     def enable_force_avro(self) -> ExecutionConfig:
@@ -194,7 +193,7 @@ class ExecutionConfig:
         return self._set(config_keys.FORCE_AVRO, False)
 
     def is_force_avro_enabled(self) -> bool:
-        """The setting of the two methods above."""
+        """True if `enable_force_avro()` was called."""
         return self._configuration.get(config_keys.FORCE_AVRO)
 
     def enable_generic_types(self) -> ExecutionConfig:
@@ -206,7 +205,7 @@ class ExecutionConfig:
         return self._set(config_keys.GENERIC_TYPES, False)
 
     def has_generic_types_disabled(self) -> bool:
-        """The setting of the two methods above."""
+        """True if `disable_generic_types()` was called."""
         return not self._configuration.get(config_keys.GENERIC_TYPES)
 
     def get_default_kryo_serializer_classes(self) -> dict[str, str]:
@@ -229,7 +228,7 @@ class ExecutionConfig:
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
-        """The restart strategy that was set, or the one that says that none was."""
+        """The restart strategy that was set; the fallback strategy if none was."""
         return RestartStrategies.from_configuration(self._configuration)
 
     def set_execution_mode(self, execution_mode: ExecutionMode) -> ExecutionConfig:
@@ -238,7 +237,7 @@ class ExecutionConfig:
         return self
 
     def get_execution_mode(self) -> ExecutionMode:
-        """The setting of `set_execution_mode`."""
+        """The value set by `set_execution_mode`."""
         return ExecutionMode[self._configuration.get_string(_EXECUTION_MODE_KEY, ExecutionMode.PIPELINED.name)]
 
     def set_default_input_dependency_constraint(
@@ -249,7 +248,7 @@ class ExecutionConfig:
         return self
 
     def get_default_input_dependency_constraint(self) -> InputDependencyConstraint:
-        """The setting of `set_default_input_dependency_constraint`."""
+        """The value set by `set_default_input_dependency_constraint`."""
         name = self._configuration.get_string(_INPUT_CONSTRAINT_KEY, InputDependencyConstraint.ANY.name)
         return InputDependencyConstraint[name]
 
@@ -286,3 +285,6 @@ class ExecutionConfig:
 
     def __hash__(self) -> int:
         return hash(self._configuration)
+
+    def __repr__(self) -> str:
+        return f"ExecutionConfig({self._configuration!r})"

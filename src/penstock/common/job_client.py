@@ -14,7 +14,7 @@ __all__ = ["JobClient"]
 
 
 class JobClient(ABC):
-    """Asks and steers one job: what `execute_async` returns. Answers are futures; `result()` waits for them.
+    """The handle of one job, as `execute_async` returns it. Answers are futures; `result()` waits for them.
 
     >>> _ = env.from_collection([1, 2]).filter(lambda number: number > 2).print()
     >>> client = env.execute_async("in the background")
@@ -59,3 +59,6 @@ class JobClient(ABC):
     @abstractmethod
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """The result once the job has finished; waiting for it raises if the job failed or was cancelled."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.job_name!r}, job_id={self.get_job_id()})"

@@ -1,4 +1,4 @@
-"""Names of jobs."""
+"""The ids of jobs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ class JobID:
 
     @staticmethod
     def generate() -> JobID:
+        """A new id, made of random bytes."""
         return JobID(secrets.token_hex(16))
 
     @staticmethod
     def from_hex_string(text: str) -> JobID:
+        """The id with these digits, in upper or lower case; ValueError if they are not an id."""
         return JobID(text.lower())
 
     def to_hex_string(self) -> str:
+        """The 32 digits, in lower case."""
         return self.value
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Folders on the local disk that belong to one process and go with it, even if it is killed.
+"""Folders on the local disk that belong to one process and are removed with it, even if it is killed.
 
     <folder>/penstock-files-<user>/<process>-<token>/lock
                                                     /<purpose>-<token>/
@@ -35,7 +35,7 @@ def new_local_folder(parent: Path, purpose: str) -> Path:
 
 
 def new_socket_folder(purpose: str, longest: int) -> Path:
-    """Such a folder for sockets, whose addresses are short: in the temporary folder, or in /tmp if that is too long."""
+    """A new folder for sockets, whose addresses must be short: in the temporary folder, or in /tmp if that is long."""
     folder = new_local_folder(Path(tempfile.gettempdir()), purpose)
     if len(str(folder)) > longest:
         folder.rmdir()
@@ -44,7 +44,7 @@ def new_socket_folder(purpose: str, longest: int) -> Path:
 
 
 def remove_own_folders() -> None:
-    """Remove all that this process has made: for one that ends without running exit handlers, as workers do."""
+    """Remove what this process has made: for a process that ends without running exit handlers, as workers do."""
     for process, parent in list(_own):
         if process == os.getpid():
             folder, lock = _own.pop((process, parent))
@@ -82,21 +82,21 @@ def _locked_folder(users: Path) -> tuple[Path, int]:
 
 def _remove_if_own(folder: Path, process: int) -> None:
     if os.getpid() == process:
-        shutil.rmtree(folder, ignore_errors=True)  # It may be gone: temporary folders are cleaned by others, too.
+        shutil.rmtree(folder, ignore_errors=True)  # It may be gone: others clean temporary folders, too.
 
 
 def _remove_leftovers(users: Path) -> None:
     for lock_path in users.glob(f"*/{_LOCK}"):
-        # A lock that is taken: its process lives. One that is not there: another process removes the folder.
+        # A lock that is held means that its process lives; a missing one, that another process removes the folder.
         with contextlib.suppress(BlockingIOError, FileNotFoundError), open(lock_path, "rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _remove(lock_path.parent)
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, its lock last: what stays behind if this is cut short is found again.
+    """Remove a folder, its lock last: if this is interrupted, another process finds the rest and removes it.
 
-    Processes that a killed driver has started may still write there, until they notice.
+    Processes that a killed driver has started may still write there until they notice.
     """
     for each in folder.iterdir():
         if each.name != _LOCK:

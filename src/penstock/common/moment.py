@@ -19,6 +19,7 @@ class Moment:
 
     @staticmethod
     def now() -> Moment:
+        """This moment, on both clocks."""
         return Moment(wall_clock_ms(), monotonic_ms())
 
     def since(self) -> int:
@@ -27,5 +28,5 @@ class Moment:
 
 
 def wait_seconds(wait_ms: int | None) -> float | None:
-    """What a thread is to wait, in the form `threading` takes; after that long, the thread checks again."""
+    """How long a thread waits before it checks again, in the form that `threading` takes."""
     return None if wait_ms is None else min(wait_ms / 1000, threading.TIMEOUT_MAX)

@@ -9,7 +9,7 @@ __all__ = ["PenstockWarning", "notify"]
 
 
 class PenstockWarning(UserWarning):
-    """What a user should know, though the job runs."""
+    """Something the user should know although the job runs."""
 
 
 def notify(message: str, category: type[Warning] = PenstockWarning) -> None:

@@ -9,9 +9,9 @@ from penstock.common.exceptions import EnvironmentSetupError
 
 
 def optional_package(module: str, extra: str, user: str) -> Any:
-    """The module; EnvironmentSetupError that names Penstock's extra if it is not installed.
+    """The module. If it is not installed, EnvironmentSetupError names the extra of Penstock that brings it.
 
-    :param user: Who needs it, as the user wrote it.
+    :param user: What needs the module, by the name the user knows.
     """
     try:
         return importlib.import_module(module)

@@ -11,7 +11,7 @@ _HIGHEST = 65535
 
 
 def ports_in(text: str, key: str) -> Iterator[int]:
-    """The ports to try, in this order. Raises ConfigurationError, with the name of the key, for what names none.
+    """The ports to try, in this order. If the text names none, ConfigurationError names the key.
 
     >>> list(ports_in("8081, 50100-50102", "rest.bind-port"))
     [8081, 50100, 50101, 50102]
@@ -24,7 +24,7 @@ def ports_in(text: str, key: str) -> Iterator[int]:
             low, high = 1, 0
         if not 0 <= low <= high <= _HIGHEST:
             raise ConfigurationError(
-                f"{key}: {part.strip()!r} in {text!r} is no port and no range of ports; write ports from 0 to "
+                f"{key}: {part.strip()!r} in {text!r} is neither a port nor a range of ports; write ports from 0 to "
                 f"{_HIGHEST} like 8081, 50100-50200 or 8081,50100-50200, or 0 for any that is free"
             )
         yield from range(low, high + 1)

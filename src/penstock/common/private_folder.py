@@ -24,10 +24,10 @@ def private_folder(purpose: str) -> Path:
 
 
 def make_private(folder: Path, reason: str, instead: str) -> None:
-    """Make a folder that only this user can enter; raises if there is one that others can.
+    """Make a folder that only this user can enter; raises if it exists and others can enter it.
 
     :param reason: Why that would be bad, for the message.
-    :param instead: What to do about it but to remove the folder.
+    :param instead: What the user can do other than remove the folder.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
@@ -38,9 +38,9 @@ def make_private(folder: Path, reason: str, instead: str) -> None:
 
 
 def make_folders(folder: str | Path) -> list[Path]:
-    """Have a folder and all above it; those that are new are for this user alone. Returns the new ones.
+    """Make a folder and all above it that are missing, for this user alone. Returns the new ones.
 
-    Folders that were there keep their rights: their maker has chosen who may enter.
+    Folders that exist keep their rights: their owner has chosen who may enter.
     """
     new = [each for each in (Path(folder), *Path(folder).parents) if not each.exists()]
     for each in reversed(new):
@@ -50,5 +50,5 @@ def make_folders(folder: str | Path) -> list[Path]:
 
 
 def open_new(path: str | Path) -> BinaryIO:
-    """A file to write that is for this user alone; raises FileExistsError if there is one."""
+    """A new file that only this user can read and write; raises FileExistsError if it exists."""
     return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb")

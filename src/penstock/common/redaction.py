@@ -37,12 +37,12 @@ _HEADER = re.compile(
 _SCHEME_OF_AUTHORIZATION = re.compile(r"\b(bearer|basic)(\s+)[\w.~+/\-]{8,}=*", re.IGNORECASE)
 _PASSWORD_IN_URL = re.compile(r"(//[^\s/?#@:\"']*:)[^\s/?#\"']+@")
 _USER_OF_WEB_SITE = re.compile(r"(\bhttps?://)[^\s/?#@:\"']+@", re.IGNORECASE)
-"""There, a name without a password is mostly a token."""
+"""On web sites, a user name without a password is usually a token."""
 _PRIVATE_KEY = re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 
 
 def is_secret(name: str) -> bool:
-    """True for the name of a setting, a parameter or a header whose value nobody should see."""
+    """True for the name of a setting, a parameter or a header whose value must not be shown."""
     return _SECRET.search(name) is not None
 
 
@@ -69,7 +69,7 @@ def _without_values(text: str, names: re.Pattern[str], values: re.Pattern[str]) 
 
 
 def redacted_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings to be shown: secret ones are hidden, and secrets within the others."""
+    """Settings in a form that may be shown: secret ones are hidden, and so are secrets within the others."""
     return {key: HIDDEN if is_secret(key) else redacted_text(str(value)) for key, value in settings.items()}
 
 

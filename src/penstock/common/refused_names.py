@@ -1,4 +1,4 @@
-"""Classes that exist for their name: they can be imported, derived from and annotated with; every use is refused."""
+"""Classes that exist for their names: programs can import, subclass and annotate with them; any other use fails."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, NoReturn
 
 
 class RefusedName(ABCMeta):
-    """The type of such classes. `_refuse` raises; making an instance and reading a public name call it.
+    """The type of such classes. Making an instance or reading a public name calls `_refuse`, which raises.
 
-    A class says in `instead` what to use in its place.
+    `instead` says what to use in place of the class.
     """
 
     instead: str

@@ -25,11 +25,15 @@ class RestartStrategyConfiguration(ABC):
 
     @abstractmethod
     def to_configuration(self) -> dict[str, str]:
-        """The configuration keys that say the same; empty if the configuration is to decide."""
+        """The strategy as configuration keys; empty if the configuration decides."""
 
 
 class RestartStrategies:
-    """Makes restart strategies. Delays are milliseconds, or `timedelta`, `Duration` or `Time`."""
+    """Makes restart strategies. Delays are milliseconds, or `timedelta`, `Duration` or `Time`.
+
+    >>> RestartStrategies.fixed_delay_restart(3, 10_000).get_description()
+    'Restart with fixed delay (10000 ms). #3 restart attempts.'
+    """
 
     @dataclass(frozen=True)
     class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
@@ -165,7 +169,7 @@ class RestartStrategies:
 
     @staticmethod
     def fall_back_restart() -> FallbackRestartStrategyConfiguration:
-        """What the configuration says; the same as setting no strategy."""
+        """Leave the strategy to the configuration; the same as setting none."""
         return RestartStrategies.FallbackRestartStrategyConfiguration()
 
     @staticmethod
@@ -201,7 +205,7 @@ class RestartStrategies:
 
     @staticmethod
     def from_configuration(config: Configuration) -> RestartStrategyConfiguration:
-        """The strategy that a configuration names; one that leaves it to the configuration if there is none."""
+        """The strategy that a configuration names; the fallback strategy if it names none."""
         name = config.get_optional(config_keys.RESTART_STRATEGY) or ""
         match name.lower().replace("-", ""):
             case "none" | "off" | "disable":

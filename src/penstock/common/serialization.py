@@ -1,4 +1,4 @@
-"""How records become bytes for the outside world, and bytes become records."""
+"""How records become bytes for other systems, and bytes become records."""
 
 from __future__ import annotations
 
@@ -51,15 +51,20 @@ class DeserializationSchema:
         )
 
     def is_end_of_stream(self, next_element: Any) -> bool:
-        """True if this element says that no more will come."""
+        """True if this element means that no more will come."""
         return False
 
     def get_produced_type(self) -> TypeInformation:
+        """The type of the elements; any Python object unless a subclass says more."""
         return Types.PICKLED_BYTE_ARRAY()
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
-    """Strings as bytes in a character set. Bytes that are no text become replacement characters, as in Java."""
+    """Strings as bytes in a character set. Invalid bytes become replacement characters, as in Java.
+
+    >>> SimpleStringSchema().deserialize(b"hello")
+    'hello'
+    """
 
     def __init__(self, charset: str = "UTF-8") -> None:
         super().__init__()
@@ -83,6 +88,9 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
     """Bytes as they are."""
 
+    def __repr__(self) -> str:
+        return "ByteArraySchema()"
+
     def serialize(self, element: Any) -> bytes:
         return _bytes_only(element, "ByteArraySchema")
 
@@ -102,6 +110,9 @@ class RowFieldExtractorSchema(SerializationSchema):
             raise ValueError(f"field_index cannot be negative, got {field_index}")
         self._field_index = field_index
 
+    def __repr__(self) -> str:
+        return f"RowFieldExtractorSchema({self._field_index})"
+
     def serialize(self, element: Any) -> bytes | None:
         if not isinstance(element, (Row, tuple, list)):
             raise TypeError(f"RowFieldExtractorSchema takes fields of rows, got {element!r}")
@@ -115,6 +126,7 @@ class Encoder:
     """Writes elements of a file sink into a file, one after the other. Subclasses write `encode`."""
 
     def encode(self, element: Any, stream: BinaryIO) -> None:
+        """Write one element to the file."""
         raise UnsupportedFeatureError(
             f"{type(self).__name__} cannot encode; use Encoder.simple_string_encoder() or override encode"
         )
@@ -125,7 +137,7 @@ class Encoder:
 
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
-        """One line for each element, looking as `print()` shows it."""
+        """One line for each element, in the form in which `print()` shows it."""
         return _SimpleStringEncoder(charset_name)
 
 
@@ -148,10 +160,11 @@ class BulkWriter:
     """Writes the elements of one file that is encoded as a whole, such as Parquet."""
 
     def add_element(self, element: Any) -> None:
+        """Write one element, now or when there are enough of them."""
         raise UnsupportedFeatureError(f"{type(self).__name__} cannot write; override add_element(element)")
 
     def flush(self) -> None:
-        """Hand over what is buffered and can be."""
+        """Write buffered elements to the file where the format allows it."""
 
     def finish(self) -> None:
         """Write everything that is left, and the end of the file."""
@@ -161,6 +174,7 @@ class BulkWriterFactory:
     """Makes the writer of each file of a bulk sink. Subclasses write `create`."""
 
     def create(self, stream: BinaryIO) -> BulkWriter:
+        """The writer of a new file."""
         raise UnsupportedFeatureError(
             f"{type(self).__name__} makes no writer; use the factories of penstock.datastream.formats"
         )
@@ -173,6 +187,7 @@ class RowDataBulkWriterFactory(BulkWriterFactory):
         self._row_type = row_type
 
     def get_row_type(self) -> Any:
+        """The type of the rows."""
         return self._row_type
 
 

@@ -15,10 +15,12 @@ class TypeSerializer(ABC, Generic[T]):
     """Writes elements to a stream of bytes and reads them back. Serializers with equal attributes are equal."""
 
     @abstractmethod
-    def serialize(self, element: T, stream: BytesIO) -> None: ...
+    def serialize(self, element: T, stream: BytesIO) -> None:
+        """Write an element to the stream."""
 
     @abstractmethod
-    def deserialize(self, stream: BytesIO) -> T: ...
+    def deserialize(self, stream: BytesIO) -> T:
+        """Read back one element, as `serialize` wrote it."""
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)

@@ -25,32 +25,32 @@ class Duration:
 
     @staticmethod
     def of_days(days: int) -> Duration:
-        """So many days."""
+        """A duration of whole days, of 24 hours each."""
         return Duration._of(days, _MILLIS_PER_DAY * _NANOS_PER_MILLI, "days")
 
     @staticmethod
     def of_hours(hours: int) -> Duration:
-        """So many hours."""
+        """A duration of whole hours."""
         return Duration._of(hours, 3600 * _NANOS_PER_SECOND, "hours")
 
     @staticmethod
     def of_minutes(minutes: int) -> Duration:
-        """So many minutes."""
+        """A duration of whole minutes."""
         return Duration._of(minutes, 60 * _NANOS_PER_SECOND, "minutes")
 
     @staticmethod
     def of_seconds(seconds: int) -> Duration:
-        """So many seconds."""
+        """A duration of whole seconds."""
         return Duration._of(seconds, _NANOS_PER_SECOND, "seconds")
 
     @staticmethod
     def of_millis(millis: int) -> Duration:
-        """So many milliseconds."""
+        """A duration of whole milliseconds."""
         return Duration._of(millis, _NANOS_PER_MILLI, "millis")
 
     @staticmethod
     def of_nanos(nanos: int) -> Duration:
-        """So many nanoseconds."""
+        """A duration of whole nanoseconds."""
         return Duration._of(nanos, 1, "nanos")
 
     @staticmethod
@@ -58,11 +58,11 @@ class Duration:
         return Duration(_whole_number(amount, f"Duration.of_{unit}") * nanos_per_unit)
 
     def to_millis(self) -> int:
-        """Whole milliseconds; what is left of a millisecond is dropped."""
+        """Whole milliseconds; a fraction of a millisecond is dropped."""
         return self._nanos // _NANOS_PER_MILLI
 
     def to_nanos(self) -> int:
-        """Nanoseconds."""
+        """The duration in nanoseconds."""
         return self._nanos
 
     def __repr__(self) -> str:
@@ -84,7 +84,7 @@ class Instant:
 
     @staticmethod
     def of_epoch_milli(epoch_milli: int) -> Instant:
-        """The point so many milliseconds after 1970."""
+        """The point that is `epoch_milli` milliseconds after 1970-01-01T00:00Z."""
         seconds, millis = divmod(epoch_milli, 1000)
         return Instant(seconds, millis * _NANOS_PER_MILLI)
 
@@ -105,32 +105,32 @@ class Time:
         self._milliseconds = _whole_number(milliseconds, "Time")
 
     def to_milliseconds(self) -> int:
-        """Milliseconds."""
+        """The length in milliseconds."""
         return self._milliseconds
 
     @staticmethod
     def milliseconds(milliseconds: int) -> Time:
-        """So many milliseconds."""
+        """A length of whole milliseconds."""
         return Time(milliseconds)
 
     @staticmethod
     def seconds(seconds: int) -> Time:
-        """So many seconds."""
+        """A length of whole seconds."""
         return Time(_whole_number(seconds, "Time.seconds") * 1000)
 
     @staticmethod
     def minutes(minutes: int) -> Time:
-        """So many minutes."""
+        """A length of whole minutes."""
         return Time(_whole_number(minutes, "Time.minutes") * 60_000)
 
     @staticmethod
     def hours(hours: int) -> Time:
-        """So many hours."""
+        """A length of whole hours."""
         return Time(_whole_number(hours, "Time.hours") * 3_600_000)
 
     @staticmethod
     def days(days: int) -> Time:
-        """So many days."""
+        """A length of whole days, of 24 hours each."""
         return Time(_whole_number(days, "Time.days") * _MILLIS_PER_DAY)
 
     def __eq__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""Times as users give them: whole numbers of milliseconds, or what becomes one as in PyFlink."""
+"""Times as users give them: whole numbers of milliseconds, or values that PyFlink makes such a number of."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.common.exceptions import InvalidProgramError
 
 
 def are_whole(timestamps: Sequence[Any]) -> bool:
-    """True if all are integers; quick, for many."""
+    """True if all are integers; a quick check of many values at once."""
     try:
         return type(sum(timestamps)) is int
     except TypeError:
@@ -19,9 +19,9 @@ def are_whole(timestamps: Sequence[Any]) -> bool:
 
 
 def whole_milliseconds(timestamp: Any, giver: str) -> int:
-    """A time as an integer: a float loses its fraction, a scalar of NumPy becomes plain.
+    """A time as an integer: a float loses its fraction, a NumPy scalar becomes a plain number.
 
-    :param giver: Who gave it, for the message.
+    :param giver: What gave the time, for the message.
     """
     if type(timestamp) is int:
         return timestamp

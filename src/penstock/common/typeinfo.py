@@ -316,6 +316,7 @@ class _CompositeTypeInfo(TypeInformation):
         self._field_types = list(field_types)
 
     def get_field_types(self) -> list[TypeInformation]:
+        """The types of the fields, in order."""
         return self._field_types
 
     def need_conversion(self) -> bool:
@@ -349,9 +350,11 @@ class RowTypeInfo(_CompositeTypeInfo):
         self._field_names = None if field_names is None else list(field_names)
 
     def get_field_names(self) -> list[str]:
+        """The names of the fields, in order."""
         return self._field_names or [f"f{position}" for position in range(len(self._field_types))]
 
     def get_field_index(self, field_name: str) -> int:
+        """The place of a field, counted from 0; ValueError if there is no field of that name."""
         try:
             return self.get_field_names().index(field_name)
         except ValueError:
@@ -433,7 +436,7 @@ class MapTypeInfo(TypeInformation):
 
 
 class ExternalTypeInfo(TypeInformation):
-    """A type handed in from a table or DataFrame; behaves as the type it wraps."""
+    """A type that comes from a table or DataFrame; behaves as the type it wraps."""
 
     def __init__(self, type_info: TypeInformation) -> None:
         super().__init__()
@@ -453,7 +456,11 @@ class ExternalTypeInfo(TypeInformation):
 
 
 class Types:
-    """The types users declare, for instance as `output_type` of a map."""
+    """The types users declare, for instance as `output_type` of a map.
+
+    >>> Types.TUPLE([Types.STRING(), Types.INT()])
+    TupleTypeInfo(String, Integer)
+    """
 
     @staticmethod
     def STRING() -> TypeInformation:
@@ -561,7 +568,7 @@ class Types:
 
     @staticmethod
     def BASIC_ARRAY(element_type: TypeInformation) -> TypeInformation:
-        """A list of numbers, booleans or texts, any of which may be None."""
+        """A list of numbers, booleans or strings, any of which may be None."""
         return BasicArrayTypeInfo(element_type)
 
     @staticmethod
@@ -571,10 +578,10 @@ class Types:
 
     @staticmethod
     def MAP(key_type_info: TypeInformation, value_type_info: TypeInformation) -> TypeInformation:
-        """A dict."""
+        """A dict with keys of one type and values of one type."""
         return MapTypeInfo(key_type_info, value_type_info)
 
     @staticmethod
     def LIST(element_type_info: TypeInformation) -> TypeInformation:
-        """A list."""
+        """A list with elements of one type."""
         return ListTypeInfo(element_type_info)

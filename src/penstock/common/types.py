@@ -52,7 +52,11 @@ class Row:
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
-        """A row with a kind of change other than INSERT."""
+        """A row with this kind of change; other rows are INSERTs.
+
+        >>> Row.of_kind(RowKind.DELETE, "Alice", 11).get_row_kind()
+        <RowKind.DELETE: 3>
+        """
         row = Row(*args, **kwargs)
         row._row_kind = row_kind
         return row
@@ -105,7 +109,7 @@ class Row:
         self._values[self._position(key) if isinstance(key, str) else key] = value
 
     def __getattr__(self, item: str) -> Any:
-        # Dunder and private names are asked for by copy and pickle before the slots are filled.
+        # copy and pickle ask for dunder and private names before the slots are filled.
         if item.startswith("_") or self._fields is None or item not in self._fields:
             raise AttributeError(f"row has no field {item!r}")
         return self._values[self._fields.index(item)]
@@ -158,7 +162,7 @@ def _create_row(kind: type[Row], fields: list[str] | None, values: Iterable[Any]
     return row
 
 
-def make_row(names: list[str], values: list[Any]) -> Row:
+def make_row(names: list[str], values: Iterable[Any]) -> Row:
     """A row with fields of these names."""
     row = Row(*values)
     row.set_field_names(names)

@@ -1,4 +1,4 @@
-"""What makes watermarks out of events: Flink's generators, and the interface for one's own."""
+"""What makes watermarks of events: Flink's generators, and the interface that users implement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 @dataclass(order=True, unsafe_hash=True)
 class Watermark:
-    """The statement that no element with a timestamp up to and including this one will follow."""
+    """States that no element with a timestamp up to and including this one will follow."""
 
     timestamp: int
 
@@ -43,23 +43,23 @@ class Watermark:
 def time_of(watermark: Any) -> int:
     """The time of a watermark that a user's code emits: a `Watermark`, or a number."""
     time = watermark.timestamp if isinstance(watermark, Watermark) else watermark
-    return whole_milliseconds(time, "who emits a watermark")
+    return whole_milliseconds(time, "the code that emits a watermark")
 
 
 class WatermarkOutput(ABC):
-    """Where a generator sends its watermarks. Watermarks never go back: a smaller one is ignored."""
+    """Where a generator or a source sends its watermarks. Watermarks never go back: a smaller one is ignored."""
 
     @abstractmethod
     def emit_watermark(self, timestamp: int) -> None:
-        """Emit a watermark, which also ends idleness."""
+        """State that nothing at or before `timestamp` will follow here; this also ends idleness."""
 
     @abstractmethod
     def mark_idle(self) -> None:
-        """Say that downstream need not wait for this stream's watermarks."""
+        """Mark the stream idle: operators downstream do not wait for its watermarks."""
 
     @abstractmethod
     def mark_active(self) -> None:
-        """Take back `mark_idle` without a new watermark."""
+        """Undo `mark_idle` without a new watermark."""
 
 
 class WatermarkGenerator(ABC):
@@ -142,7 +142,7 @@ class WatermarksWithIdleness(WatermarkGenerator):
             self.is_idle = True
 
     def restart(self) -> None:
-        """Start the count over: there was a reason why no events came."""
+        """Start the count over: there was a reason for the lack of events."""
         self._had_event = True
 
     def _check_if_idle(self) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
+from penstock.common.clocks import monotonic_ms
 from penstock.common.time import Duration, to_milliseconds
 from penstock.common.watermark_generator import (
     AscendingTimestampsWatermarks,
@@ -52,7 +52,7 @@ class _FunctionTimestampAssigner(TimestampAssigner):
 
 
 def plain_function_of(assigner: TimestampAssigner) -> Callable[[Any, int], int]:
-    """What to call for a timestamp, without a detour where the user gave a plain function."""
+    """What to call for a timestamp: directly the user's function, where the user gave one."""
     return assigner.function if isinstance(assigner, _FunctionTimestampAssigner) else assigner.extract_timestamp
 
 
@@ -77,10 +77,6 @@ class WatermarkAlignment:
     group: str
     max_allowed_drift_ms: int
     update_interval_ms: int = 1000
-
-
-def _now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
 
 
 @dataclass(frozen=True)
@@ -110,7 +106,7 @@ class WatermarkStrategy:
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration) -> WatermarkStrategy:
-        """For elements that come at most this long after a younger one."""
+        """For elements whose timestamps are at most this far behind the largest one seen before them."""
         bound_ms = to_milliseconds(max_out_of_orderness)
         if bound_ms < 0:
             raise ValueError(f"max_out_of_orderness cannot be negative, got {bound_ms} ms")
@@ -193,7 +189,7 @@ class WatermarkStrategy:
         """True for `no_watermarks()` as it is: no timestamps are assigned, no watermarks made, no idleness reported."""
         return self == WatermarkStrategy.no_watermarks()
 
-    def create_watermark_generator(self, clock: Callable[[], int] = _now_ms) -> WatermarkGenerator:
+    def create_watermark_generator(self, clock: Callable[[], int] = monotonic_ms) -> WatermarkGenerator:
         """A new generator for one subtask, with idleness if the strategy has it; `clock` gives milliseconds."""
         generator = self._generator_factory()
         if self.idle_timeout_ms is None:
@@ -210,7 +206,7 @@ class AssignerWithPeriodicWatermarks(TimestampAssigner):
 
     @abstractmethod
     def get_current_watermark(self) -> int | None:
-        """The current watermark, None for none yet."""
+        """The current watermark; None as long as there is none."""
 
 
 class AssignerWithPunctuatedWatermarks(TimestampAssigner):
@@ -218,7 +214,7 @@ class AssignerWithPunctuatedWatermarks(TimestampAssigner):
 
     @abstractmethod
     def check_and_get_next_watermark(self, last_element: Any, extracted_timestamp: int) -> int | None:
-        """The watermark that this element brings, None for none."""
+        """The watermark that follows this element; None if none does."""
 
 
 @dataclass(frozen=True)

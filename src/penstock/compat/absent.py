@@ -17,10 +17,10 @@ _INSTEAD = {
     "PyFlink's tables there is only what generates data (connector 'datagen', t_env.to_data_stream)",
     "dataset": "use a StreamExecutionEnvironment in RuntimeExecutionMode.BATCH",
     "java": "there is no Java behind this API; connectors and functions here are Python",
-    "internal": "it belongs to the inside of PyFlink",
+    "internal": "it is internal to PyFlink",
 }
 
-#: PyFlink's modules that exist for Java, for tables or for its own inside only.
+#: PyFlink's modules that exist only for Java, for tables or for PyFlink itself.
 _MODULES = {
     "table": "table",
     "dataset": "dataset",
@@ -36,7 +36,7 @@ _STAND_INS = {"table": "penstock.compat.datagen_tables", "java": "penstock.datas
 
 
 class AbsentName(RefusedName):
-    """A name of PyFlink's without a counterpart."""
+    """The type of PyFlink's names that have no counterpart."""
 
     def _refuse(cls) -> NoReturn:
         raise UnsupportedFeatureError(
@@ -50,14 +50,14 @@ def absent_name(module: str, name: str, kind: str) -> type:
 
 
 def kind_of(module: str) -> str | None:
-    """Why a module of PyFlink's (named without "pyflink.") is not here; None if nothing is known about it."""
+    """Why a PyFlink module (named without "pyflink.") does not exist here; None if nothing is known about it."""
     parts = module.split(".")
     prefixes = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
     return next((_MODULES[prefix] for prefix in prefixes if prefix in _MODULES), None)
 
 
 class AbsentModule(ModuleType):
-    """A module in which every public name is there, and none can be used."""
+    """A module that has every public name, none of which can be used."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -69,6 +69,6 @@ class AbsentModule(ModuleType):
 
 
 def made_here(kind: str, name: str) -> Any:
-    """What stands for a name of PyFlink's tables or of its Java side, where there is something; else None."""
-    # Loads the API, which nobody needs who only imports tables.
+    """What takes the place of a name of PyFlink's tables or of its Java side; None if there is nothing."""
+    # Imported here because it loads the whole API, which a program that only imports tables does not need.
     return getattr(importlib.import_module(_STAND_INS[kind]), name, None) if kind in _STAND_INS else None

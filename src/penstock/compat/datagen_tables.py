@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
 from penstock.common.typeinfo import Types
-from penstock.common.types import Row
+from penstock.common.types import Row, make_row
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.compat.data_types import DataType, DataTypes
 from penstock.datastream.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
@@ -179,9 +179,7 @@ class _RowMaker:
     makers: list[Callable[[int], Any]]
 
     def __call__(self, number: int) -> Row:
-        row = Row(*(make(number) for make in self.makers))
-        row.set_field_names(self.names)
-        return row
+        return make_row(self.names, [make(number) for make in self.makers])
 
 
 @dataclass(frozen=True)

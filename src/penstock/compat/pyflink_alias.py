@@ -27,7 +27,7 @@ _WORKER_PATH = str(Path(__file__).parent / "on_path")
 
 @contextmanager
 def pyflink_as_penstock() -> Iterator[None]:
-    """Inside, `import pyflink.X` gives the very module `penstock.X`; a `pyflink` imported before comes back after.
+    """Inside, `import pyflink.X` gives the module `penstock.X` itself; a `pyflink` imported before is put back after.
 
     Processes started inside, Spark's Python workers among them, see it through PYTHONPATH. Names that PyFlink's
     modules have from other modules are found as well. What has no counterpart, such as tables, can be imported and
@@ -53,7 +53,7 @@ def pyflink_as_penstock() -> Iterator[None]:
 
 
 def install() -> None:
-    """The same for the rest of this process, which is how a worker wants it."""
+    """Do the same for the rest of this process, as workers need it."""
     if not any(isinstance(finder, _AliasFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _AliasFinder())
     sys.modules[_ALIAS] = importlib.import_module(_REAL)
@@ -114,11 +114,11 @@ class _AbsentLoader(Loader):
         return AbsentModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Its names are made when they are asked for."""
+        """Does nothing: names are made when they are asked for."""
 
 
 class _Lookup:
-    """What a module is asked for a name that it does not have: its own `__getattr__` first, then other modules."""
+    """Looks up a name that a module does not have: with its own `__getattr__` first, then in other modules."""
 
     def __init__(self, before: Any, alias: str) -> None:
         self.before = before

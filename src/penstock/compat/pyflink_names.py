@@ -79,7 +79,7 @@ def _is_submodule(package: str, name: str) -> bool:
 
 
 def lookup_in(module: str) -> Callable[[str], Any]:
-    """What finds a name that `module` (named as in PyFlink) does not have itself; AttributeError if there is none."""
+    """A function that finds names which `module` (named as in PyFlink) lacks; AttributeError if there is none."""
 
     real = "penstock" + module.removeprefix("pyflink")
 

@@ -42,7 +42,7 @@ class Accumulator(ABC, Generic[V, R]):
 
     @abstractmethod
     def add(self, value: V) -> None:
-        """Take in a value."""
+        """Add a value."""
 
     @abstractmethod
     def get_local_value(self) -> R:
@@ -54,7 +54,7 @@ class Accumulator(ABC, Generic[V, R]):
 
     @abstractmethod
     def merge(self, other: Accumulator[V, R]) -> None:
-        """Take in what another accumulator of the same kind has seen."""
+        """Add what another accumulator of the same kind has seen."""
 
     def clone(self) -> Accumulator[V, R]:
         """A copy that changes on its own."""
@@ -83,48 +83,8 @@ class SimpleAccumulator(Accumulator[V, V]):
 N = TypeVar("N", int, float)
 
 
-class _Counter(SimpleAccumulator[N]):
-    """Adds numbers up."""
-
-    _zero: N
-
-    def __init__(self, value: N | None = None) -> None:
-        self._value: N = self._zero if value is None else value
-
-    def add(self, value: N) -> None:
-        self._value = self._value + value
-
-    def get_local_value(self) -> N:
-        return self._value
-
-    def reset_local(self) -> None:
-        self._value = self._zero
-
-    def merge(self, other: Accumulator[N, N]) -> None:
-        self._check_same_kind(other)
-        self.add(other.get_local_value())
-
-
-class IntCounter(_Counter[int]):
-    """Adds whole numbers up."""
-
-    _zero = 0
-
-
-class LongCounter(_Counter[int]):
-    """Adds whole numbers up; Python's integers have no limit, so the same as IntCounter."""
-
-    _zero = 0
-
-
-class DoubleCounter(_Counter[float]):
-    """Adds floating-point numbers up."""
-
-    _zero = 0.0
-
-
-class _Extremum(SimpleAccumulator[N]):
-    """Keeps the largest or smallest number; `start` while there is none."""
+class _Number(SimpleAccumulator[N]):
+    """One number, which `add` combines with each value; `_start` while there is none."""
 
     _start: N
 
@@ -142,12 +102,35 @@ class _Extremum(SimpleAccumulator[N]):
         self.add(other.get_local_value())
 
 
-class _Maximum(_Extremum[N]):
+class _Counter(_Number[N]):
+    def add(self, value: N) -> None:
+        self._value = self._value + value
+
+
+class IntCounter(_Counter[int]):
+    """Adds whole numbers up."""
+
+    _start = 0
+
+
+class LongCounter(_Counter[int]):
+    """Adds whole numbers up; Python's integers have no limit, so the same as IntCounter."""
+
+    _start = 0
+
+
+class DoubleCounter(_Counter[float]):
+    """Adds floating-point numbers up."""
+
+    _start = 0.0
+
+
+class _Maximum(_Number[N]):
     def add(self, value: N) -> None:
         self._value = max(self._value, value)
 
 
-class _Minimum(_Extremum[N]):
+class _Minimum(_Number[N]):
     def add(self, value: N) -> None:
         self._value = min(self._value, value)
 
@@ -216,7 +199,7 @@ Average = AverageAccumulator
 
 
 class Histogram(Accumulator[int, dict[int, int]]):
-    """How often each whole number came, by number."""
+    """How often each whole number was added, by number."""
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}

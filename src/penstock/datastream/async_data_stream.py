@@ -1,4 +1,4 @@
-"""Calls of slow systems without waiting for each answer."""
+"""Calls to slow systems without waiting for each answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ __all__ = ["AsyncDataStream"]
 
 
 class AsyncDataStream:
-    """Applies an AsyncFunction to a stream."""
+    """Applies an AsyncFunction to a stream: at most `capacity` calls run at a time.
+
+    >>> class Doubled(AsyncFunction):
+    ...     async def async_invoke(self, value):
+    ...         return [value * 2]
+    >>> stream = AsyncDataStream.ordered_wait(env.from_collection([1, 2, 3]), Doubled(), timeout=5_000)
+    >>> list(stream.execute_and_collect())
+    [2, 4, 6]
+    """
 
     @staticmethod
     def unordered_wait(
@@ -26,7 +34,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Results as they come. A call that takes longer than `timeout` calls the function's `timeout`."""
+        """Results as they come. If a call takes longer than `timeout`, the function's `timeout` gives the result."""
         return _add(data_stream, async_function, timeout, NoRetryStrategy(), capacity, output_type, is_ordered=False)
 
     @staticmethod
@@ -38,7 +46,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Like `unordered_wait`; a call whose outcome the strategy wants to try again is repeated."""
+        """Like `unordered_wait`; a call is repeated if the strategy wants that for its result or error."""
         return _add(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, is_ordered=False)
 
     @staticmethod
@@ -49,7 +57,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Results in the order of their elements."""
+        """Results in the order of their elements: a slow call holds up those behind it."""
         return _add(data_stream, async_function, timeout, NoRetryStrategy(), capacity, output_type, is_ordered=True)
 
     @staticmethod
@@ -61,7 +69,7 @@ class AsyncDataStream:
         capacity: int = 100,
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Like `ordered_wait`; a call whose outcome the strategy wants to try again is repeated."""
+        """Like `ordered_wait`; a call is repeated if the strategy wants that for its result or error."""
         return _add(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type, is_ordered=True)
 
 

@@ -8,12 +8,12 @@ __all__ = ["empty_result_predicate", "exception_type_predicate", "has_exception_
 
 
 def empty_result_predicate(result: list[Any] | None) -> bool:
-    """True if the call gave no result."""
+    """True if the call returned no result."""
     return result is None or len(result) == 0
 
 
 def has_exception_predicate(error: BaseException | None) -> bool:
-    """True if the call failed, in whatever way."""
+    """True if the call failed with any error."""
     return error is not None
 
 

@@ -40,6 +40,9 @@ class RetryPredicate(AsyncRetryPredicate[OUT]):
 class NoRetryStrategy(AsyncRetryStrategy[OUT]):
     """Never tries again."""
 
+    def __repr__(self) -> str:
+        return "NoRetryStrategy()"
+
     def can_retry(self, current_attempts: int) -> bool:
         return False
 

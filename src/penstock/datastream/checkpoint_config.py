@@ -7,6 +7,7 @@ from typing import Any
 from penstock.common import config_keys
 from penstock.common.config_options import ConfigOption
 from penstock.common.configuration import Configuration
+from penstock.common.redaction import redacted_settings
 from penstock.common.time import Duration
 from penstock.datastream.checkpoint_storage import (
     CheckpointStorage,
@@ -28,7 +29,7 @@ _UNLIMITED_FAILURES = 2147483647
 class CheckpointConfig:
     """How often and how checkpoints are taken. Times are in milliseconds.
 
-    It writes through to the configuration that it was made from, so settings made here and there are the same.
+    It writes through to the configuration that it was made from: a change to one shows in the other.
 
     >>> config = env.get_checkpoint_config().set_checkpoint_interval(60_000).set_min_pause_between_checkpoints(5_000)
     >>> env.get_configuration().to_dict()["execution.checkpointing.interval"]
@@ -77,21 +78,21 @@ class CheckpointConfig:
         return self._configuration.get(config_keys.CHECKPOINT_TIMEOUT)
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
-        """Give a checkpoint up that takes longer than this (at least 10)."""
+        """Give up a checkpoint that takes longer than this (at least 10)."""
         _at_least(_SHORTEST_MS, "checkpoint_timeout", checkpoint_timeout)
         return self._set(config_keys.CHECKPOINT_TIMEOUT, checkpoint_timeout)
 
     def get_min_pause_between_checkpoints(self) -> int:
-        """Time from the end of a checkpoint to the start of the next, at least."""
+        """The least time from the end of a checkpoint to the start of the next."""
         return self._configuration.get(config_keys.CHECKPOINT_MIN_PAUSE)
 
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
-        """Let so much time pass between the end of a checkpoint and the start of the next."""
+        """The least time from the end of a checkpoint to the start of the next; 0 unless set."""
         _at_least(0, "min_pause_between_checkpoints", min_pause_between_checkpoints)
         return self._set(config_keys.CHECKPOINT_MIN_PAUSE, min_pause_between_checkpoints)
 
     def get_max_concurrent_checkpoints(self) -> int:
-        """How many checkpoints may be under way at once."""
+        """The value set by `set_max_concurrent_checkpoints`."""
         return self._configuration.get(config_keys.MAX_CONCURRENT_CHECKPOINTS)
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
@@ -142,11 +143,11 @@ class CheckpointConfig:
         return self.get_externalized_checkpoint_retention()
 
     def is_prefer_checkpoint_for_recovery(self) -> bool:
-        """Always false: a job continues from what is newest."""
+        """Always false: a job continues from the newest checkpoint or savepoint."""
         return False
 
     def set_prefer_checkpoint_for_recovery(self, prefer_checkpoint_for_recovery: bool) -> CheckpointConfig:
-        """Accepted without effect: a job continues from what is newest."""
+        """Accepted without effect: a job continues from the newest checkpoint or savepoint."""
         return self
 
     def is_externalized_checkpoints_enabled(self) -> bool:
@@ -185,7 +186,7 @@ class CheckpointConfig:
         return self.enable_unaligned_checkpoints(False)
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
-        """The setting of `set_aligned_checkpoint_timeout`."""
+        """The value set by `set_aligned_checkpoint_timeout`."""
         return Duration.of_millis(self._configuration.get(config_keys.ALIGNED_CHECKPOINT_TIMEOUT))
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
@@ -201,7 +202,7 @@ class CheckpointConfig:
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """The setting of `set_force_unaligned_checkpoints`."""
+        """The value set by `set_force_unaligned_checkpoints`."""
         return self._configuration.get(config_keys.FORCE_UNALIGNED)
 
     def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
@@ -211,6 +212,11 @@ class CheckpointConfig:
     def _set(self, option: ConfigOption[Any], value: Any) -> CheckpointConfig:
         self._configuration.set(option, value)
         return self
+
+    def __repr__(self) -> str:
+        settings = self._configuration.to_dict().items()
+        own = {key: value for key, value in settings if key.startswith("execution.checkpointing.")}
+        return f"CheckpointConfig({redacted_settings(own)!r})"
 
 
 def _at_least(least: int, name: str, value: int) -> None:

@@ -39,10 +39,10 @@ class CheckpointStorage(ABC):
 
 @dataclass(frozen=True)
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Keeps checkpoints in the driver's memory: for tests, since they are gone with the driver.
+    """Keeps checkpoints in a temporary folder of the driver: for tests, since they are lost with the driver.
 
-    :param checkpoint_path: Where metadata of retained checkpoints goes; nowhere if left out.
-    :param max_state_size: Largest state of one subtask in bytes, 5 MiB if left out.
+    :param checkpoint_path: Accepted as in Flink; checkpoints go to the temporary folder whatever it is.
+    :param max_state_size: Accepted as in Flink; the size of state is not limited.
     """
 
     DEFAULT_MAX_STATE_SIZE: ClassVar[int] = 5 * 1024 * 1024
@@ -55,9 +55,11 @@ class JobManagerCheckpointStorage(CheckpointStorage):
             raise ValueError(f"JobManagerCheckpointStorage: max_state_size must be positive, got {self.max_state_size}")
 
     def get_checkpoint_path(self) -> str | None:
+        """The path that was given, in Flink's form; None if none was."""
         return None if self.checkpoint_path is None else normalized_path(self.checkpoint_path)
 
     def get_max_state_size(self) -> int:
+        """The size that was given, in bytes; 5 MiB if none was."""
         return self.DEFAULT_MAX_STATE_SIZE if self.max_state_size is None else self.max_state_size
 
     def get_savepoint_path(self) -> str | None:
@@ -79,8 +81,8 @@ class FileSystemCheckpointStorage(CheckpointStorage):
     """Keeps checkpoints as files.
 
     :param checkpoint_path: Folder for checkpoints, local or a URI that all machines reach.
-    :param file_state_size_threshold: Smaller state (in bytes) goes into the metadata file; 20 KiB if left out.
-    :param write_buffer_size: Bytes buffered before a write; 4 KiB if left out.
+    :param file_state_size_threshold: Accepted as in Flink; state of any size goes into files.
+    :param write_buffer_size: Accepted as in Flink, without effect.
     """
 
     MAX_FILE_STATE_THRESHOLD: ClassVar[int] = 1024 * 1024
@@ -105,6 +107,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
             )
 
     def get_checkpoint_path(self) -> str:
+        """The folder for checkpoints, in Flink's form."""
         return normalized_path(str(self.checkpoint_path))
 
     def get_savepoint_path(self) -> str | None:
@@ -112,10 +115,12 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return None
 
     def get_min_file_size_threshold(self) -> int:
+        """The threshold that was given, in bytes; 20 KiB if none was."""
         threshold = self.file_state_size_threshold
         return _DEFAULT_STATE_THRESHOLD if threshold is None or threshold < 0 else threshold
 
     def get_write_buffer_size(self) -> int:
+        """The size that was given, in bytes; 4 KiB if none was."""
         return _DEFAULT_WRITE_BUFFER if self.write_buffer_size < 0 else self.write_buffer_size
 
     def configuration(self) -> dict[str, str]:

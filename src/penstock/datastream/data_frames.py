@@ -79,7 +79,7 @@ class _SparkRowFactory(RowDataBulkWriterFactory):
 
 
 def to_data_frame(stream: DataStream, type_info: TypeInformation | None, job_name: str | None) -> Any:
-    """Run the job now; a DataFrame of the stream's rows, which are in files until the program ends."""
+    """Run the job now and return its rows as a DataFrame; they are in files until the program ends."""
     row_type = _row_type("to_data_frame", stream, type_info)
     schema = _schema(row_type)
     _check_bounded(stream.transformation)
@@ -108,7 +108,7 @@ def spark_sink(
 
 
 def _staging_folder(config: Configuration, given: str | None) -> str:
-    """Where staged rows are safe for as long as checkpoints refer to them."""
+    """Where staged rows are safe as long as checkpoints refer to them."""
     kept = given or config.get_optional(keys.CHECKPOINT_DIR) or config.get_optional(keys.WORKING_DIR)
     if kept is not None:
         return f"{kept.rstrip('/')}/spark-sink-{secrets.token_hex(8)}"

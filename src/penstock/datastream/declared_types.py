@@ -1,6 +1,6 @@
-"""Elements as their declared type wants them.
+"""Elements in the form of their declared type.
 
-PyFlink hands elements from function to function as they are, and turns them into Java's values where Java takes over:
+PyFlink passes elements from function to function as they are, and turns them into Java's values where Java takes over:
 at an exchange, a key, a window or a sink. There FLOAT becomes single precision, DOUBLE a float, a number for INT a
 whole one, and a number that does not fit is an error. The same happens here, in the same places. A stream without
 declared types is never touched.
@@ -46,7 +46,7 @@ _QUICK_BOUND = 1 << 30
 
 
 def converter_of(type_info: TypeInformation | None) -> Converter | None:
-    """What gives one element the form of its declared type; None if every element has it."""
+    """A function that gives one element the form of its declared type; None if every element has it."""
     match type_info:
         case BasicTypeInfo():
             return _basic_converter(type_info._basic_type)
@@ -153,7 +153,7 @@ def _as_is(value: Any) -> Any:
 
 
 def row_form_of(type_info: TypeInformation | None) -> Converter | None:
-    """What makes elements rows where a row type is declared: within a chain, too, functions get rows."""
+    """A function that makes elements rows where a row type is declared: functions get rows within a chain, too."""
     return converter_of(type_info) if isinstance(type_info, RowTypeInfo) else None
 
 
@@ -163,7 +163,7 @@ def as_declared(value: Any, type_info: TypeInformation | None) -> Any:
 
 
 def collected_as(value: Any, type_info: TypeInformation | None) -> Any:
-    """An element of a collection, which Java reads: whole numbers that are too large wrap, others become text."""
+    """An element of a collection, as Java reads it: whole numbers that are too large wrap around."""
     if isinstance(type_info, BasicTypeInfo) and type_info._basic_type in _BITS and isinstance(value, (int, float)):
         return _wrapped(_integer(value, type_info._basic_type), _BITS[type_info._basic_type])
     return as_declared(value, type_info)
@@ -178,7 +178,7 @@ def fits(type_info: TypeInformation, element: str | tuple[str, ...]) -> str | No
     """An expression that is true for an element that needs no conversion; None if there is none that is simple.
 
     The element is a variable, or a tuple of which there are only the items: variables, and constants as their repr.
-    What is certain of constants is left out; the expression is empty if nothing else is there.
+    Checks that constants are sure to pass are left out; the expression is empty if there are no others.
     """
     if isinstance(element, str):
         return _fits(type_info, element)
@@ -281,7 +281,7 @@ def _text(value: Any) -> str | None:
     if value is None or type(value) is str:
         return value
     if isinstance(value, str):
-        return str.__str__(value)  # Of a class of its own, such as an enumeration, only the text is left.
+        return str.__str__(value)  # Of a subclass, such as an enumeration, only the text is left.
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float, Decimal)):
@@ -308,7 +308,7 @@ def _in_milliseconds(value: Any) -> Any:
 
 def _misfit(value: Any, declared: str) -> InvalidProgramError:
     return InvalidProgramError(
-        f"{value!r} of type {type(value).__name__} is no {declared}, which is the declared type; declare the type that "
+        f"{value!r} of type {type(value).__name__} does not fit {declared}, the declared type; declare the type that "
         f"the function returns, or none"
     )
 
@@ -335,7 +335,7 @@ def _each_converted(items: list[Any], convert: Converter) -> list[Any]:
 
 
 def _first_misfit(parts: Iterable[tuple[str, Any, Converter]]) -> InvalidProgramError:
-    """What is wrong with the first part of an element that does not fit, which is sought only after a failure."""
+    """The error for the first part of an element that does not fit; looked for only after a failure."""
     for name, part, convert in parts:
         try:
             convert(part)
@@ -394,7 +394,7 @@ def _row(value: Any, fields: list[Any], names: list[str]) -> Row:
 
 
 def _fields_converter(type_info: RowTypeInfo | TupleTypeInfo) -> Callable[[Any], list[Any]]:
-    """What gives the fields of one element the form of their types: made once, since there may be many fields."""
+    """A function that gives the fields of one element the form of their types: made once, for there may be many."""
     converters = [converter_of(each) or _as_is for each in type_info.get_field_types()]
     scope: dict[str, Any] = {f"convert{at}": convert for at, convert in enumerate(converters)}
     fields = []

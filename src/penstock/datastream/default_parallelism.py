@@ -17,7 +17,7 @@ _EVERY_CORE = "local[*]"
 
 
 def default_parallelism(config: Configuration, spark: Any, local: int | None) -> int:
-    """What operators get that have no parallelism of their own.
+    """The parallelism of operators that set none.
 
     :param spark: The session that the program has named, or None.
     :param local: What the program has named for one machine, or None for the number of its cores.
@@ -42,5 +42,5 @@ def _cores(config: Configuration, spark: Any) -> int | None:
             cores: int | None = sessions.cores_of_context(context)
             return cores
     if _STARTED_BY_SPARK_SUBMIT in os.environ:
-        return None  # Its master is not known before the first job. On one machine, too, it was meant for any.
+        return None  # Its master is not known before the first job, and it is written for any cluster.
     return cores_of(config.to_dict().get("spark.master", _EVERY_CORE), machine_cores())

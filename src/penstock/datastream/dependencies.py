@@ -13,6 +13,8 @@ from penstock.common.notices import notify
 
 @dataclass(frozen=True)
 class CachedFile:
+    """A file that functions find by its name."""
+
     path: str
     """A local path, or an address that Spark can read."""
     is_executable: bool = False
@@ -20,7 +22,7 @@ class CachedFile:
 
 @dataclass
 class JobDependencies:
-    """Paths on the machine where the program runs; the executor takes them to where the functions run."""
+    """Paths on the machine where the program runs; the executor brings them to where the functions run."""
 
     python_files: list[str] = field(default_factory=list)
     archives: list[tuple[str, str]] = field(default_factory=list)
@@ -30,7 +32,7 @@ class JobDependencies:
     jars: list[str] = field(default_factory=list)
     cached_files: dict[str, CachedFile] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
-    """By Python file: the folder of the user's that its modules came from, if that was on another machine."""
+    """By Python file: the user's folder that its modules came from, if that was on another machine."""
 
     def __post_init__(self) -> None:
         for _, folder in self.archives:
@@ -67,9 +69,9 @@ class JobDependencies:
         self.cached_files[name] = CachedFile(_absolute(path), executable)
 
     def with_settings(self, config: Configuration) -> JobDependencies:
-        """These, and those that the configuration names (`python.files`, `pipeline.jars` and so on).
+        """These dependencies and those that the configuration names (`python.files`, `pipeline.jars` and so on).
 
-        Called when the job is to run: all files must be there by then.
+        Called before the job runs: all files must exist by then.
         """
         merged = JobDependencies(
             list(self.python_files),
@@ -115,7 +117,7 @@ class JobDependencies:
 
 
 def place_of_modules(python_file: str) -> str:
-    """What is put on the path of Python for it: a folder, or an archive."""
+    """What is put on Python's path for it: a folder, or an archive."""
     return str(Path(python_file).parent) if python_file.endswith(".py") else python_file
 
 
@@ -145,7 +147,7 @@ def is_remote(path: str) -> bool:
 
 
 def _absolute(path: str) -> str:
-    """The path as seen from today's working folder; whether it is there is asked when the job runs."""
+    """The path as seen from the current working folder; whether it exists is checked when the job runs."""
     path = _without_file_scheme(path)
     return path if is_remote(path) else str(Path(path).resolve())
 

@@ -71,10 +71,10 @@ class EnvironmentSettings:
         return self.get_config().get_max_parallelism()
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
-        """STREAMING, which is the default; BATCH, for bounded sources only; or AUTOMATIC, which is BATCH if all of them
-        are.
+        """Run the job as STREAMING, which is the default, as BATCH, or choose by its sources: AUTOMATIC.
 
-        In BATCH mode keyed operators get their input key by key and emit final results only.
+        BATCH is for bounded sources only; AUTOMATIC is BATCH if all sources are bounded. In BATCH mode keyed operators
+        get their input key by key and emit final results only.
 
         >>> from penstock.datastream import RuntimeExecutionMode
         >>> from penstock.datastream import StreamExecutionEnvironment
@@ -96,7 +96,7 @@ class EnvironmentSettings:
             raise InvalidProgramError(f"{keys.RUNTIME_MODE.key}: {name!r} is not one of {known}") from None
 
     def set_stream_time_characteristic(self, characteristic: TimeCharacteristic) -> Self:
-        """Whether `time_window` makes windows of event or processing time; nothing else asks for it."""
+        """Whether `time_window` makes windows of event or processing time; nothing else depends on it."""
         self._configuration.set(keys.TIME_CHARACTERISTIC, characteristic.value)
         return self
 
@@ -110,8 +110,7 @@ class EnvironmentSettings:
         return asked is not None and TimeCharacteristic(asked) is not TimeCharacteristic.PROCESSING_TIME
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """The least time between the starts of two epochs, in milliseconds; so the longest that a record waits for its
-        own.
+        """The least time between the starts of two epochs, in milliseconds: the longest that a record waits for one.
 
         0 starts an epoch as soon as the last one is done; -1 waits for 100 ms. Unless set, a job pauses for about as
         long as the last epoch took, but epochs start no later than 5 ms after each other. A longer timeout costs less
@@ -198,7 +197,7 @@ class EnvironmentSettings:
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
-        """The setting of `enable_changelog_state_backend`; None if it was not called."""
+        """The value set by `enable_changelog_state_backend`; None if it was not called."""
         return self._configuration.get_boolean(_CHANGELOG_KEY, False) if _CHANGELOG_KEY in self._configuration else None
 
     def set_state_backend(self, state_backend: StateBackend) -> Self:
@@ -231,10 +230,10 @@ class EnvironmentSettings:
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
-        """The restart strategy that was set, or the one that says that none was."""
+        """The restart strategy that was set; the fallback strategy if none was."""
         return self.get_config().get_restart_strategy()
 
-    # Flink 1.x: there is no Kryo here that wants to know about types.
+    # Flink 1.x: there is no Kryo here to register types with.
 
     def add_default_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> None:
         """Accepted without effect: elements are pickled."""

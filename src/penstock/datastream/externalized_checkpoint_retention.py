@@ -1,4 +1,4 @@
-"""What happens to checkpoints when a job is cancelled."""
+"""What happens to checkpoints when a job ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["ExternalizedCheckpointCleanup", "ExternalizedCheckpointRetention"]
 
 
 class ExternalizedCheckpointRetention(Enum):
-    """Whether the last checkpoints outlive a cancelled job. A failed job keeps them unless there are none to keep."""
+    """Whether the last checkpoints outlive a job that is cancelled or fails."""
 
     DELETE_ON_CANCELLATION = 0
     """Deleted when the job is cancelled, kept when it fails."""

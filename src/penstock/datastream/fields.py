@@ -138,5 +138,8 @@ class Projection:
     def __init__(self, fields: tuple[int, ...]) -> None:
         self._fields = fields
 
+    def __repr__(self) -> str:
+        return f"Projection({self._fields!r})"
+
     def __call__(self, element: Any) -> tuple[Any, ...]:
         return tuple(get_field(element, field) for field in self._fields)

@@ -1,5 +1,4 @@
-"""What PyFlink's programs reach through Java handles because its API has no other way: the environment's own
-configuration, and text from a socket.
+"""What PyFlink's programs reach only through Java handles: the environment's configuration, and text from a socket.
 
     config = Configuration(j_configuration=get_j_env_configuration(env._j_stream_execution_environment))
     lines = DataStream(env._j_stream_execution_environment.socketTextStream("localhost", 9999))
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JavaStream:
-    """What a Java method gives, for `DataStream(...)` to wrap."""
+    """What a Java method returns, for `DataStream(...)` to wrap."""
 
     stream: DataStream
 
@@ -50,7 +49,7 @@ class JavaEnvironment:
 
 
 def get_j_env_configuration(j_env: JavaEnvironment) -> Configuration:
-    """The configuration of an environment; what is set in it takes effect, like in PyFlink."""
+    """The configuration of an environment; what is set in it takes effect, as in PyFlink."""
     return j_env.getConfiguration()
 
 

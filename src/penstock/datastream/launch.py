@@ -29,14 +29,14 @@ class SubmittedJob:
 
 @dataclass
 class Launch:
-    """What the starter of a script says and learns."""
+    """What the starter of a script gives to its environments, and learns from them."""
 
     configuration: dict[str, str] = field(default_factory=dict)
     plan_only: bool = False
     announce: Callable[[str], None] | None = None
     """Receives what a person at a terminal wants to know: the job's id when it is submitted, and its cancellation."""
     on_start: Callable[[JobClient], None] | None = None
-    """Given every job that was started."""
+    """Called with every job that was started."""
     start: Callable[..., JobClient] | None = None
     """Starts its jobs, instead of what the target names."""
     submitted: list[SubmittedJob] = field(default_factory=list)

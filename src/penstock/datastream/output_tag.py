@@ -17,6 +17,9 @@ class OutputTag:
 
     :param tag_id: Name of the side output, not empty.
     :param type_info: Type of the elements; a list of types stands for a row; any Python value if left out.
+
+    >>> OutputTag("late") == OutputTag("late")
+    True
     """
 
     __slots__ = ("tag_id", "type_info")

@@ -1,4 +1,4 @@
-"""Collected elements as a DataFrame of pandas."""
+"""Collected elements as a pandas DataFrame."""
 
 from __future__ import annotations
 

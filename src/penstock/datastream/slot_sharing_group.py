@@ -13,7 +13,11 @@ _UNITS = {"gb": 1 << 30, "mb": 1 << 20, "kb": 1 << 10}
 
 @total_ordering
 class MemorySize:
-    """An amount of memory; compares and prints as one (`MemorySize.of_mebi_bytes(3)` is `3 mb`)."""
+    """An amount of memory, which can be compared and printed.
+
+    >>> str(MemorySize.of_mebi_bytes(3)), MemorySize(1024) < MemorySize.of_mebi_bytes(1)
+    ('3 mb', True)
+    """
 
     __slots__ = ("_bytes",)
 
@@ -24,22 +28,27 @@ class MemorySize:
 
     @staticmethod
     def of_mebi_bytes(mebi_bytes: int) -> MemorySize:
+        """A size of whole mebibytes, of 1024 * 1024 bytes each."""
         return MemorySize(mebi_bytes << 20)
 
     def get_bytes(self) -> int:
+        """The size in bytes."""
         return self._bytes
 
     def get_kibi_bytes(self) -> int:
-        """Whole kibibytes, rounded down, as the larger units below."""
+        """The size in kibibytes, rounded down."""
         return self._bytes >> 10
 
     def get_mebi_bytes(self) -> int:
+        """The size in mebibytes, rounded down."""
         return self._bytes >> 20
 
     def get_gibi_bytes(self) -> int:
+        """The size in gibibytes, rounded down."""
         return self._bytes >> 30
 
     def get_tebi_bytes(self) -> int:
+        """The size in tebibytes, rounded down."""
         return self._bytes >> 40
 
     def __eq__(self, other: object) -> bool:
@@ -73,38 +82,47 @@ class SlotSharingGroupBuilder:
         self._external_resources: dict[str, float] = {}
 
     def set_cpu_cores(self, cpu_cores: float) -> SlotSharingGroupBuilder:
+        """The CPU cores of a slot."""
         self._check(cpu_cores > 0, f"cpu_cores must be positive, got {cpu_cores}")
         self._cpu_cores = float(cpu_cores)
         return self
 
     def set_task_heap_memory(self, task_heap_memory: MemorySize) -> SlotSharingGroupBuilder:
+        """The memory of a slot for functions."""
         self._check(task_heap_memory.get_bytes() > 0, f"task_heap_memory must be positive, got {task_heap_memory}")
         self._task_heap_memory = task_heap_memory
         return self
 
     def set_task_heap_memory_mb(self, task_heap_memory_mb: int) -> SlotSharingGroupBuilder:
+        """The same, in mebibytes."""
         return self.set_task_heap_memory(MemorySize.of_mebi_bytes(task_heap_memory_mb))
 
     def set_task_off_heap_memory(self, task_off_heap_memory: MemorySize) -> SlotSharingGroupBuilder:
+        """The memory of a slot for functions outside of Java's heap; none, unless set."""
         self._task_off_heap_memory = task_off_heap_memory
         return self
 
     def set_task_off_heap_memory_mb(self, task_off_heap_memory_mb: int) -> SlotSharingGroupBuilder:
+        """The same, in mebibytes."""
         return self.set_task_off_heap_memory(MemorySize.of_mebi_bytes(task_off_heap_memory_mb))
 
     def set_managed_memory(self, managed_memory: MemorySize) -> SlotSharingGroupBuilder:
+        """The memory of a slot for state and sorting; none, unless set."""
         self._managed_memory = managed_memory
         return self
 
     def set_managed_memory_mb(self, managed_memory_mb: int) -> SlotSharingGroupBuilder:
+        """The same, in mebibytes."""
         return self.set_managed_memory(MemorySize.of_mebi_bytes(managed_memory_mb))
 
     def set_external_resource(self, name: str, value: float) -> SlotSharingGroupBuilder:
+        """An amount of another resource, such as GPUs."""
         self._check(value >= 0, f"external resource {name!r} must not be negative, got {value}")
         self._external_resources[name] = float(value)
         return self
 
     def build(self) -> SlotSharingGroup:
+        """The group; ValueError if only some of the needed resources are set."""
         memory = (self._task_heap_memory, self._task_off_heap_memory, self._managed_memory)
         if self._cpu_cores is None and memory == (None, None, None) and not self._external_resources:
             return SlotSharingGroup(self._name)
@@ -129,7 +147,7 @@ class SlotSharingGroupBuilder:
 
 @dataclass(frozen=True)
 class SlotSharingGroup:
-    """Names operators that may share a slot, with the resources the slot needs; None where nothing was said."""
+    """Names operators that may share a slot, with the resources the slot needs; None for those that were not given."""
 
     Builder = SlotSharingGroupBuilder
 

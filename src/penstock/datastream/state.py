@@ -60,7 +60,7 @@ class State(ABC):
         """Remove the state of the current key."""
 
     def get_internal_state(self) -> Any:
-        """This state itself: PyFlink's has another one behind it, with the same methods."""
+        """This state itself: PyFlink's states have another one behind them, with the same methods."""
         return self
 
 
@@ -89,7 +89,7 @@ class AppendingState(State, Generic[IN, OUT]):
 
 
 class MergingState(AppendingState[IN, OUT]):
-    """Appending state of which two can be merged into one, as session windows need."""
+    """Appending state that can be merged with another one, as session windows need it."""
 
 
 class ReducingState(MergingState[T, T]):
@@ -119,15 +119,47 @@ class ListState(MergingState[T, Iterable[T]]):
         return iter(self.get())
 
 
-class MapState(State, Generic[K, V]):
-    """A map per key of the stream. `state[k]`, `k in state`, `del state[k]` and iteration work as on a dict,
-    but `state[k]` gives None for a missing key."""
+class _ReadableMap(State, Generic[K, V]):
+    """What every map can be asked. `state[k]`, `k in state` and iteration work too."""
 
     @abstractmethod
     def get(self, key: K) -> V | None:
         """The value of `key`; None if it is not there."""
 
     @abstractmethod
+    def contains(self, key: K) -> bool:
+        """True if `key` is there."""
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]:
+        """All pairs."""
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]:
+        """All keys."""
+
+    @abstractmethod
+    def values(self) -> Iterable[V]:
+        """All values."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """True if there is nothing in the map."""
+
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class _ChangeableMap(_ReadableMap[K, V]):
+    """How maps are changed. `state[k] = v` and `del state[k]` work too."""
+
+    @abstractmethod
     def put(self, key: K, value: V) -> None:
         """Set the value of `key`."""
 
@@ -139,99 +171,26 @@ class MapState(State, Generic[K, V]):
     def remove(self, key: K) -> None:
         """Remove `key`; no effect if it is not there."""
 
-    @abstractmethod
-    def contains(self, key: K) -> bool:
-        """True if `key` is there."""
-
-    @abstractmethod
-    def items(self) -> Iterable[tuple[K, V]]:
-        """All pairs."""
-
-    @abstractmethod
-    def keys(self) -> Iterable[K]:
-        """All keys."""
-
-    @abstractmethod
-    def values(self) -> Iterable[V]:
-        """All values."""
-
-    @abstractmethod
-    def is_empty(self) -> bool:
-        """True if there is nothing in the map."""
-
-    def __getitem__(self, key: K) -> V | None:
-        return self.get(key)
-
     def __setitem__(self, key: K, value: V) -> None:
         self.put(key, value)
 
     def __delitem__(self, key: K) -> None:
         self.remove(key)
 
-    def __contains__(self, key: K) -> bool:
-        return self.contains(key)
 
-    def __iter__(self) -> Iterator[K]:
-        return iter(self.keys())
+class MapState(_ChangeableMap[K, V]):
+    """A map per key of the stream.
 
-
-class ReadOnlyBroadcastState(State, Generic[K, V]):
-    """A map that is the same in all subtasks, as the non-broadcast side sees it."""
-
-    @abstractmethod
-    def get(self, key: K) -> V | None:
-        """The value of `key`; None if it is not there. It must not be changed."""
-
-    @abstractmethod
-    def contains(self, key: K) -> bool:
-        """True if `key` is there."""
-
-    @abstractmethod
-    def items(self) -> Iterable[tuple[K, V]]:
-        """All pairs."""
-
-    @abstractmethod
-    def keys(self) -> Iterable[K]:
-        """All keys."""
-
-    @abstractmethod
-    def values(self) -> Iterable[V]:
-        """All values."""
-
-    @abstractmethod
-    def is_empty(self) -> bool:
-        """True if there is nothing in the map."""
-
-    def __getitem__(self, key: K) -> V | None:
-        return self.get(key)
-
-    def __contains__(self, key: K) -> bool:
-        return self.contains(key)
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self.keys())
+    `state[k]`, `k in state`, `del state[k]` and iteration work as on a dict, but `state[k]` is None for a missing key.
+    """
 
 
-class BroadcastState(ReadOnlyBroadcastState[K, V]):
+class ReadOnlyBroadcastState(_ReadableMap[K, V]):
+    """A map that is the same in all subtasks, as the non-broadcast side sees it: its values must not be changed."""
+
+
+class BroadcastState(ReadOnlyBroadcastState[K, V], _ChangeableMap[K, V]):
     """A map that is the same in all subtasks, as the broadcast side sees it: every subtask must change it alike."""
-
-    @abstractmethod
-    def put(self, key: K, value: V) -> None:
-        """Set the value of `key`."""
-
-    @abstractmethod
-    def put_all(self, dict_value: Mapping[K, V]) -> None:
-        """Set several values."""
-
-    @abstractmethod
-    def remove(self, key: K) -> None:
-        """Remove `key`; no effect if it is not there."""
-
-    def __setitem__(self, key: K, value: V) -> None:
-        self.put(key, value)
-
-    def __delitem__(self, key: K) -> None:
-        self.remove(key)
 
 
 class OperatorStateStore(ABC):
@@ -247,7 +206,7 @@ class OperatorStateStore(ABC):
 
     @abstractmethod
     def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list of which every subtask gets all subtasks' elements on recovery."""
+        """A list; on recovery every subtask gets the elements of all subtasks."""
 
     @abstractmethod
     def get_registered_state_names(self) -> set[str]:

@@ -38,7 +38,7 @@ class StateBackend(ABC):
 
 
 class PredefinedOptions(Enum):
-    """Tunings of RocksDB. Accepted as in Flink; the disk backend here needs none and treats them alike."""
+    """Tunings of RocksDB. Accepted as in Flink, without effect: there is no RocksDB to tune."""
 
     DEFAULT = 0
     SPINNING_DISK_OPTIMIZED = 1
@@ -57,7 +57,7 @@ class HashMapStateBackend(StateBackend):
 class EmbeddedRocksDBStateBackend(StateBackend):
     """Holds state on local disk, for state larger than memory, with the entries used last in memory.
 
-    It stands in for Flink's backend of that name; what is used is LMDB. Timers are in memory.
+    It takes the place of Flink's backend of that name, and uses LMDB. Timers are in memory.
 
     :param enable_incremental_checkpointing: Whether checkpoints hold changes only; None leaves it to the configuration.
     """
@@ -84,7 +84,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         return list(self._db_storage_paths)
 
     def is_incremental_checkpoints_enabled(self) -> bool:
-        """The setting, which has no effect: every checkpoint writes only what changed."""
+        """The value given, which has no effect: every checkpoint writes only what changed."""
         return bool(self._incremental)
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
@@ -94,7 +94,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._predefined_options = options
 
     def get_predefined_options(self) -> PredefinedOptions:
-        """The setting of `set_predefined_options`."""
+        """The value set by `set_predefined_options`."""
         return self._predefined_options
 
     def set_options(self, options_factory_class_name: str) -> None:
@@ -117,7 +117,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._transfer_threads = number_of_transfering_threads
 
     def get_number_of_transfer_threads(self) -> int:
-        """The setting of `set_number_of_transfer_threads`."""
+        """The value set by `set_number_of_transfer_threads`; 4 if none was."""
         return self._transfer_threads or self.DEFAULT_TRANSFER_THREADS
 
     def configuration(self) -> dict[str, str]:
@@ -147,7 +147,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
 @dataclass(frozen=True)
 class MemoryStateBackend(HashMapStateBackend):
-    """The old name for state and checkpoints in memory."""
+    """The old name for state in memory, with checkpoints in a temporary folder of the driver."""
 
     DEFAULT_MAX_STATE_SIZE: ClassVar[int] = JobManagerCheckpointStorage.DEFAULT_MAX_STATE_SIZE
 
@@ -158,12 +158,15 @@ class MemoryStateBackend(HashMapStateBackend):
 
     @property
     def checkpoint_storage(self) -> JobManagerCheckpointStorage:
+        """Where checkpoints go."""
         return JobManagerCheckpointStorage(self.checkpoint_path, self.max_state_size)
 
     def get_max_state_size(self) -> int:
+        """The size that was given, in bytes; 5 MiB if none was. It limits nothing."""
         return self.checkpoint_storage.get_max_state_size()
 
     def is_using_asynchronous_snapshots(self) -> bool:
+        """The value given, True if none was. It has no effect."""
         return self.using_asynchronous_snapshots is not False
 
     def configuration(self) -> dict[str, str]:
@@ -182,23 +185,29 @@ class FsStateBackend(HashMapStateBackend):
 
     @property
     def checkpoint_storage(self) -> FileSystemCheckpointStorage:
+        """Where checkpoints go."""
         buffer_size = -1 if self.write_buffer_size is None else self.write_buffer_size
         return FileSystemCheckpointStorage(self.checkpoint_directory_uri, self.file_state_size_threshold, buffer_size)
 
     @property
     def savepoint_path(self) -> str | None:
+        """Where savepoints go by default; None if that was not given."""
         return self.default_savepoint_directory_uri
 
     def get_checkpoint_path(self) -> str | None:
+        """The folder for checkpoints, in Flink's form."""
         return self.checkpoint_storage.get_checkpoint_path()
 
     def get_min_file_size_threshold(self) -> int:
+        """The threshold that was given, in bytes; 20 KiB if none was. It has no effect."""
         return self.checkpoint_storage.get_min_file_size_threshold()
 
     def get_write_buffer_size(self) -> int:
+        """The size that was given, in bytes; 4 KiB if none was. It has no effect."""
         return self.checkpoint_storage.get_write_buffer_size()
 
     def is_using_asynchronous_snapshots(self) -> bool:
+        """The value given, True if none was. It has no effect."""
         return self.using_asynchronous_snapshots is not False
 
     def configuration(self) -> dict[str, str]:
@@ -229,9 +238,11 @@ class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
         return self._checkpoint_backend
 
     def set_number_of_transfering_threads(self, number_of_transfering_threads: int) -> None:
+        """The old name of `set_number_of_transfer_threads`."""
         self.set_number_of_transfer_threads(number_of_transfering_threads)
 
     def get_number_of_transfering_threads(self) -> int:
+        """The old name of `get_number_of_transfer_threads`."""
         return self.get_number_of_transfer_threads()
 
     def configuration(self) -> dict[str, str]:

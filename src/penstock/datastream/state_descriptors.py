@@ -34,7 +34,7 @@ class StateDescriptor(ABC):
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Let values expire; see `StateTtlConfig.new_builder`. It must be called before the state is asked for."""
+        """Let values expire; see `StateTtlConfig.new_builder`. Call it before you ask for the state."""
         if not isinstance(ttl_config, StateTtlConfig):
             raise TypeError(
                 f"{type(self).__name__} {self.name!r}: enable_time_to_live needs a StateTtlConfig, got "
@@ -61,7 +61,7 @@ class StateDescriptor(ABC):
 class ValueStateDescriptor(StateDescriptor):
     """Describes a single value for each key.
 
-    :param default_value: What `value()` gives while nothing was written; each read gets a copy of its own.
+    :param default_value: What `value()` returns while nothing was written; each read gets a copy of its own.
 
     >>> from penstock.common import Types
     >>> ValueStateDescriptor("count", Types.LONG(), default_value=0).get_default_value()

@@ -24,7 +24,7 @@ class TtlUpdateType(Enum):
 
 
 class TtlStateVisibility(Enum):
-    """Whether an expired value can still be seen."""
+    """Whether an expired value can still be read."""
 
     ReturnExpiredIfNotCleanedUp = 0
     """It can, until it is removed."""
@@ -116,6 +116,7 @@ class TtlCleanup:
         self._is_cleanup_in_background = is_cleanup_in_background
 
     def is_cleanup_in_background(self) -> bool:
+        """True unless `disable_cleanup_in_background()` was called."""
         return self._is_cleanup_in_background
 
     def in_full_snapshot(self) -> bool:
@@ -123,12 +124,14 @@ class TtlCleanup:
         return CleanupStrategyKind.FULL_STATE_SCAN_SNAPSHOT in self._strategies
 
     def get_incremental_cleanup_strategy(self) -> IncrementalCleanup | None:
+        """The settings of incremental cleanup; None if it is off."""
         chosen = self._strategies.get(CleanupStrategyKind.INCREMENTAL_CLEANUP)
         if isinstance(chosen, IncrementalCleanup):
             return chosen
         return IncrementalCleanup(5, False) if self._is_cleanup_in_background else None
 
     def get_rocksdb_compact_filter_cleanup_strategy(self) -> CompactFilterCleanup | None:
+        """The settings of cleanup when state is rewritten; None if it is off."""
         chosen = self._strategies.get(CleanupStrategyKind.ROCKSDB_COMPACTION_FILTER)
         if isinstance(chosen, CompactFilterCleanup):
             return chosen
@@ -139,6 +142,10 @@ class TtlCleanup:
 
     def __hash__(self) -> int:
         return hash((frozenset(self._strategies.items()), self._is_cleanup_in_background))
+
+    def __repr__(self) -> str:
+        chosen = [kind.name for kind in self._strategies]
+        return f"TtlCleanup({chosen}, is_cleanup_in_background={self._is_cleanup_in_background})"
 
 
 class StateTtlConfigBuilder:
@@ -158,27 +165,33 @@ class StateTtlConfigBuilder:
         return self
 
     def update_ttl_on_create_and_write(self) -> StateTtlConfigBuilder:
+        """Every write renews the time to live; the default."""
         return self.set_update_type(TtlUpdateType.OnCreateAndWrite)
 
     def update_ttl_on_read_and_write(self) -> StateTtlConfigBuilder:
+        """Every write and every read renews the time to live."""
         return self.set_update_type(TtlUpdateType.OnReadAndWrite)
 
     def set_state_visibility(self, state_visibility: TtlStateVisibility) -> StateTtlConfigBuilder:
-        """Choose whether expired values can still be seen; they cannot, unless set."""
+        """Choose whether expired values can still be read; they cannot, unless set."""
         self._state_visibility = state_visibility
         return self
 
     def return_expired_if_not_cleaned_up(self) -> StateTtlConfigBuilder:
+        """Expired values can be read until they are removed."""
         return self.set_state_visibility(TtlStateVisibility.ReturnExpiredIfNotCleanedUp)
 
     def never_return_expired(self) -> StateTtlConfigBuilder:
+        """Expired values cannot be read; the default."""
         return self.set_state_visibility(TtlStateVisibility.NeverReturnExpired)
 
     def set_ttl_time_characteristic(self, ttl_time_characteristic: TtlClock) -> StateTtlConfigBuilder:
+        """Choose which time counts; there is only processing time."""
         self._ttl_time_characteristic = ttl_time_characteristic
         return self
 
     def use_processing_time(self) -> StateTtlConfigBuilder:
+        """Count processing time; the default."""
         return self.set_ttl_time_characteristic(TtlClock.ProcessingTime)
 
     def cleanup_full_snapshot(self) -> StateTtlConfigBuilder:
@@ -208,10 +221,12 @@ class StateTtlConfigBuilder:
         return self
 
     def set_ttl(self, ttl: Time | Duration) -> StateTtlConfigBuilder:
+        """How long values live after they were last renewed."""
         self._ttl = ttl
         return self
 
     def build(self) -> StateTtlConfig:
+        """The finished settings."""
         cleanup = TtlCleanup(self._strategies, self._is_cleanup_in_background)
         return StateTtlConfig(
             self._update_type, self._state_visibility, self._ttl_time_characteristic, self._ttl, cleanup
@@ -248,7 +263,7 @@ class StateTtlConfig:
 
     @staticmethod
     def new_builder(ttl: Time | Duration) -> StateTtlConfigBuilder:
-        """Start with values that expire `ttl` after the last write and cannot be seen after that."""
+        """Start with values that expire `ttl` after the last write and cannot be read after that."""
         return StateTtlConfigBuilder(ttl)
 
     @property
@@ -261,7 +276,7 @@ class StateTtlConfig:
         return self.update_type
 
     def get_state_visibility(self) -> TtlStateVisibility:
-        """Whether an expired value can still be seen."""
+        """Whether an expired value can still be read."""
         return self.state_visibility
 
     def get_ttl(self) -> Time | Duration:

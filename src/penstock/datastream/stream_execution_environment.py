@@ -101,7 +101,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return default_parallelism(self._configuration, self._spark, self._local_parallelism)
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """For environments that are made from now on, where nothing else is set and the job runs on this machine."""
+        """The default parallelism of environments made from now on, for jobs that run on this machine."""
         StreamExecutionEnvironment._default_local_parallelism = check_parallelism(
             parallelism, "set_default_local_parallelism"
         )
@@ -122,27 +122,22 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         self._dependencies.add_python_file(file_path)
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
-        """Packages that functions need: a file as `pip install -r` reads it, installed on the machines where functions
-        run.
+        """Packages that functions need: a file for `pip install -r`, installed on the machines where functions run.
 
         :param requirements_cache_dir: A folder with the packages, for machines that cannot download them.
         """
         self._dependencies.set_python_requirements(requirements_file_path, requirements_cache_dir)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """An archive (zip, tar) that is unpacked where functions run, in a folder called `target_dir` or like the
-        archive.
-        """
+        """An archive (zip, tar) to unpack where functions run: into `target_dir`, else a folder named after it."""
         self._dependencies.add_python_archive(archive_path, target_dir)
 
     def set_python_executable(self, python_exec: str) -> None:
-        """The Python that runs functions, before the first job of a program; an absolute path, or a name on the
-        PATH.
-        """
+        """The Python that runs functions: an absolute path, or a name on the PATH. Call it before the first job."""
         self._configuration.set(keys.PYTHON_EXECUTABLE, python_exec)
 
     def add_jars(self, *jars_path: str) -> None:
-        """Jars for Spark, before the first job of a program. Connectors need none."""
+        """Jars for Spark; connectors need none. Call it before the first job."""
         self._dependencies.add_jars(*jars_path)
 
     def add_classpaths(self, *classpaths: str) -> None:
@@ -203,7 +198,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         r"""Text from a server, cut at `delimiter`; for "\n" a "\r" before it is dropped too.
 
         The end of the connection ends the stream, unless `max_retry` attempts to connect again are allowed (negative:
-        for ever), `retry_delay` milliseconds apart. What was received is on disk before it counts as received.
+        without limit), `retry_delay` milliseconds apart. Text counts as received when it is on disk.
         """
         if not isinstance(port, int) or not 0 < port < 65536:
             raise InvalidProgramError(f"socket_text_stream: the port must be between 1 and 65535, got {port!r}")
@@ -223,6 +218,12 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
         A source that is read in splits has a watermark for each split, and a subtask's watermark is the smallest of
         those that are not idle. See docs/connectors/sources.md.
+
+        >>> from penstock.common import WatermarkStrategy
+        >>> from penstock.datastream.connectors import NumberSequenceSource
+        >>> numbers = env.from_source(NumberSequenceSource(1, 3), WatermarkStrategy.no_watermarks(), "numbers")
+        >>> list(numbers.execute_and_collect())
+        [1, 2, 3]
         """
         if not isinstance(watermark_strategy, WatermarkStrategy):
             raise TypeError(
@@ -282,13 +283,13 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     def from_data_frame(
         self, data_frame: Any, source_name: str = "DataFrame", trigger: Mapping[str, Any] | None = None
     ) -> DataStream:
-        """The rows of a DataFrame of Spark's, with its column names. If it is a batch one the stream ends with them.
+        """The rows of a Spark DataFrame, with its column names. After the rows of a batch DataFrame the stream ends.
 
-        Rows are computed once, and written to where the job's checkpoints are. A streaming DataFrame's query runs while
-        the job does.
+        Rows are computed once, and written next to the job's checkpoints. The query of a streaming DataFrame runs as
+        long as the job.
 
         :param trigger: When the query of a streaming DataFrame looks for new rows, as Spark's `trigger(...)` takes it:
-            `{"processingTime": "10 seconds"}`, or `{"availableNow": True}` for what is there, then the stream ends.
+            `{"processingTime": "10 seconds"}`, or `{"availableNow": True}` for a stream that ends with today's rows.
         """
         from penstock.datastream.connectors.spark.data_frame_stream import source_of
 
@@ -306,9 +307,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     # --- execution ---------------------------------------------------------------------------------------------------
 
     def get_execution_plan(self) -> str:
-        """The plan as JSON, as Flink's plan visualizer reads it. The program stays as it is and can still be
-        executed.
-        """
+        """The plan as JSON, as Flink's plan visualizer reads it. The program can still be executed."""
         return self.get_stream_graph(clear_transformations=False).get_streaming_plan_as_json()
 
     def get_stream_graph(self, clear_transformations: bool = False, job_name: str | None = None) -> StreamGraph:
@@ -338,6 +337,11 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
         Raises `JobExecutionError` if the job fails; if a function of yours raised, `UserFunctionError`, which names the
         operator, the subtask and the record.
+
+        >>> from penstock.datastream.connectors import DiscardingSink
+        >>> _ = env.from_collection([1, 2]).sink_to(DiscardingSink())
+        >>> env.execute("nothing").get_all_accumulator_results()
+        {}
         """
         __tracebackhide__ = True
         with ShowingUsersFrames():
@@ -349,7 +353,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return client
 
     def submit_and_collect(self, job_name: str | None, collect_id: str) -> tuple[Iterator[Any], Callable[[], None]]:
-        """Start the job; the values of one collect sink, and a function that ends the job. For the streams."""
+        """Start the job; returns the values of one collect sink, and a function that ends the job. For the streams."""
         __tracebackhide__ = True
         with ShowingUsersFrames():
             return self._submit(job_name).collect(collect_id)
@@ -361,16 +365,18 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return submission.submit(graph, settled, self._dependencies, self._spark)
 
     def close(self) -> None:
-        """Nothing is held open: the Spark session lives until the program ends."""
+        """Does nothing: the Spark session lives until the program ends."""
 
     @property
     def _j_stream_execution_environment(self) -> JavaEnvironment:
-        """For programs written for PyFlink, some of which go through its Java handle."""
+        """For PyFlink programs, some of which use its Java handle."""
         return JavaEnvironment(self)
 
     def strategy_as_configured(self, strategy: WatermarkStrategy, where: str) -> WatermarkStrategy:
-        """The strategy without its assigner, if PyFlink would not use it and the job is to be as on PyFlink. For the
-        streams."""
+        """The strategy, without its assigner if the job runs as on PyFlink and PyFlink would not use it.
+
+        For the streams.
+        """
         way = self._configuration.get(keys.TIMESTAMP_ASSIGNERS).lower()
         if way not in ("flink", "pyflink"):
             raise ConfigurationError(f"{keys.TIMESTAMP_ASSIGNERS.key}: {way!r} is not one of flink, pyflink")
@@ -414,7 +420,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return DataStream(self, transformation)
 
     def _add_source(self, name: str, description: d.SourceDescription, type_info: TypeInformation | None) -> DataStream:
-        """Sources alone make no job, so they are not in the list: an operator behind them brings them in."""
+        """Add a source. Sources alone are not a job, so they are not in the list: an operator behind them adds them."""
         fixed = description.max_source_parallelism
         transformation = PhysicalTransformation(
             self.next_id(),

@@ -30,7 +30,7 @@ _STARTER = "penstock.cluster.start"
 
 @dataclass
 class Submission:
-    """A job that was started, and who wants to know about it."""
+    """A job that was started, and the launch that it belongs to."""
 
     client: Any
     launch: Launch
@@ -78,7 +78,7 @@ def submit(
 
 
 def notify_of_results_that_go_nowhere(stream_graph: StreamGraph) -> None:
-    """One line about operators without anything behind them: often a forgotten sink, now and then meant."""
+    """Warn of operators whose results nothing reads: often a sink was forgotten, sometimes it is intended."""
     read = {edge.source for edge in stream_graph.edges}
     ends = [node.name for node in stream_graph.nodes.values() if node.id not in read and not node.is_sink]
     if ends:
@@ -90,7 +90,7 @@ def notify_of_results_that_go_nowhere(stream_graph: StreamGraph) -> None:
 
 
 def check_picklable(job_graph: JobGraph) -> None:
-    """Functions travel to other processes: name the operator whose function cannot."""
+    """Raise for an operator whose function cannot travel to other processes, and name it."""
     for vertex in job_graph.vertices:
         for node in vertex.nodes:
             if isinstance(node.operator, CollectionSourceDescription):

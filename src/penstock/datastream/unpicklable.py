@@ -28,13 +28,13 @@ def culprit(thing: Any) -> str | None:
 def _is_picklable(value: Any) -> bool:
     try:
         cloudpickle.dumps(value)
-    except Exception:  # Whatever an object raises that does not want to be pickled
+    except Exception:  # Whatever an unpicklable object raises
         return False
     return True
 
 
 def _parts(thing: Any) -> Iterator[tuple[str | None, Any]]:
-    """What goes along with it: a name for messages, unless it is only on the way, and the value."""
+    """What is pickled with it: a name for messages, None for a part that only leads to others, and the value."""
     if isinstance(thing, MethodType):
         yield None, thing.__self__
     elif isinstance(thing, FunctionType):

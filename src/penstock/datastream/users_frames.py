@@ -11,11 +11,10 @@ from penstock.common.exceptions import PenstockError
 
 
 class ShowingUsersFrames:
-    """Errors of Penstock leave it without the frames below; PENSTOCK_DEBUG=1 keeps them.
+    """A context that Penstock's errors leave without the frames below it; PENSTOCK_DEBUG=1 keeps them.
 
-    The message has the frames of a function that failed. What is cut are those of Penstock itself, which lead from the
-    call that the user wrote to the place that found the error. Notebooks also leave out frames that say so
-    (`__tracebackhide__`).
+    The message has the frames of a function that failed. Those of Penstock itself, which lead from the user's call to
+    the place that found the error, are cut. Notebooks also leave out frames that say so (`__tracebackhide__`).
     """
 
     def __enter__(self) -> None:

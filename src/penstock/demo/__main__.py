@@ -11,7 +11,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.demo.text_server import TextServer
 
 SECONDS_OF_RESULTS = 11
-"""After the first window; those of two more are shown."""
+"""After the first window: long enough to show two more."""
 
 NEXT = """
 That was, in essence, examples/socket_window_word_count.py on a text that never ends. Now try:

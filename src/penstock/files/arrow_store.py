@@ -29,7 +29,7 @@ A client keeps its connections. One for each file would begin with a handshake e
 
 
 class ArrowStore(FileStore):
-    """A file is complete there when it is closed."""
+    """A store of Arrow or fsspec. A file is complete when it is closed."""
 
     can_append = False
 
@@ -71,7 +71,7 @@ class ArrowStore(FileStore):
 
     @contextlib.contextmanager
     def _put_whole(self, path: str) -> Iterator[BinaryIO]:
-        # Nothing is sent before it is whole: Arrow completes an object also if it is closed because of an error.
+        # Nothing is sent before it is whole: Arrow completes an object even when an error closes it.
         with tempfile.SpooledTemporaryFile(_IN_MEMORY) as content:
             yield cast(BinaryIO, content)
             content.seek(0)
@@ -91,10 +91,10 @@ class ArrowStore(FileStore):
             raise
 
     def sync(self, file: BinaryIO, path: str) -> None:
-        """Closing the file, which follows, is what makes it safe."""
+        """Does nothing: the store keeps a file safely once it is closed, which follows."""
 
     def sync_folder(self, folder: str) -> None:
-        """The store does so itself."""
+        """Does nothing: the store takes care of it."""
 
     def size_of(self, path: str) -> int | None:
         found = self._files.get_file_info(path)

@@ -23,12 +23,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LocalStore(FileStore):
-    """Links are followed."""
+    """The local file system. Links are followed."""
 
     is_private: bool = False
-    """True if what is made is for its user alone."""
+    """True if new files and folders are for their user alone."""
     is_durable: bool = True
-    """True if a file that is there stays there when the power fails."""
+    """True if a complete file survives a power failure."""
 
     name = "local"
     can_append = True
@@ -133,7 +133,7 @@ def _files_below(folder: str, hidden: tuple[str, ...], above: frozenset[tuple[in
 
 
 def _stat(path: str) -> os.stat_result | None:
-    """About a file or folder; None if it is gone since its folder was listed, or if a link leads nowhere."""
+    """The status of a file or folder; None if it is gone since its folder was listed, or is a link to nothing."""
     try:
         return os.stat(path)
     except FileNotFoundError:

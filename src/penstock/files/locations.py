@@ -1,4 +1,4 @@
-"""Turns what a user has named, a path or a URI, into a store and the path within it."""
+"""Turns a path or URI into a store and the path within it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.files.arrow_store import ArrowStore
 from penstock.files.local_store import LocalStore
 from penstock.files.store import FileStore
 
-_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:/")  # A drive's letter is no scheme.
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:/")  # A drive letter is not a scheme.
 
 
 def is_local(location: str) -> bool:
@@ -30,7 +30,7 @@ def local_path(location: str) -> str:
 
 
 def absolute_location(location: str) -> str:
-    """The same place as seen from other working folders: tasks may run in another one than the program.
+    """The location independent of the working folder: tasks may run in another one than the program.
 
     >>> absolute_location("s3://bucket/folder/")
     's3://bucket/folder/'
@@ -39,7 +39,7 @@ def absolute_location(location: str) -> str:
 
 
 def location_within(folder: str, name: str) -> str:
-    """The location of something in a folder. What follows a `?` in a URI says how to reach its store, and stays behind.
+    """The location of something in a folder. The query of a URI says how to reach its store, and stays at the end.
 
     >>> location_within("s3://bucket/folder?region=x", "chk-1/_metadata")
     's3://bucket/folder/chk-1/_metadata?region=x'
@@ -49,7 +49,7 @@ def location_within(folder: str, name: str) -> str:
 
 
 def location_above(location: str, name: str = "") -> str:
-    """The folder that something is in; if it is to be called `name` and is not, the location itself.
+    """The folder that something is in. With `name`: the location itself, unless it ends in `name`.
 
     >>> location_above("s3://bucket/folder/chk-1?region=x")
     's3://bucket/folder?region=x'

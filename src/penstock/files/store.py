@@ -9,12 +9,12 @@ from typing import BinaryIO
 
 
 class FileStore(ABC):
-    """Paths are those of the store: absolute ones on this machine, `bucket/folder/file` in an object store."""
+    """A place for files. Paths are the store's: absolute on this machine, `bucket/folder/file` in an object store."""
 
     name: str
-    """How people call the kind of store."""
+    """What people call this kind of store."""
     can_append: bool
-    """True if a file that was left open can be copied up to some byte and written on."""
+    """True if an unfinished file can be copied up to some byte and continued."""
 
     @abstractmethod
     def open(self, path: str) -> BinaryIO:
@@ -26,7 +26,7 @@ class FileStore(ABC):
 
     @abstractmethod
     def create_whole(self, path: str) -> AbstractContextManager[BinaryIO]:
-        """A file that is there under its name once it is closed without error, and not before; replaces another."""
+        """A file that appears under its name only when it is closed without error; replaces an existing one."""
 
     @abstractmethod
     def sync(self, file: BinaryIO, path: str) -> None:
@@ -42,7 +42,7 @@ class FileStore(ABC):
 
     @abstractmethod
     def names(self, folder: str) -> list[str]:
-        """The files and folders directly in it; none if it does not exist."""
+        """The names of the files and folders directly in a folder; none if it does not exist."""
 
     @abstractmethod
     def find(self, path: str, hidden: tuple[str, ...] = ()) -> Iterator[tuple[str, int]]:
@@ -53,11 +53,11 @@ class FileStore(ABC):
 
     @abstractmethod
     def rename(self, path: str, new_path: str) -> None:
-        """Give a file its other name, in one step; replaces another."""
+        """Give a file a new name in one step; replaces an existing one."""
 
     @abstractmethod
     def make_folder(self, path: str) -> None:
-        """Have the folder, and all above it."""
+        """Make a folder and all above it, where they are missing."""
 
     @abstractmethod
     def delete(self, path: str) -> None:
@@ -65,4 +65,4 @@ class FileStore(ABC):
 
     @abstractmethod
     def delete_folder(self, path: str) -> None:
-        """Remove a folder with everything in it; one that is not there is fine."""
+        """Remove a folder with everything in it; does nothing if it does not exist."""

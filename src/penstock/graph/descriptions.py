@@ -76,7 +76,7 @@ class WatermarksDescription(OperatorDescription):
     strategy: WatermarkStrategy
     auto_watermark_interval_ms: int = 200
     only_final: bool = False
-    """True in batch mode: there is no watermark but the last one."""
+    """True in batch mode: only the last watermark is emitted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ class KeyedDescription(OperatorDescription):
 
 @dataclass(frozen=True, eq=False)
 class ReduceDescription(KeyedDescription):
-    """A rolling reduce: every element gives the new value of its key; in batch mode only the last one is emitted."""
+    """A rolling reduce: every element emits the new value of its key; in batch mode only the last one is emitted."""
 
     function: Any
     only_final: bool = False
@@ -126,7 +126,7 @@ MergeKind = Literal["sum", "min", "max", "any"]
 
 @dataclass(frozen=True)
 class AccumulatorMerge:
-    """How two accumulators of an aggregate function become that of the elements of both, in any order."""
+    """How to merge two accumulators of an aggregate function into that of all elements, in any order."""
 
     kinds: tuple[MergeKind, ...]
     is_tuple: bool
@@ -352,7 +352,7 @@ class PrintSinkDescription(DriverSinkDescription):
     stream: Literal["stdout", "stderr"] = "stdout"
     type_info: TypeInformation | None = None
     look: Literal["flink", "pyflink"] = "flink"
-    """Whose `print()` lines are to look like."""
+    """The system whose `print()` lines the output looks like."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,7 @@ _LEGAL: dict[ExecutionState, set[ExecutionState]] = {
 
 
 class IllegalTransitionError(RuntimeError):
-    """An execution was asked to take a step that its state does not allow."""
+    """An execution cannot go from its state to the one asked for."""
 
 
 @dataclass
@@ -62,11 +62,11 @@ class ExecutionFacts:
     bytes_in: int = 0
     bytes_out: int = 0
     busy_ms: int = 0
-    """Time spent in epochs; the rest it waited."""
+    """Time spent in epochs; for the rest of the time it waited."""
     watermark: int | None = None
     state_size: int = 0
     is_provisional: bool = False
-    """True in the middle of a batch job: its end brings all facts again."""
+    """True while a batch job runs: its end reports all facts again."""
 
 
 @dataclass
@@ -146,7 +146,7 @@ class ExecutionGraph:
                     vertex.current.transition_to(state, now_ms)
 
     def cancel_all(self, now_ms: int | None = None) -> None:
-        """Every subtask that has not ended becomes CANCELED; one that was never deployed at once, as in Flink."""
+        """Cancel every subtask that has not ended; one that was never deployed skips CANCELING, as in Flink."""
         for vertex in self.vertices():
             for state in (ExecutionState.CANCELING, ExecutionState.CANCELED):
                 if vertex.current.may_become(state):

@@ -80,13 +80,13 @@ class JobGraph:
     is_batch: bool = False
     """True if all input is there before the first result: keyed operators get it sorted by key."""
     reuses_objects: bool = False
-    """True if functions of a chain hand each other the very objects, not copies."""
+    """True if functions of a chain pass each other the same objects, not copies."""
     inlines_functions: bool = True
     """True if generated loops do the work of functions themselves where they can, instead of calling them."""
     exchanges_columns: bool = True
-    """True if elements that have columns are sent as such."""
+    """True if elements that are in columns are sent that way."""
     script_classes: tuple[type, ...] = ()
-    """All classes of the program's script: state may be made of some that no function of the job names."""
+    """All classes of the program's script: state may contain objects of a class that no function of the job names."""
 
     def in_edges(self, vertex: int) -> list[JobEdge]:
         return [edge for edge in self.edges if edge.target_vertex == vertex]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from penstock.common.constants import UPPER_BOUND_MAX_PARALLELISM
 from penstock.common.exceptions import InvalidProgramError
 from penstock.graph.batch import RuntimeMode, as_batch_operator, is_batch_job
 from penstock.graph.descriptions import OperatorDescription, SinkDescription, SourceDescription
@@ -22,7 +23,6 @@ from penstock.graph.transformations import (
 
 DEFAULT_SLOT_SHARING_GROUP = "default"
 LOWER_BOUND_MAX_PARALLELISM = 128
-UPPER_BOUND_MAX_PARALLELISM = 32768
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class StreamNode:
     output_type: Any = None
     buffer_timeout_ms: int = -1
     has_own_max_parallelism: bool = False
-    """True if the program chose it; otherwise it is that of the state the job starts from, if it starts from any."""
+    """True if the program chose it; otherwise a job that starts from state takes over that of the state."""
     made_at: str | None = None
     """The line of the program that made it."""
 
@@ -69,7 +69,7 @@ class StreamNode:
 
 @dataclass(frozen=True)
 class StreamGraph:
-    """Nodes in an order in which every node stands after its inputs."""
+    """The operators and their connections; every node comes after its inputs."""
 
     job_name: str
     nodes: Mapping[int, StreamNode]
@@ -95,7 +95,7 @@ class StreamGraph:
 
 @dataclass(frozen=True)
 class _Link:
-    """Where the elements of a transformation really come from, seen through unions, partitions and side outputs."""
+    """The operator that elements of a transformation come from, seen through unions, partitions and side outputs."""
 
     node: int
     partitioner: StreamPartitioner | None = None
@@ -242,7 +242,7 @@ class StreamGraphGenerator:
         if not self.generates_uids:
             raise InvalidProgramError(
                 f"operator '{transformation.name}' has no uid, and pipeline.auto-generate-uids is false: every "
-                f"operator needs one; call uid('...') on what made it"
+                f"operator needs one; call uid('...') where the program makes it"
             )
         # Without a uid: the place in the program, so that the same program finds its state again.
         inputs = [self._nodes[link.node].operator_id for each in transformation.inputs for link in self._links[each.id]]

@@ -65,6 +65,6 @@ class UnionTransformation(Transformation):
 
 @dataclass(eq=False)
 class SideOutputTransformation(Transformation):
-    """The elements that its input emitted to `tag_id`."""
+    """The elements that its input emits to the side output `tag_id`."""
 
     tag_id: str = field(kw_only=True)

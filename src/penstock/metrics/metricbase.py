@@ -16,23 +16,33 @@ class Metric(ABC):
     def get_value(self) -> Any:
         """The current value, as reports show it."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.get_value()!r})"
+
 
 class Counter(Metric):
-    """Counts up and down."""
+    """Counts up and down.
+
+    >>> counter = Counter()
+    >>> counter.inc(5)
+    >>> counter.dec()
+    >>> counter.get_count()
+    4
+    """
 
     def __init__(self) -> None:
         self._count = 0
 
     def inc(self, n: int = 1) -> None:
-        """Count up."""
+        """Add `n` to the count."""
         self._count += n
 
     def dec(self, n: int = 1) -> None:
-        """Count down."""
+        """Take `n` off the count."""
         self._count -= n
 
     def get_count(self) -> int:
-        """The count."""
+        """The current count."""
         return self._count
 
     def get_value(self) -> int:
@@ -47,6 +57,9 @@ class Gauge(Metric):
 
     def get_value(self) -> Any:
         return self._read()
+
+    def __repr__(self) -> str:
+        return f"Gauge({self._read!r})"
 
 
 class Meter(Metric):
@@ -65,7 +78,7 @@ class Meter(Metric):
         self._per_second: deque[tuple[int, int]] = deque()
 
     def mark_event(self, value: int = 1) -> None:
-        """Count so many events now."""
+        """Count `value` events, which happen now."""
         self._count += value
         second = int(self._clock())
         if self._per_second and self._per_second[-1][0] == second:
@@ -74,7 +87,7 @@ class Meter(Metric):
         self._forget(second)
 
     def get_count(self) -> int:
-        """All events so far."""
+        """The number of events so far."""
         return self._count
 
     def get_rate(self) -> float:
@@ -115,7 +128,13 @@ M = TypeVar("M", bound=Metric)
 
 
 class MetricGroup:
-    """Names metrics. Asking again for a name of the same kind gives the same metric."""
+    """Names metrics. Asking again for a name gives the same metric, if it is of the same kind.
+
+    >>> group = MetricGroup().add_group("orders")
+    >>> group.counter("accepted").inc()
+    >>> [(name, metric.get_value()) for name, metric in group.metrics()]
+    [('orders.accepted', 1)]
+    """
 
     def __init__(
         self,
@@ -162,7 +181,7 @@ class MetricGroup:
             yield group._full_name(name), metric
 
     def registered(self) -> Iterator[tuple[MetricGroup, str, Metric]]:
-        """The same with the group that each was registered in, and its name there."""
+        """Every metric of this group and those inside it, each with its own group and its name there."""
         for name, metric in self._metrics.items():
             yield self, name, metric
         for group in self._groups.values():
@@ -179,3 +198,6 @@ class MetricGroup:
 
     def _full_name(self, name: str) -> str:
         return ".".join((*self.scope, name))
+
+    def __repr__(self) -> str:
+        return f"MetricGroup({'.'.join(self.scope)!r})"

@@ -33,7 +33,7 @@ def numbers(spark: SparkSession, count: int) -> DataFrame:
 
 
 def collected(data_frame: DataFrame, what: str) -> list[Any]:
-    """The rows of a DataFrame. What its tasks raise is raised here as it was there, without Spark's frames."""
+    """The rows of a DataFrame. Errors of its tasks are raised here as they were there, without Spark's frames."""
     from pyspark.errors import PySparkException
 
     try:

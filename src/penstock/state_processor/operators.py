@@ -17,7 +17,7 @@ _LISTED = ", "
 
 @dataclass(frozen=True)
 class OperatorIdentifier:
-    """An operator, whatever it is called. Wherever one is expected, its uid or its name as a str works, too."""
+    """Identifies an operator. Wherever one is expected, a str with the operator's uid or name works, too."""
 
     operator_id: str
     """32 hex digits."""
@@ -83,7 +83,7 @@ def states_of(vertex: VertexEntry, operator_id: str) -> list[StateInfo]:
 
 
 def find_operator(found: FoundCheckpoint, wanted: Operator) -> tuple[VertexEntry, OperatorEntry]:
-    """The operator that is meant by an identifier, a uid, or a name that only one operator has."""
+    """The operator that has this identifier or uid, or is the only one of this name."""
     matches = matching_operators(found, wanted)
     if len(matches) == 1:
         return matches[0]

@@ -28,7 +28,7 @@ from penstock.checkpoint.parquet_parts import (
     state_of,
 )
 from penstock.common.exceptions import StateMismatchError
-from penstock.common.types import Row
+from penstock.common.types import Row, make_row
 from penstock.runtime.key_groups import subtask_of_key_group
 from penstock.runtime.key_hashing import stable_hash
 from penstock.runtime.saved_state import FileChain, StateHandle
@@ -68,7 +68,7 @@ def python_rows(batch: Any) -> list[Row]:
         [python_value(value, kind) for value in column.to_pylist()]
         for column, kind in zip(batch.columns, batch.schema.types, strict=True)
     ]
-    return [named_row(names, values) for values in zip(*columns, strict=True)]
+    return [make_row(names, values) for values in zip(*columns, strict=True)]
 
 
 def python_value(value: Any, kind: Any) -> Any:
@@ -78,20 +78,14 @@ def python_value(value: Any, kind: Any) -> Any:
         values = [python_value(value[field.name], field.type) for field in kind]
         names = [field.name for field in kind]
         is_tuple = names == [f"_{at}" for at in range(1, len(names) + 1)]
-        return tuple(values) if is_tuple else named_row(names, values)
+        return tuple(values) if is_tuple else make_row(names, values)
     if pa.types.is_map(kind):
         return {python_value(key, kind.key_type): python_value(each, kind.item_type) for key, each in value}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return [python_value(each, kind.value_type) for each in value]
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        return value.astimezone(datetime.timezone.utc)  # Arrow's time zones are none of Python's own.
+        return value.astimezone(datetime.timezone.utc)  # Arrow's time zones are not Python's own.
     return value
-
-
-def named_row(names: list[str], values: Iterable[Any]) -> Row:
-    row = Row(*values)
-    row.set_field_names(names)
-    return row
 
 
 def value_in(row: Row, column: Column) -> Any:
@@ -108,7 +102,7 @@ class KeyedEntriesOf:
     parallelism: int
     script: Script
     timestamp: Column | None = None
-    """Of timers, whose namespace it is part of."""
+    """For timers: the time, which is part of their namespace."""
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         for batch in batches:
@@ -156,7 +150,7 @@ def _batch(rows: list[PartRow], schema: Any) -> Any:
 
 @dataclass(frozen=True)
 class WriteParts:
-    """Writes entries, which come in the order of subtask and hash, to files; gives their handles."""
+    """Writes entries, which come in the order of subtask and hash, to files; yields the files' handles."""
 
     state: StateName
     operator_name: str
@@ -179,7 +173,7 @@ class WriteParts:
             yield handles_batch(subtask, writer.handles)
 
     def _unique(self, rows: Iterable[PartRow], *places: int) -> Iterator[PartRow]:
-        """The entries, none of which has the same values at `places` as another."""
+        """The entries; raises if two of them have the same values at `places`."""
         for _, same_hash in groupby(rows, itemgetter(1)):
             seen: set[Any] = set()
             for row in same_hash:
@@ -195,7 +189,7 @@ class WriteParts:
 
 @dataclass(frozen=True)
 class CarryOver:
-    """Takes over what former subtasks left, in the canonical format; gives the handles by place in `subtasks`."""
+    """Copies what former subtasks left, in the canonical format; yields the handles by place in `subtasks`."""
 
     source: Folder
     is_canonical: bool

@@ -55,15 +55,18 @@ def read(path: str, spark: SparkSession | None = None) -> SavepointReader:
 class SavepointReader:
     """A savepoint or checkpoint. State is read by Spark tasks, one for each subtask that left it.
 
-    The types of keys and values are found by reading them once: numbers, texts, bytes, dates, tuples, rows,
+    The types of keys and values are found by reading them once: numbers, strings, bytes, dates, tuples, rows,
     dataclasses, lists and dictionaries have a type of their own, other values are shown as JSON, or pickled if they
-    have no form in JSON. With `schema` ("key string, value struct<n:int,sum:double>") you say it yourself, for all
-    columns or some. An operator is meant by its uid, its name, or an `OperatorIdentifier`.
+    have no form in JSON. A `schema` such as "key string, value struct<n:int,sum:double>" sets the types of all columns
+    or some. An operator is given by its uid, its name, or an `OperatorIdentifier`.
     """
 
     def __init__(self, found: FoundCheckpoint, spark: SparkSession | None = None) -> None:
         self._found = found
         self._given_spark = spark
+
+    def __repr__(self) -> str:
+        return f"SavepointReader({self.path!r})"
 
     @property
     def path(self) -> str:
@@ -132,19 +135,19 @@ class SavepointReader:
     # --- operator state --------------------------------------------------------------------------------------------
 
     def list_state(self, operator: Operator, state_name: str, schema: str | StructType | None = None) -> DataFrame:
-        """Columns `subtask`, which held the item, and `value`."""
+        """Columns `subtask`, the one that held the item, and `value`."""
         files = self._files(operator)
         self._check_state(files, state_name, "operator")
         return self._data_frame(files, ListRows(state_name, "split"), schema)
 
     def union_state(self, operator: Operator, state_name: str, schema: str | StructType | None = None) -> DataFrame:
-        """Columns `subtask`, which saved the item, and `value`. Every subtask saves a list of its own."""
+        """Columns `subtask`, the one that saved the item, and `value`. Every subtask saves a list of its own."""
         files = self._files(operator)
         self._check_state(files, state_name, "operator")
         return self._data_frame(files, ListRows(state_name, "union"), schema)
 
     def broadcast_state(self, operator: Operator, state_name: str, schema: str | StructType | None = None) -> DataFrame:
-        """Columns `key` and `value`, of one subtask: all hold the same."""
+        """Columns `key` and `value`, read from one subtask: all hold the same entries."""
         files = self._files(operator)
         self._check_state(files, state_name, "operator")
         holders = [

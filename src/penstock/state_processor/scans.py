@@ -91,7 +91,7 @@ class KeyedRows:
 
 
 def without_times(stored: Any) -> Any:
-    """A state with time to live without the times its parts were last touched at."""
+    """A state with time to live, without the times at which its parts were last used."""
     if isinstance(stored, tuple):
         return stored[0]
     if isinstance(stored, list):
@@ -163,7 +163,7 @@ def items_of(files: OperatorFiles, subtask: int, state: str, distribution: Distr
 
 @dataclass(frozen=True)
 class Scan:
-    """Reads for each number that Spark hands out what that former subtask left."""
+    """Reads what former subtasks left; Spark hands out their numbers."""
 
     files: OperatorFiles
     rows: RowsOf

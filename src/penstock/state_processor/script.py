@@ -13,7 +13,7 @@ from penstock.datastream.script_classes import classes_of_script
 
 @dataclass(frozen=True)
 class Script:
-    """Classes as bytes. Spark has a cloudpickle of its own; what that builds, state does not find."""
+    """Classes as bytes. Spark's own cloudpickle would build classes that state does not find."""
 
     pickled: bytes
 

@@ -1,6 +1,6 @@
 """The shape of Python values as a column: which Spark type shows them, and how each becomes a value of that type.
 
-Numbers, texts, bytes, dates, lists, dictionaries, tuples, rows and dataclasses have types of their own. Values that
+Numbers, strings, bytes, dates, lists, dictionaries, tuples, rows and dataclasses have types of their own. Values that
 have no type in common are shown as JSON, and objects that have no form in JSON either as their pickled bytes.
 """
 
@@ -201,7 +201,7 @@ def _fits(value: decimal.Decimal) -> bool:
 
 
 def named_fields(value: Any) -> dict[str, Any] | None:
-    """The fields of a row, a named tuple, a dictionary or an object by name; None if they have only places."""
+    """The fields of a row, a named tuple, a dictionary or an object by name; None if they have no names."""
     if isinstance(value, Row):
         return None if value._fields is None else value.as_dict()
     if isinstance(value, (tuple, list)):
@@ -216,7 +216,7 @@ def named_fields(value: Any) -> dict[str, Any] | None:
 
 
 def merged(shapes: Iterable[Shape]) -> Shape:
-    """The shape that shows the values of all of them."""
+    """The shape that can show the values of all these shapes."""
     found: Shape = UNKNOWN
     for shape in shapes:
         found = merge(found, shape)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -12,10 +11,12 @@ from penstock.checkpoint.folders import Folder, folder_at
 from penstock.checkpoint.metadata import CANONICAL, METADATA, CheckpointMetadata, OperatorEntry, VertexEntry
 from penstock.checkpoint.parquet_parts import StateName
 from penstock.checkpoint.restoring import FoundCheckpoint
+from penstock.common.clocks import wall_clock_ms
+from penstock.common.constants import UPPER_BOUND_MAX_PARALLELISM
 from penstock.common.exceptions import CheckpointError, StateMismatchError
 from penstock.common.job_id import JobID
 from penstock.datastream.time_domain import TimeDomain
-from penstock.graph.stream_graph import LOWER_BOUND_MAX_PARALLELISM, UPPER_BOUND_MAX_PARALLELISM
+from penstock.graph.stream_graph import LOWER_BOUND_MAX_PARALLELISM
 from penstock.runtime.operators.process import TIMER_SERVICE
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.state.operator import Distribution
@@ -44,7 +45,7 @@ def new_savepoint(
 ) -> SavepointWriter:
     """A savepoint to be written from scratch.
 
-    `max_parallelism` must be that of the job that will start from it; one that sets none takes this one.
+    `max_parallelism` must be that of the job that will start from it; a job that sets none takes this one.
     """
     return SavepointWriter(None, max_parallelism, spark)
 
@@ -61,7 +62,7 @@ def from_existing(
 
 @dataclass(frozen=True)
 class _NewState:
-    """A state that is to be written, of which `write` knows how."""
+    """A state that is to be written."""
 
     state: StateName
     data: DataFrame
@@ -108,6 +109,10 @@ class SavepointWriter:
         self._operators: dict[str, OperatorEntry] = {}
         self._states: dict[StateName, _NewState] = {}
         self._removed: set[str] = set()
+
+    def __repr__(self) -> str:
+        base = "new" if self._base is None else f"from {self._base.path!r}"
+        return f"SavepointWriter({base}, states={sorted(state.name for state in self._states)})"
 
     def with_keyed_state(
         self, operator: Operator, state_name: str, data: DataFrame, key: Column = "key", value: Column = "value"
@@ -179,9 +184,10 @@ class SavepointWriter:
     # --- writing ---------------------------------------------------------------------------------------------------
 
     def write(self, path: str) -> str:
-        """Write the savepoint into `path`, a new or empty folder that all executors reach; its URI, for `run -s`.
+        """Write the savepoint into `path`, a new or empty folder that all executors reach.
 
-        It is written by Spark jobs. A job that starts from it begins without watermarks, as after any change.
+        Returns its URI, for `run -s`. Spark jobs write it. A job that starts from it begins without watermarks, as
+        after any change.
         """
         target = folder_at(path)
         if target.names():
@@ -219,7 +225,7 @@ class SavepointWriter:
             for vertex in self._base.metadata.vertices
             if (kept := tuple(each for each in vertex.operators if each.operator_id not in self._removed))
         ]
-        # What a task remembers besides its state fits only the very same state.
+        # What a task remembers besides its state fits only that state.
         memories = {StateName(each.operator_id, "memory", "task") for vertex in former for each in vertex.operators}
         subtasks = tuple((vertex, number) for vertex in former for number in range(vertex.parallelism))
         is_canonical = self._base.metadata.savepoint_format == CANONICAL
@@ -254,7 +260,7 @@ class SavepointWriter:
         return 1 if self._base is None else self._base.metadata.checkpoint_id
 
     def _metadata(self, vertices: list[_Vertex]) -> CheckpointMetadata:
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = wall_clock_ms()
         base = (
             self._base.metadata
             if self._base is not None

@@ -1,4 +1,4 @@
-"""A folder for checkpoints whose storage fails as planned: a test of what a job does then."""
+"""A folder for checkpoints whose storage fails as planned, to test how a job copes with it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Operation = Literal["make", "create", "write", "rename", "read", "list", "delete
 Action = Literal["fail", "lose-answer", "half", "damage", "exit", "exit-after", "slow"]
 
 EXIT_CODE = 137
-"""Of a process that a fault has ended."""
+"""The exit code of a process that a fault has ended."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,10 @@ class Fault:
     """What happens at the n-th operation of a kind on files whose path matches, and `times - 1` times after it.
 
     Operations: `create` begins a file, `write` adds to it, `rename` makes it visible under its name; `read` also asks
-    for sizes. Actions: `fail` raises OSError and does nothing; `lose-answer` does it and raises OSError; `half` keeps
-    half of what is written and says nothing; `damage` changes a byte of it and says nothing; `exit` ends the process as
-    kill -9 does, a write after half of it; `exit-after` does it first; `slow` waits `delay_s` before it.
+    for sizes. Actions: `fail` raises OSError instead of the operation; `lose-answer` raises OSError after it; `half`
+    silently keeps half of what is written; `damage` silently changes a byte of it; `exit` ends the process before the
+    operation as kill -9 does, halfway through a write; `exit-after` ends it after the operation; `slow` waits `delay_s`
+    before it.
     """
 
     operation: Operation = "any"
@@ -54,7 +55,7 @@ class FaultPlan:
     faults: tuple[Fault, ...] = ()
 
     def of(self, *faults: Fault) -> FaultPlan:
-        """The same folder for notes with other faults."""
+        """A plan with other faults that keeps its record in the same folder."""
         return FaultPlan(self.notes, faults)
 
     def operations(self) -> list[str]:
@@ -63,7 +64,7 @@ class FaultPlan:
         return record.read_text().splitlines() if record.exists() else []
 
     def fault_at(self, operation: Operation, path: str) -> Fault | None:
-        """Note an operation; the first fault that is planned for it, if there is one."""
+        """Record an operation; returns the first fault that is planned for it, None if there is none."""
         self._note("operations", f"{operation} {path}\n")
         due = []
         for number, fault in enumerate(self.faults):
@@ -74,7 +75,7 @@ class FaultPlan:
         return due[0] if due else None
 
     def _note(self, name: str, text: str) -> int:
-        """Add to a note; its size, which is another for each who adds to it, whatever thread or process that is."""
+        """Append to a note; returns its new size, which no other thread or process gets."""
         os.makedirs(self.notes, exist_ok=True)
         with open(os.path.join(self.notes, name), "ab") as note:
             fcntl.flock(note, fcntl.LOCK_EX)
@@ -84,7 +85,7 @@ class FaultPlan:
 
     @contextlib.contextmanager
     def operation(self, operation: Operation, path: str) -> Iterator[None]:
-        """Around the real operation."""
+        """A context for the real operation, in which the planned faults happen."""
         fault = self.fault_at(operation, path)
         if fault is None:
             yield
@@ -102,7 +103,7 @@ class FaultPlan:
             raise _injected(operation, path)
 
     def write(self, out: BinaryIO, content: bytes, path: str) -> int:
-        """Write, with what is planned for this operation."""
+        """Write `content` with the fault that is planned for it; returns its length."""
         fault = self.fault_at("write", path)
         action = None if fault is None else fault.action
         if fault is not None and action == "slow":
@@ -132,7 +133,7 @@ def _injected(operation: Operation, path: str) -> OSError:
 
 
 class _FaultyStream:
-    """Passes everything on but writes, which may go wrong."""
+    """Passes everything on except writes, which may fail as planned."""
 
     def __init__(self, out: BinaryIO, plan: FaultPlan, path: str) -> None:
         self._out = out
@@ -148,7 +149,9 @@ class _FaultyStream:
 
 @dataclass(frozen=True)
 class FaultyFolder:
-    """Another folder, with faults.
+    """A folder for checkpoints that passes every operation on to another folder, with faults.
+
+    Its methods are those of `penstock.checkpoint.folders.Folder`.
 
     >>> import tempfile
     >>> from penstock.testing import Fault, FaultPlan, FaultyFolder, MemoryFolder

@@ -79,14 +79,14 @@ class RecordingOutput:
 
 
 class OperatorHarness:
-    """Runs one operator with virtual time.
+    """Runs one operator with a clock that the test sets.
 
     >>> from penstock.graph.descriptions import MapDescription
     >>> OperatorHarness(MapDescription(lambda x: x + 1)).feed([(1, None), (2, None)]).output
     [2, 3]
 
-    `restored` continues from a `snapshot()` of another harness, as after a restart. A list of them, one of each subtask
-    in order, is the state of an operator that had as many subtasks: this one takes its share of it, as after a change
+    `restored` continues from a `snapshot()` of another harness, as after a restart. A list of snapshots, one for each
+    subtask in order, is the state of an operator that had as many subtasks: this one takes its share, as after a change
     of parallelism. `state_backend` says how keyed state is held: `HeapBackend()` or `DiskBackend()`.
     """
 
@@ -141,7 +141,7 @@ class OperatorHarness:
         return self
 
     def batch(self, elements: Iterable[tuple[Any, int | None]], input: int = 0) -> OperatorHarness:
-        """Several (value, timestamp) in one batch, as they come in a chunk."""
+        """Push several (value, timestamp) in one batch, as they arrive in a chunk."""
         pairs = list(elements)
         self.operator.process_batch(Batch([v for v, _ in pairs], [t for _, t in pairs]), input)
         return self
@@ -158,7 +158,7 @@ class OperatorHarness:
         return self
 
     def idle(self, is_idle: bool = True) -> OperatorHarness:
-        """Say that the input is idle, or active again."""
+        """Mark the input idle, or active again."""
         self.operator.process_status(is_idle)
         return self
 

@@ -68,7 +68,7 @@ class JobInEpochs:
     def epoch(
         self, records: list[Any], now_ms: int = 0, *, is_last: bool = False, is_checkpoint: bool = True
     ) -> list[str]:
-        """Run an epoch on `records`: what came out, as text, sorted."""
+        """Run an epoch on `records`; returns what came out, as text, sorted."""
         if self._rebuilds or self._host is None:
             self._start_run()
         assert self._host is not None
@@ -107,7 +107,7 @@ class JobInEpochs:
         self._previous = 0
 
     def replace_processes(self) -> None:
-        """Empty ones take the place of those that hold the tasks, without notice."""
+        """Replace the processes that hold the tasks by empty ones, without notice."""
         self.close()
         deployment = replace(self._deployment, run_id=f"epochs {next(_run_numbers)}")
         self._executor.deploy(deployment, self.folder, on_loss=lambda: None)
@@ -131,6 +131,6 @@ def _graph_of(build: Callable[[Any], Any], parallelism: int) -> JobGraph:
 
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(parallelism)
-    source = env.socket_text_stream("nowhere", 1)  # Any source will do: the test is in its place.
+    source = env.socket_text_stream("nowhere", 1)  # Any source will do: the test takes its place.
     build(source)._sink("collected", CollectSinkDescription("collected"))
     return build_job_graph(env.get_stream_graph())

@@ -12,7 +12,10 @@ from typing import BinaryIO
 
 @dataclass(frozen=True)
 class MemoryFolder:
-    """Keeps files in a dictionary, by their path."""
+    """A folder for checkpoints that keeps its files in a dictionary, by their path.
+
+    Its methods are those of `penstock.checkpoint.folders.Folder`.
+    """
 
     path: str = "memory:"
     files: dict[str, bytes] = field(default_factory=dict, compare=False)
@@ -28,7 +31,7 @@ class MemoryFolder:
         return posixpath.join(self.path, name)
 
     def make(self) -> None:
-        """Folders are there as soon as something is in them."""
+        """Does nothing: a folder exists as soon as something is in it."""
 
     @contextlib.contextmanager
     def create(self, name: str) -> Iterator[BinaryIO]:

@@ -142,7 +142,7 @@ def test_missing_job_ends_with_two(verb):
 
 
 def test_word_that_is_no_id_is_reported(job):
-    assert "'my-job' is no job id" in penstock("cancel", "my-job").stderr
+    assert "'my-job' is not a job id" in penstock("cancel", "my-job").stderr
 
 
 def test_job_manager_that_does_not_answer_is_reported():

@@ -99,7 +99,7 @@ def test_a_row_that_does_not_fit_is_reported_with_its_field():
 
 def test_bytes_that_are_no_such_record_are_reported():
     schema = AvroRowDeserializationSchema(avro_schema_string=json.dumps(record(name="string")))
-    with pytest.raises(ValueError, match=r"b'\\x0cab' is no record of 'shop\.Order'"):
+    with pytest.raises(ValueError, match=r"b'\\x0cab' is not a record of 'shop\.Order'"):
         schema.deserialize(b"\x0cab")
 
 

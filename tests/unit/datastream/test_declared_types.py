@@ -129,18 +129,22 @@ def test_types_that_ask_for_nothing_cost_nothing(type_info: Any) -> None:
     ("value", "type_info", "message"),
     [
         (3_000_000_000, Types.INT(), "3000000000 does not fit into INT, which has 32 bits; declare a larger type"),
-        ("x", Types.INT(), "'x' of type str is no INT, which is the declared type"),
-        ([1], Types.STRING(), r"\[1\] of type list is no STRING"),
-        (1, Types.TUPLE([Types.INT()]), "1 of type int is no TupleTypeInfo"),
-        (math.inf, Types.LONG(), "inf of type float is no LONG"),
-        (Decimal("-Infinity"), Types.INT(), r"Decimal\('-Infinity'\) of type Decimal is no INT"),
-        (math.nan, Types.SHORT(), "nan of type float is no SHORT"),
-        (10**400, Types.DOUBLE(), "000 of type int is no DOUBLE"),
-        ((1, math.inf), PAIR, "field 1: inf of type float is no INT"),
-        (Row(user=(1, "x")), Types.ROW_NAMED(["user"], [PAIR]), "field 'user': field 1: 'x' of type str is no INT"),
-        ([1, math.nan], Types.LIST(Types.LONG()), "item 1: nan of type float is no LONG"),
-        ({"a": 1, 2: 3}, Types.MAP(Types.INT(), Types.INT()), "key 'a': 'a' of type str is no INT"),
-        ({1: 2, 2: "b"}, Types.MAP(Types.INT(), Types.INT()), "value of 2: 'b' of type str is no INT"),
+        ("x", Types.INT(), "'x' of type str does not fit INT, the declared type"),
+        ([1], Types.STRING(), r"\[1\] of type list does not fit STRING"),
+        (1, Types.TUPLE([Types.INT()]), "1 of type int does not fit TupleTypeInfo"),
+        (math.inf, Types.LONG(), "inf of type float does not fit LONG"),
+        (Decimal("-Infinity"), Types.INT(), r"Decimal\('-Infinity'\) of type Decimal does not fit INT"),
+        (math.nan, Types.SHORT(), "nan of type float does not fit SHORT"),
+        (10**400, Types.DOUBLE(), "000 of type int does not fit DOUBLE"),
+        ((1, math.inf), PAIR, "field 1: inf of type float does not fit INT"),
+        (
+            Row(user=(1, "x")),
+            Types.ROW_NAMED(["user"], [PAIR]),
+            "field 'user': field 1: 'x' of type str does not fit INT",
+        ),
+        ([1, math.nan], Types.LIST(Types.LONG()), "item 1: nan of type float does not fit LONG"),
+        ({"a": 1, 2: 3}, Types.MAP(Types.INT(), Types.INT()), "key 'a': 'a' of type str does not fit INT"),
+        ({1: 2, 2: "b"}, Types.MAP(Types.INT(), Types.INT()), "value of 2: 'b' of type str does not fit INT"),
     ],
 )
 def test_what_does_not_fit_is_refused(value: Any, type_info: Any, message: str) -> None:
@@ -193,9 +197,9 @@ def test_a_misfit_names_the_operator_and_the_record() -> None:
 
 
 def test_an_element_of_a_collection_that_does_not_fit_is_named_by_its_place() -> None:
-    with pytest.raises(InvalidProgramError, match="item 1: inf of type float is no LONG"):
+    with pytest.raises(InvalidProgramError, match="item 1: inf of type float does not fit LONG"):
         environment().from_collection([1, math.inf], Types.LONG())
-    with pytest.raises(InvalidProgramError, match="item 0: field 1: nan of type float is no INT"):
+    with pytest.raises(InvalidProgramError, match="item 0: field 1: nan of type float does not fit INT"):
         environment().from_collection([(1, math.nan)], PAIR)
 
 
@@ -219,7 +223,7 @@ def test_scalars_of_arrays_become_plain_values(scalar: Any, type_info: Any, plai
 
 @pytest.mark.parametrize("value", [256, -1, "x", [], math.inf])
 def test_what_is_no_byte_is_no_boolean(value: Any) -> None:
-    with pytest.raises(InvalidProgramError, match="is no BOOLEAN"):
+    with pytest.raises(InvalidProgramError, match="does not fit BOOLEAN"):
         as_declared(value, Types.BOOLEAN())
 
 

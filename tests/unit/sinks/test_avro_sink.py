@@ -68,7 +68,7 @@ def test_elements_may_be_dicts_or_rows(codec):
 
 
 def test_elements_of_another_schema_are_reported_with_the_field():
-    with pytest.raises(ValueError, match="does not fit the Avro schema: field 'id': 'x' is no whole number"):
+    with pytest.raises(ValueError, match="does not fit the Avro schema: field 'id': 'x' is not a whole number"):
         written(AvroBulkWriters.for_generic_record(SCHEMA), [{**payment(0), "id": "x"}])
 
 

@@ -147,7 +147,7 @@ def test_wrong_arguments_are_reported_at_once(tmp_path):
         stream().sink_to_spark("csv", path, mode="ignore")
     with pytest.raises(ValueError, match=r"partition_by names \['country'\]"):
         stream().sink_to_spark("csv", path, partition_by="country")
-    with pytest.raises(ValueError, match="a function writes as it likes"):
+    with pytest.raises(ValueError, match="a function decides itself how to write"):
         stream().sink_to_spark(print, path)
     env = StreamExecutionEnvironment.get_execution_environment(Configuration())
     with pytest.raises(InvalidProgramError, match="sink_to_spark: the columns are not known"):

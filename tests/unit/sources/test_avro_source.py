@@ -119,7 +119,7 @@ def test_a_file_of_another_schema_is_reported_with_file_and_field(tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"Obj", b"hello, this is a text of some length", avro(people([1]))[:20]])
 def test_a_file_that_is_not_avro_is_reported(content):
-    with pytest.raises(ConnectorError, match=r"file people\.avro: this is no Avro file"):
+    with pytest.raises(ConnectorError, match=r"file people\.avro: this is not an Avro file"):
         read(content)
 
 

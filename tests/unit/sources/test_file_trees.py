@@ -123,7 +123,7 @@ def test_a_failed_look_does_not_end_a_source_that_looks_again(tmp_path, monkeypa
     job = continuous(tmp_path)
     read_until(job, 1)
     shutil.move(tmp_path, f"{tmp_path}.away")
-    while "is tried again" not in caplog.text:
+    while "will be repeated" not in caplog.text:
         job.coordinator.check()
     shutil.move(f"{tmp_path}.away", tmp_path)
     (tmp_path / "2.txt").write_text("two\n")

@@ -218,7 +218,7 @@ def test_misuse_is_refused_when_the_source_is_built():
         HybridSource.builder(Endless("a", 1)).add_source(Lists("b", 1))
     with pytest.raises(InvalidProgramError, match="needs to know if the source will be bounded"):
         HybridSource.builder(Lists("a", 1)).add_source(lambda context: Lists("b"))
-    with pytest.raises(InvalidProgramError, match="'b' is no source that is read in splits"):
+    with pytest.raises(InvalidProgramError, match="'b' is not a source that is read in splits"):
         HybridSource.builder(Lists("a", 1)).add_source("b")
 
 

@@ -54,7 +54,7 @@ class BadRecords:
 
 
 class BadRecordHandler:
-    """Carries it out in one reader."""
+    """Does in one reader what the source says about bad records."""
 
     def __init__(self, choice: BadRecords, context: SourceReaderContext) -> None:
         self._choice = choice
@@ -62,10 +62,11 @@ class BadRecordHandler:
 
     @property
     def fails(self) -> bool:
-        """True if a bad record is the end of the job."""
+        """True if a bad record fails the job."""
         return self._choice.kind == "fail"
 
     def take(self, bad: BadRecord, output: ReaderOutput) -> None:
+        """Handle one bad record; raises if it fails the job."""
         if self.fails:
             shown = bad.raw if len(bad.raw) <= _SHOWN else bad.raw[:_SHOWN] + b"..."
             raise JobExecutionError(

@@ -62,7 +62,7 @@ class DeliveryGuarantee(Enum):
     """Once or, after a failure, more often."""
 
     NONE = 2
-    """Records may get lost or come twice after a failure."""
+    """Records may be lost or delivered twice after a failure."""
 
 
 class StreamTransformer(ABC):
@@ -82,7 +82,7 @@ class SupportsPreprocessing(ABC):
 
 
 class DescribedSourceFunction(SourceFunction):
-    """A source that goes by the old name of a source function but is read as a Source."""
+    """A source that programs add as a source function, but that is read as a Source."""
 
     @abstractmethod
     def to_source(self) -> Source:
@@ -94,11 +94,11 @@ class DescribedSourceFunction(SourceFunction):
         )
 
     def cancel(self) -> None:
-        """Nothing to cancel: it never runs as a function."""
+        """Does nothing: it never runs as a function."""
 
 
 class DescribedSinkFunction(SinkFunction):
-    """A sink that goes by the old name of a sink function but is written as a Sink."""
+    """A sink that programs add as a sink function, but that is written as a Sink."""
 
     @abstractmethod
     def to_sink(self) -> Sink:
@@ -111,7 +111,12 @@ class DescribedSinkFunction(SinkFunction):
 
 
 class UnavailableConnector(RefusedName):
-    """The type of connectors that have nothing to run on."""
+    """The type of connectors that have nothing to run on. Their docstring says what to use instead."""
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
+        super().__init__(name, bases, namespace)
+        if "instead" in namespace:
+            cls.__doc__ = f"Not available on Spark; {namespace['instead']}."
 
     def _refuse(cls) -> NoReturn:
         raise UnsupportedFeatureError(

@@ -35,21 +35,21 @@ _RECORDS_AT_ONCE = 1024
 
 
 class GeneratorFunction(ABC):
-    """Makes an element from a number, for those who need more than a plain function."""
+    """Makes an element from a number, where a plain function is not enough."""
 
     def open(self, reader_context: SourceReaderContext) -> None:
         """Called once in every subtask before the first element."""
 
     @abstractmethod
     def map(self, value: int) -> Any:
-        """The element of a number."""
+        """The element made from a number."""
 
     def close(self) -> None:
         """Called once in every subtask after the last element."""
 
 
 class RateLimiter:
-    """No limit at all; the others say how many elements of one split may be emitted now."""
+    """Says how many elements of one split may be emitted now. This one sets no limit."""
 
     def permits(self, now_ms: int, wanted: int) -> int:
         """How many of the wanted elements may be emitted now; they then count as emitted."""
@@ -60,14 +60,14 @@ class RateLimiter:
         return now_ms + idle_poll_interval_ms
 
     def checkpoint_completed(self) -> None:
-        """A checkpoint is complete."""
+        """Called when a checkpoint is complete."""
 
     def memory(self) -> Any:
         """What a limiter in another process continues with."""
         return None
 
     def restore(self, memory: Any) -> None:
-        """Continue with what another one remembered."""
+        """Continue with the memory of another limiter."""
 
 
 class PerSecond(RateLimiter):
@@ -99,7 +99,7 @@ class PerSecond(RateLimiter):
 
 
 class PerCheckpoint(RateLimiter):
-    """So many elements, then none until a checkpoint is complete."""
+    """A number of elements, then none until a checkpoint is complete."""
 
     def __init__(self, elements: int) -> None:
         self._elements = elements
@@ -125,7 +125,7 @@ class RateLimiterStrategy:
     """How quickly elements are made: by all subtasks together."""
 
     make: Callable[[int], RateLimiter]
-    """The limiter of one of so many splits."""
+    """Makes the limiter of one split, from the number of all splits."""
 
     @staticmethod
     def no_op() -> RateLimiterStrategy:
@@ -134,14 +134,14 @@ class RateLimiterStrategy:
 
     @staticmethod
     def per_second(records_per_second: float) -> RateLimiterStrategy:
-        """So many in a second, by the clock of the job."""
+        """At most this many elements a second, by the clock of the job."""
         if records_per_second <= 0:
             raise ValueError(f"RateLimiterStrategy.per_second: the rate must be positive, got {records_per_second}")
         return RateLimiterStrategy(lambda splits: PerSecond(records_per_second / splits))
 
     @staticmethod
     def per_checkpoint(records_per_checkpoint: int) -> RateLimiterStrategy:
-        """So many between two checkpoints; at least one of every split."""
+        """This many elements between two checkpoints; at least one of every split."""
         if records_per_checkpoint <= 0:
             raise ValueError(
                 f"RateLimiterStrategy.per_checkpoint: the number must be positive, got {records_per_checkpoint}"
@@ -183,11 +183,11 @@ class _GeneratingReader(SplitsReader):
 
     def _emit(self, current: OpenSplit, batch: ReadBatch, output: ReaderOutput) -> None:
         super()._emit(current, batch, output)
-        if self._is_endless:  # Or the others would never be read, where there are fewer subtasks than splits.
+        if self._is_endless:  # Otherwise the others would never be read where there are fewer subtasks than splits.
             self._open.rotate(-1)
 
-    # A reader may continue in another process with every epoch, and must not start to wait afresh each time: the offset
-    # of a split in a checkpoint therefore holds what its limiter remembers, too.
+    # A reader may continue in another process with every epoch, and must not begin to wait anew each time: therefore
+    # the offset of a split in a checkpoint also holds what its limiter remembers.
 
     def snapshot_state(self, checkpoint_id: int) -> list[OffsetSplit]:
         return [
@@ -200,7 +200,9 @@ class _GeneratingReader(SplitsReader):
             limiter = self._limiters[split.name] = self._make_limiter(_number_of_splits(split))
             if split.offset is not None:
                 limiter.restore(split.offset[1])
-        super().add_splits([_without_memory(split) for split in splits])
+        super().add_splits(
+            [split if split.offset is None else replace(split, offset=split.offset[0]) for split in splits]
+        )
 
     def _end(self, current: OpenSplit, output: ReaderOutput) -> None:
         super()._end(current, output)
@@ -225,12 +227,8 @@ def _name(numbers: range, splits: int) -> str:
 
 
 def _number_of_splits(split: OffsetSplit) -> int:
-    """How many there were when it was made, which a restored one says by its name."""
+    """How many splits there were when this one was made: its name says so, also after a restart."""
     return int(split.name.rpartition(" ")[2])
-
-
-def _without_memory(split: OffsetSplit) -> OffsetSplit:
-    return split if split.offset is None else replace(split, offset=split.offset[0])
 
 
 class DataGeneratorSource(Source[Any, OffsetSplit, DealtSplits]):
@@ -240,9 +238,14 @@ class DataGeneratorSource(Source[Any, OffsetSplit, DealtSplits]):
     :param count: How many elements; None for a source that never ends.
     :param rate_limiter_strategy: How quickly; as quickly as the job takes them, unless given.
 
-    The numbers are in as many splits as the job had subtasks when it began, each in order. A split is not divided: if
-    the job continues with more subtasks, some have nothing to read. The rate of all together stays what it was. A rate
-    that was reached only in part, because the job was slow, is not made up for.
+    There are as many splits as the job had subtasks when it began; each has its numbers in order. A split is not
+    divided: if the job continues with more subtasks, some have nothing to read. The total rate stays the same. A slow
+    job does not make up later for elements that it missed.
+
+    >>> from penstock.common import WatermarkStrategy
+    >>> squares = DataGeneratorSource(lambda number: number * number, count=4)
+    >>> list(env.from_source(squares, WatermarkStrategy.no_watermarks(), "squares").execute_and_collect())
+    [0, 1, 4, 9]
     """
 
     def __init__(
@@ -264,6 +267,9 @@ class DataGeneratorSource(Source[Any, OffsetSplit, DealtSplits]):
         self.rate_limiter_strategy = rate_limiter_strategy or RateLimiterStrategy.no_op()
         self._type_info = type_info
 
+    def __repr__(self) -> str:
+        return f"DataGeneratorSource({self.generator_function!r}, count={self.count})"
+
     def get_boundedness(self) -> Boundedness:
         return Boundedness.CONTINUOUS_UNBOUNDED if self.count is None else Boundedness.BOUNDED
 
@@ -282,7 +288,7 @@ class DataGeneratorSource(Source[Any, OffsetSplit, DealtSplits]):
         return SplitsEnumerator(context, find=list, former=checkpoint)
 
     def _ranges(self, parts: int) -> list[OffsetSplit]:
-        """One for each subtask: neighbouring numbers where there is an end, every so many-th where there is none."""
+        """One for each subtask: neighbouring numbers if there is an end, every `parts`-th number if there is none."""
         if self.count is None:
             ranges = [range(start, sys.maxsize, parts) for start in range(parts)]
         else:

@@ -1,4 +1,4 @@
-"""A sink for streams that nobody wants."""
+"""A sink that drops its elements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ __all__ = ["DiscardingSink"]
 
 
 class DiscardingSink(Sink):
-    """Takes elements and does nothing with them: a stream must end somewhere."""
+    """Takes elements and does nothing with them: for streams that only need an end.
+
+    >>> env.from_collection([1, 2]).sink_to(DiscardingSink()).name("nowhere")
+    <DataStreamSink 'Sink: nowhere', id 2, parallelism 1>
+    """
+
+    def __repr__(self) -> str:
+        return "DiscardingSink()"
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         return _Nowhere()
@@ -19,7 +26,7 @@ class DiscardingSink(Sink):
 
 class _Nowhere(SinkWriter[Any]):
     def write(self, element: Any, context: SinkWriterContext) -> None:
-        """Nothing."""
+        """Drop the element."""
 
     def flush(self, end_of_input: bool) -> None:
-        """Nothing is held."""
+        """Does nothing: no element is held."""

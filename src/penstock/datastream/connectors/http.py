@@ -22,9 +22,9 @@ __all__ = ["HttpBody", "HttpSink", "HttpSinkBuilder"]
 
 _USER = "HttpSink"
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
-"""What a service answers when it would answer otherwise a little later."""
+"""Status codes of a service that may accept the same request a little later."""
 _ABOUT_ELEMENTS = {400, 406, 409, 412, 413, 415, 422}
-"""What it answers when it does not like what was sent. Other answers would be the same for any element."""
+"""Status codes that refuse what was sent. Others would be the same for any element."""
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 30.0
 
@@ -71,6 +71,7 @@ class HttpSink(Sink):
 
     @staticmethod
     def builder() -> HttpSinkBuilder:
+        """Begin to describe a sink."""
         return HttpSinkBuilder()
 
     def create_writer(self, context: WriterInitContext) -> HttpWriter:
@@ -87,6 +88,7 @@ class HttpSinkBuilder:
         self._settings: dict[str, Any] = {}
 
     def set_url(self, url: str) -> HttpSinkBuilder:
+        """Where requests go: a URL of http or https."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(
@@ -96,7 +98,7 @@ class HttpSinkBuilder:
         return self
 
     def set_serializer(self, serializer: SerializationSchema) -> HttpSinkBuilder:
-        """Turn elements into bytes; an element for which it gives None is left out."""
+        """Turn elements into bytes; an element for which it returns None is left out."""
         if not isinstance(serializer, SerializationSchema):
             raise TypeError(f"HttpSink: serializer must be a SerializationSchema, got {serializer!r}")
         self._serializer = serializer
@@ -108,6 +110,7 @@ class HttpSinkBuilder:
         return self
 
     def set_header(self, name: str, value: str) -> HttpSinkBuilder:
+        """Send a header with each request, for instance `Authorization`."""
         self._headers[name] = value
         return self
 
@@ -125,13 +128,13 @@ class HttpSinkBuilder:
         return self._set(batch_interval_ms=batch_interval_ms)
 
     def set_max_retries(self, max_retries: int) -> HttpSinkBuilder:
-        """How often a request is sent again that was not answered, or with 408, 425, 429 or 5xx; 5, unless set."""
+        """How often a request without an answer, or with 408, 425, 429 or 5xx, is sent again; 5 times, unless set."""
         return self._set(max_retries=max_retries)
 
     def set_timeout_ms(self, timeout_ms: int) -> HttpSinkBuilder:
         """How long to wait for an answer; 30 seconds, unless set."""
         if timeout_ms == 0:
-            raise ValueError("HttpSink: timeout_ms must be positive, got 0: no service answers in no time")
+            raise ValueError("HttpSink: timeout_ms must be positive, got 0: a service needs some time to answer")
         return self._set(timeout_ms=timeout_ms)
 
     def set_on_refused(self, on_refused: OnRefused) -> HttpSinkBuilder:
@@ -140,6 +143,7 @@ class HttpSinkBuilder:
         return self
 
     def build(self) -> HttpSink:
+        """The sink; ValueError if something is missing."""
         if self._url is None:
             raise ValueError("HttpSink: no URL; call set_url('https://host/path')")
         if self._serializer is None:
@@ -166,7 +170,7 @@ class _Answer:
 
     @property
     def is_about_elements(self) -> bool:
-        """False if any request would be answered so: the password or the address is wrong, for instance."""
+        """False if any request would be answered like this: the password or the address is wrong, for instance."""
         return self.status in _ABOUT_ELEMENTS
 
     @property
@@ -175,7 +179,7 @@ class _Answer:
 
 
 class HttpConnection:
-    """One connection to a service, kept for as long as both sides like."""
+    """One connection to a service, kept open as long as both sides want."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
         self._parts: SplitResult = urlsplit(url)
@@ -249,7 +253,7 @@ class HttpWriter(SinkWriter[Any]):
         if not answer.is_about_elements:
             raise refusal
         if len(items) > 1 and self._sink.on_refused is OnRefused.SKIP:
-            for item in items:  # Which of them is it?
+            for item in items:  # To find out which one it is, each is sent alone.
                 self._send([item])
             return
         self._refused.add(items[0][0], refusal)
@@ -264,7 +268,7 @@ class HttpWriter(SinkWriter[Any]):
         return contents[0]
 
     def _answer(self, body: bytes) -> _Answer:
-        """The service's last word: it is asked again while it is away, or busy."""
+        """The service's final answer: the request is repeated while the service is away or busy."""
         sink = self._sink
         for attempt in range(sink.max_retries + 1):
             pause_s = min(_FIRST_PAUSE_S * 2**attempt, _LONGEST_PAUSE_S)
@@ -290,5 +294,5 @@ class HttpWriter(SinkWriter[Any]):
 
 
 def _seconds(retry_after: str | None) -> float:
-    """What a Retry-After header asks for; dates are passed over."""
+    """What a Retry-After header asks for; dates are ignored."""
     return min(float(retry_after), _LONGEST_PAUSE_S) if retry_after is not None and retry_after.isdigit() else 0.0

@@ -1,4 +1,4 @@
-"""Writing to OpenSearch by its own Python client: as to Elasticsearch, from which it comes."""
+"""Writing to OpenSearch with its own Python client, in the same way as to Elasticsearch, from which it comes."""
 
 from __future__ import annotations
 

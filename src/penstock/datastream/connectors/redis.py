@@ -33,9 +33,13 @@ Name = str | Callable[[Any], str]
 
 
 class RedisMapper(ABC):
-    """Says which commands an element becomes. The ready-made ones take plain functions of the element.
+    """Turns an element into commands. The ready-made mappers take plain functions of the element.
 
-    A name may be a text, or a function that gives one for each element.
+    A name may be a string, or a function that returns one for each element.
+
+    >>> totals = RedisMapper.string(lambda order: order["id"], lambda order: order["total"])
+    >>> list(totals.commands({"id": "a", "total": 3}))
+    [('SET', 'a', 3)]
     """
 
     @abstractmethod
@@ -74,8 +78,8 @@ class RedisMapper(ABC):
     ) -> RedisMapper:
         """XADD: an entry of a stream.
 
-        With an `entry_id` of your own that grows from element to element, an entry that is there already is not added
-        again. Without, Redis makes one, and after a failure entries may come twice.
+        With an `entry_id` of your own that grows from element to element, an existing entry is not added again. Without
+        one, Redis makes ids, and after a failure entries may come twice.
         """
 
         def command(element: Any) -> Command:
@@ -86,7 +90,7 @@ class RedisMapper(ABC):
 
     @staticmethod
     def channel(name: Name, message: Callable[[Any], Any]) -> RedisMapper:
-        """PUBLISH: a message for those who listen now. After a failure messages may come twice."""
+        """PUBLISH: a message for current subscribers. After a failure messages may come twice."""
         return _Mapped(lambda element: ("PUBLISH", _named(name, element), message(element)))
 
 
@@ -117,6 +121,7 @@ class RedisSink(Sink):
 
     @staticmethod
     def builder() -> RedisSinkBuilder:
+        """Begin to describe a sink."""
         return RedisSinkBuilder()
 
     def create_writer(self, context: WriterInitContext) -> RedisWriter:
@@ -141,6 +146,7 @@ class RedisSinkBuilder:
         return self
 
     def set_mapper(self, mapper: RedisMapper) -> RedisSinkBuilder:
+        """Choose what turns elements into commands."""
         if not isinstance(mapper, RedisMapper):
             raise TypeError(f"RedisSink: mapper must be a RedisMapper such as RedisMapper.string(...), got {mapper!r}")
         self._mapper = mapper
@@ -155,7 +161,7 @@ class RedisSinkBuilder:
         return self._set(batch_interval_ms=batch_interval_ms)
 
     def set_max_retries(self, max_retries: int) -> RedisSinkBuilder:
-        """How often commands are sent again when Redis cannot be reached or takes none; 5 times, unless set."""
+        """How often commands are repeated when Redis cannot be reached or takes none; 5 times, unless set."""
         return self._set(max_retries=max_retries)
 
     def set_on_refused(self, on_refused: OnRefused) -> RedisSinkBuilder:
@@ -164,6 +170,7 @@ class RedisSinkBuilder:
         return self
 
     def build(self) -> RedisSink:
+        """The sink; ValueError if something is missing."""
         if self._url is None:
             raise ValueError("RedisSink: no URL; call set_url('redis://host:6379/0')")
         if self._mapper is None:
@@ -213,7 +220,7 @@ class RedisWriter(SinkWriter[Any]):
     def _send(self, batch: list[tuple[Any, Command]]) -> None:
         """Send commands until Redis has answered all of them.
 
-        What the server cannot do now is sent again with all that is behind it, so that commands stay in order.
+        A command that the server cannot run now is sent again with all that follow it, so that commands stay in order.
         """
         attempt = 0
         while batch:

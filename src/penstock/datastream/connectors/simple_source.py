@@ -1,4 +1,4 @@
-"""The short way to a source of your own: say what the parts are, and how one part is read from an offset on."""
+"""The short way to a source of your own: what its parts are, and how one part is read from an offset on."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
     unbounded source have no end: False makes a subtask stay with one until it has nothing for now."""
 
     discovery_interval_ms: int | None = None
-    """For unbounded sources: how often to call `splits` again; what it has not named before is read, too."""
+    """For unbounded sources: how often to call `splits` again, to read what it did not name before."""
 
     @abstractmethod
     def splits(self) -> Iterable[Any]:
@@ -117,7 +117,7 @@ class SimpleSource(Source[Any, OffsetSplit, DealtSplits]):
         return SplitsReader(context, self._read_split, self._takes_turns(), splits_end=self.is_bounded)
 
     def _read_split(self, split: OffsetSplit, output: ReaderOutput) -> Iterator[ReadBatch]:
-        """What `read` gives, in batches."""
+        """What `read` yields, in batches."""
         batch = _Batch(split.offset, output)
         for item in self.read(split.content, split.offset):
             if item is None:
@@ -149,7 +149,7 @@ class _Batch:
         self._deadline = time.monotonic() + _LONGEST_S
 
     def add(self, item: Any) -> bool:
-        """False if it is not what `read` may yield."""
+        """Add an item; False if `read` must not yield such a thing."""
         if not isinstance(item, tuple) or not 2 <= len(item) <= 3:
             return False
         if len(item) == 3:

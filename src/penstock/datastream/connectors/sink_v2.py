@@ -3,7 +3,7 @@
 A `Sink` makes one `SinkWriter` for each subtask. What a writer has ready when a checkpoint is taken are its
 *committables*: values that say what to make visible (the name of a hidden file, the number of a transaction). They
 are kept in the checkpoint, and when that is complete one `Committer`, in the driver, makes them visible. After a
-restart the committables of the restored checkpoint are committed again: doing it twice must be the same as once.
+restart the committables of the restored checkpoint are committed again: to commit twice must be the same as once.
 
 - a `Sink` alone writes at least once, if its writer flushes what it holds when asked to
 - with `SupportsCommitter` it writes exactly once
@@ -45,7 +45,7 @@ StateT = TypeVar("StateT")
 
 
 class SinkWriterContext(ABC):
-    """About the element being written."""
+    """What a writer can ask about the element being written."""
 
     @abstractmethod
     def current_watermark(self) -> int:
@@ -150,7 +150,7 @@ class CommitRequest(ABC, Generic[CommT]):
 
     @abstractmethod
     def signal_already_committed(self) -> None:
-        """It was committed before, as after a restart: all is well."""
+        """It was committed before, as after a restart: nothing is wrong."""
 
 
 class Committer(ABC, Generic[CommT]):
@@ -158,9 +158,9 @@ class Committer(ABC, Generic[CommT]):
 
     @abstractmethod
     def commit(self, requests: list[CommitRequest[CommT]]) -> None:
-        """Commit; for what cannot be committed now, say so on the request. An exception fails the job.
+        """Commit, and signal on each request that cannot be committed now. An exception fails the job.
 
-        The same committables may come again after a restart, also if they were committed.
+        The same committables may come again after a restart, even if they were committed.
         """
 
     def close(self) -> None:
@@ -178,9 +178,11 @@ class JobInfo:
     job_name: str
 
     def get_job_id(self) -> str:
+        """The job's id, 32 hexadecimal digits."""
         return self.job_id
 
     def get_job_name(self) -> str:
+        """The job's name."""
         return self.job_name
 
 
@@ -195,21 +197,27 @@ class TaskInfo:
     attempt_number: int = 0
 
     def get_task_name(self) -> str:
+        """The name of the operator chain."""
         return self.task_name
 
     def get_task_name_with_subtasks(self) -> str:
+        """The name with the subtask, as people count: `Sink: orders (1/4)`."""
         return f"{self.task_name} ({self.index_of_this_subtask + 1}/{self.number_of_parallel_subtasks})"
 
     def get_index_of_this_subtask(self) -> int:
+        """The number of the subtask, from 0."""
         return self.index_of_this_subtask
 
     def get_number_of_parallel_subtasks(self) -> int:
+        """How many subtasks there are."""
         return self.number_of_parallel_subtasks
 
     def get_max_number_of_parallel_subtasks(self) -> int:
+        """How many subtasks there can ever be: the number of key groups."""
         return self.max_number_of_parallel_subtasks
 
     def get_attempt_number(self) -> int:
+        """How often the subtask was restarted."""
         return self.attempt_number
 
 
@@ -226,7 +234,7 @@ class ProcessingTimeService(ABC):
 
 
 class WriterInitContext(ABC):
-    """What a writer may want to know when it is made."""
+    """What a writer can ask when it is made."""
 
     @abstractmethod
     def get_job_info(self) -> JobInfo:
@@ -250,7 +258,7 @@ class WriterInitContext(ABC):
 
 
 class CommitterInitContext(ABC):
-    """What a committer may want to know when it is made."""
+    """What a committer can ask when it is made."""
 
     @abstractmethod
     def get_job_info(self) -> JobInfo:

@@ -17,14 +17,14 @@ __all__ = ["SocketSink"]
 
 _CONNECT_TIMEOUT_S = 30.0
 _PAUSE_S = 0.5
-"""Flink's, before it connects again."""
+"""Flink's pause before it connects again."""
 
 
 @dataclass(frozen=True)
 class SocketSink(Sink):
     """Sends the bytes of each element to a server, one after the other; see `DataStream.write_to_socket`.
 
-    Nobody says whether they arrived: elements may get lost when the connection breaks, and come twice after a failure.
+    The server confirms nothing: elements may be lost when the connection breaks, and arrive twice after a failure.
     """
 
     host_name: str
@@ -57,7 +57,7 @@ class SocketWriter(SinkWriter[Any]):
             self._send(content)
 
     def flush(self, end_of_input: bool) -> None:
-        """Nothing is held back."""
+        """Does nothing: each element is sent at once."""
 
     def close(self) -> None:
         connection, self._socket = self._socket, None

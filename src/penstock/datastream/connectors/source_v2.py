@@ -6,7 +6,7 @@ partition of a topic, a range of ids). One `SplitEnumerator`, in the driver, fin
 each. A checkpoint holds those splits and what the enumerator knows, so after a failure, or in a new process, every
 record comes once.
 
-`SimpleSource` is all that most sources need; the classes here are for those that want to decide more themselves.
+`SimpleSource` is enough for most sources; the classes here are for those that decide more themselves.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from penstock.common.typeinfo import TypeInformation
+from penstock.common.watermark_generator import WatermarkOutput
 from penstock.datastream.connectors.base import Source as DescribedSource
 from penstock.datastream.output_tag import OutputTag
 from penstock.metrics import MetricGroup
@@ -68,7 +69,7 @@ class SourceSplit(ABC):
 # --- reading: in every subtask -------------------------------------------------------------------------------------
 
 
-class SourceOutput(ABC):
+class SourceOutput(WatermarkOutput):
     """Where a reader emits. Watermarks given here count like those of the watermark strategy's generator."""
 
     @abstractmethod
@@ -78,18 +79,6 @@ class SourceOutput(ABC):
     @abstractmethod
     def collect_batch(self, records: Sequence[Any], timestamps: Sequence[int | None] | None = None) -> None:
         """Emit many records at once, which is quicker than one by one."""
-
-    @abstractmethod
-    def emit_watermark(self, timestamp: int) -> None:
-        """Say that no record at or before `timestamp` will follow here."""
-
-    @abstractmethod
-    def mark_idle(self) -> None:
-        """Say that others need not wait for watermarks from here."""
-
-    @abstractmethod
-    def mark_active(self) -> None:
-        """Take back `mark_idle`."""
 
 
 class ReaderOutput(SourceOutput):
@@ -152,12 +141,12 @@ class SourceReader(ABC, Generic[T, SplitT]):
         return now_ms + idle_poll_interval_ms
 
     def handle_source_events(self, source_event: Any) -> None:
-        """Something that the enumerator sent with `send_event_to_source_reader`."""
+        """Called with an event that the enumerator sent with `send_event_to_source_reader`."""
 
     def pause_or_resume_splits(self, splits_to_pause: list[str], splits_to_resume: list[str]) -> None:
-        """For watermark alignment: leave splits alone that are too far ahead, and continue with others; by their ids.
+        """For watermark alignment: stop reading splits that are too far ahead, and continue with others, by their ids.
 
-        A reader that does not override it is paused as a whole, when all its splits are too far ahead.
+        A reader that does not override this is paused as a whole when all its splits are too far ahead.
         """
 
     def memory(self) -> Any:
@@ -181,7 +170,7 @@ class SourceReader(ABC, Generic[T, SplitT]):
 
 
 class SourceReaderContext(ABC):
-    """What a reader may want to know, and how it talks to the enumerator."""
+    """What a reader can ask, and how it talks to the enumerator."""
 
     @abstractmethod
     def get_index_of_subtask(self) -> int:
@@ -219,7 +208,7 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
     """
 
     def start(self) -> None:
-        """Called once, before anything else: the place to look for splits, or to begin looking now and then."""
+        """Called once, before anything else: the place to look for splits, once or from time to time."""
 
     @abstractmethod
     def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
@@ -231,22 +220,22 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
 
     @abstractmethod
     def add_reader(self, subtask_id: int) -> None:
-        """A reader is there and can be given splits."""
+        """A reader has started and can be given splits."""
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> StateT:
         """What `restore_enumerator` needs: the splits that are not assigned yet, what is known already. Picklable."""
 
     def handle_source_event(self, subtask_id: int, source_event: Any) -> None:
-        """Something that a reader sent with `send_source_event_to_coordinator`."""
+        """Called with an event that a reader sent with `send_source_event_to_coordinator`."""
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete."""
+        """Called when a checkpoint is complete."""
 
     def share_read(self) -> float | None:
         """Progress of a bounded source: how much was read, from 0 to 1; None if that is not known.
 
-        Other than all else this may be called by another thread at the same time.
+        Unlike all other methods, this one may be called by another thread at the same time.
         """
         return None
 
@@ -255,7 +244,7 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
 
 
 class SplitEnumeratorContext(ABC, Generic[SplitT]):
-    """How an enumerator reaches the readers, and how it does what takes long."""
+    """How an enumerator reaches the readers, and how it does slow work."""
 
     @abstractmethod
     def current_parallelism(self) -> int:
@@ -291,13 +280,13 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
     ) -> None:
         """Call `callable` in a thread of its own, then `handler(result, error)` as part of the enumerator.
 
-        With `period_ms` again and again. `callable` must not touch the enumerator; one of both arguments of `handler`
-        is None, and an error that it raises fails the job.
+        With `period_ms` it is repeated. `callable` must not touch the enumerator. One of the two arguments of `handler`
+        is None; an error that `handler` raises fails the job.
         """
 
     @abstractmethod
     def get_storage_folder(self) -> str:
-        """A path or URI below which files may be put that checkpoints refer to; it goes when the checkpoints go."""
+        """A path or URI for files that checkpoints refer to; it is removed with the checkpoints."""
 
 
 # --- the source ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""The values of an Arrow column as Python has them: by the type that the program declares, from the type in the file.
+"""The values of an Arrow column in Python: of the type that the program declares, from the type in the file.
 
-Where the types differ, values are converted if none of them can change by it, and refused otherwise.
+Where the types differ, values are converted if that changes none of them, and refused otherwise.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ColumnReaders:
     wall_time: Callable[[datetime], datetime]
 
     def reader_for(self, declared: TypeInformation, arrow_type: Any) -> ColumnReader:
-        """ValueError if values of the one type can never be read as the other."""
+        """A reader from one type to the other; ValueError if values can never be read like that."""
         from pyarrow import types
 
         if isinstance(declared, ExternalTypeInfo):
@@ -50,7 +50,10 @@ class ColumnReaders:
         if types.is_null(arrow_type):
             return lambda array: [None] * len(array)
         nested = self._nested_reader(declared, arrow_type) if types.is_nested(arrow_type) else None
-        return nested or _refused_unless(self._plain_reader(declared, arrow_type))
+        reader = nested or self._plain_reader(declared, arrow_type)
+        if reader is None:
+            raise ValueError("the one is not read as the other")
+        return reader
 
     def _nested_reader(self, declared: TypeInformation, arrow_type: Any) -> ColumnReader | None:
         from pyarrow import types
@@ -142,7 +145,7 @@ class ColumnReaders:
         if declared == BYTES:
             is_bytes = types.is_binary(arrow_type) or types.is_large_binary(arrow_type)
             return _to_list if is_bytes or types.is_fixed_size_binary(arrow_type) else None
-        # Anything: as Arrow has it.
+        # Any type: values as Arrow has them.
         return _to_list if declared == Types.PICKLED_BYTE_ARRAY() else None
 
     def _timestamp_reader(self, arrow_type: Any) -> ColumnReader | None:
@@ -155,12 +158,6 @@ class ColumnReaders:
         if arrow_type.tz is None:
             return lambda array: array.cast(in_micros).to_pylist()
         return lambda array: [None if each is None else wall_time(each) for each in array.cast(in_micros).to_pylist()]
-
-
-def _refused_unless(reader: ColumnReader | None) -> ColumnReader:
-    if reader is None:
-        raise ValueError("the one is not read as the other")
-    return reader
 
 
 def _to_list(array: Any) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timezone
 from typing import Any, BinaryIO
 
 from penstock.common.exceptions import ConnectorError
@@ -11,6 +10,7 @@ from penstock.common.typeinfo import RowTypeInfo
 from penstock.common.types import Row, make_row, make_rows
 from penstock.datastream.connectors.file_system.formats import FileBatch
 from penstock.datastream.formats.arrow_columns import ColumnReader, ColumnReaders
+from penstock.datastream.formats.arrow_rows import wall_time
 
 ColumnsIn = Callable[[list[str]], "list[str | None]"]
 """From the columns of a file to those that are read, one for each field."""
@@ -25,7 +25,7 @@ class ArrowRowReader:
     def __init__(self, row_type: RowTypeInfo, is_utc_timestamp: bool = True, is_case_sensitive: bool = True) -> None:
         self._names = row_type.get_field_names()
         self._types = row_type.get_field_types()
-        self._readers = ColumnReaders(make_row, lambda moment: _wall_time(moment, is_utc_timestamp))
+        self._readers = ColumnReaders(make_row, lambda moment: wall_time(moment, is_utc_timestamp))
         self._opened: dict[int, tuple[Any, ColumnReader]] = {}
         self._is_case_sensitive = is_case_sensitive
 
@@ -75,18 +75,11 @@ class ArrowDictReader(ArrowRowReader):
         )
 
 
-def _wall_time(moment: datetime, is_utc: bool) -> datetime:
-    """What the clock showed, in UTC or on this machine, where the file knows the instant."""
-    if moment.tzinfo is None:
-        return moment
-    return moment.astimezone(timezone.utc if is_utc else None).replace(tzinfo=None)
-
-
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
 class NamingTheFile:
-    """Within, what Arrow or a type says of a file that it cannot read says of which."""
+    """A context in which errors of Arrow, or of a declared type, name the file that cannot be read."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -97,14 +90,14 @@ class NamingTheFile:
     def __exit__(self, kind: object, failure: BaseException | None, frames: object) -> None:
         import pyarrow as pa
 
-        # A file that is no ORC file is an OSError to Arrow; those of the system have a number, and name the file.
+        # Arrow raises OSError for a file that is not ORC; the system's own errors have a number, and name the file.
         is_of_arrow = isinstance(failure, OSError) and failure.errno is None
         if is_of_arrow or isinstance(failure, (pa.ArrowException, ValueError)):
             raise ConnectorError(f"file {self._path}: {failure}") from failure
 
 
 def parquet_batches(stream: BinaryIO, offset: int, batch_size: int, columns_in: ColumnsIn, read: Read) -> Batches:
-    """The rows of a Parquet file behind the first `offset`; row groups before that are not read."""
+    """The rows of a Parquet file after the first `offset`; row groups before that are not read."""
     from pyarrow.parquet import ParquetFile
 
     file = ParquetFile(stream)
@@ -119,7 +112,7 @@ def parquet_batches(stream: BinaryIO, offset: int, batch_size: int, columns_in: 
 
 
 def orc_batches(stream: BinaryIO, offset: int, batch_size: int, columns_in: ColumnsIn, read: Read) -> Batches:
-    """The rows of an ORC file behind the first `offset`."""
+    """The rows of an ORC file after the first `offset`."""
     from pyarrow import PythonFile
     from pyarrow.orc import ORCFile
 
@@ -137,7 +130,7 @@ def orc_batches(stream: BinaryIO, offset: int, batch_size: int, columns_in: Colu
 
 
 def _behind(batch: Any, number: int, offset: int, columns: list[str | None], read: Read) -> Batches:
-    """The part of a batch, whose first row has this number, that is behind `offset`."""
+    """The part of a batch, whose first row has this number, that is after `offset`."""
     if number + batch.num_rows > offset:
         rest = batch.slice(max(0, offset - number))
         yield FileBatch(read(rest, columns), number + batch.num_rows)

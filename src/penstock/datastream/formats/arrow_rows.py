@@ -145,7 +145,7 @@ def _arrow_type(type_info: TypeInformation) -> Any:
 
 
 def _converter(type_info: TypeInformation, is_utc_timestamp: bool) -> Converter:
-    """What makes a value of the type one that Arrow takes."""
+    """A function that turns a value of the type into one that Arrow takes."""
     match type_info:
         case ExternalTypeInfo():
             return _converter(type_info._type_info, is_utc_timestamp)
@@ -163,7 +163,7 @@ def _converter(type_info: TypeInformation, is_utc_timestamp: bool) -> Converter:
         each = _optional(_converter(element, is_utc_timestamp))
         return lambda items: [each(item) for item in items]
     if type_info == Types.SQL_TIMESTAMP():
-        return lambda moment: _wall_time(moment, is_utc_timestamp)
+        return lambda moment: wall_time(moment, is_utc_timestamp)
     return _EXACT.get(type_info, _same)
 
 
@@ -186,8 +186,8 @@ def _tuple_names(type_info: TupleTypeInfo) -> list[str]:
     return [f"f{at}" for at in range(len(type_info.get_field_types()))]
 
 
-def _wall_time(moment: datetime, is_utc: bool) -> datetime:
-    """Times without a zone are written as they are, others as the clock showed then, in UTC or on this machine."""
+def wall_time(moment: datetime, is_utc: bool) -> datetime:
+    """A time without a zone as it is; another one as a clock showed it then, in UTC or on this machine."""
     if moment.tzinfo is None:
         return moment
     return moment.astimezone(timezone.utc if is_utc else None).replace(tzinfo=None)

@@ -57,10 +57,16 @@ class AvroSchema:
 
     @staticmethod
     def parse_string(json_schema: str) -> AvroSchema:
+        """The schema in a JSON text.
+
+        >>> print(AvroSchema.parse_string('{"type": "map", "values": "long"}'))
+        {"type":"map","values":"long"}
+        """
         return AvroSchema(json_schema)
 
     @staticmethod
     def parse_file(file_path: str) -> AvroSchema:
+        """The schema in a file, usually called `*.avsc`."""
         return AvroSchema(Path(file_path).read_text(encoding="utf-8"))
 
     def to_object(self) -> Any:
@@ -79,6 +85,7 @@ class GenericRecordAvroTypeInfo(TypeInformation):
         self._schema = _checked("GenericRecordAvroTypeInfo", schema)
 
     def get_schema(self) -> AvroSchema:
+        """The schema of the records."""
         return self._schema
 
     def _parts(self) -> tuple[object, ...]:
@@ -112,8 +119,10 @@ class AvroFormat(BulkFormat):
 
 
 class AvroReaders:
-    """Makes formats for `FileSource.for_bulk_file_format`. Files are read as the schema says, by Avro's rules:
-    fields that a file lacks have the schema's defaults, and what the schema does not name is left out.
+    """Makes formats for `FileSource.for_bulk_file_format`.
+
+    Files are read as the schema says, by Avro's rules: fields that a file lacks have the schema's defaults, and what
+    the schema does not name is left out.
     """
 
     @staticmethod
@@ -136,11 +145,14 @@ class AvroInputFormat(InputFormat, ResultTypeQueryable):
         self.path = path
         self.schema = _checked("AvroInputFormat", schema)
 
+    def __repr__(self) -> str:
+        return f"AvroInputFormat({self.path!r}, {self.schema!r})"
+
     def get_produced_type(self) -> GenericRecordAvroTypeInfo:
         return GenericRecordAvroTypeInfo(self.schema)
 
     def to_source(self) -> FileSource:
-        """The same as a source."""
+        """The source that reads these files."""
         return FileSource.for_bulk_file_format(AvroReaders.for_generic_record(self.schema), self.path).build()
 
 
@@ -181,12 +193,15 @@ class AvroRowDeserializationSchema(DeserializationSchema):
         self._row_type = row_type_of(full)
         self._read = row_reader(full)
 
+    def __repr__(self) -> str:
+        return f"AvroRowDeserializationSchema({self.schema!r})"
+
     def deserialize(self, message: bytes) -> Row:
         try:
             row: Row = self._read(self._library.schemaless_reader(BytesIO(message), self._parsed, None))
         except Exception as failure:  # Bytes of another schema may lead to anything.
             raise ValueError(
-                f"AvroRowDeserializationSchema: {bytes(message)!r} is no record of {self._parsed['name']!r}: "
+                f"AvroRowDeserializationSchema: {bytes(message)!r} is not a record of {self._parsed['name']!r}: "
                 f"{type(failure).__name__}: {failure}"
             ) from failure
         return row
@@ -208,6 +223,9 @@ class AvroRowSerializationSchema(SerializationSchema):
         self._library, self._parsed, full = _parsed("AvroRowSerializationSchema", self.schema)
         self._record = record_writer(full)
 
+    def __repr__(self) -> str:
+        return f"AvroRowSerializationSchema({self.schema!r})"
+
     def serialize(self, element: Any) -> bytes:
         message, library, schema = BytesIO(), self._library, self._parsed
         write = partial(library.schemaless_writer, message, schema)
@@ -219,7 +237,7 @@ class AvroRowSerializationSchema(SerializationSchema):
 
 
 def _parsed(user: str, schema: AvroSchema) -> tuple[Any, Any, Any]:
-    """The library, the schema as it wants it, and with definitions in place of names."""
+    """The library, the schema in its form, and the schema with definitions in place of names."""
     library = fastavro(user)
     full = record_schema(user, schema)
     return library, library.parse_schema(schema.to_object()), full

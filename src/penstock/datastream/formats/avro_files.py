@@ -29,7 +29,7 @@ _HEADER = {
 
 
 def fastavro(user: str) -> Any:
-    """The library; an error that says how to install it, if it is not there."""
+    """The library; an error that says how to install it, if it is missing."""
     return optional_package("fastavro", "avro", user)
 
 
@@ -49,7 +49,7 @@ def avro_batches(file: FileToRead, schema: Any, offset: int | None) -> Iterator[
     """The blocks of a file, or of a part of it, each as a batch; offsets are the places of blocks.
 
     A block belongs to the part in which the mark before it begins. A damaged block is one bad record, and reading
-    continues behind the next mark.
+    continues after the next mark.
     """
     with file.open() as stream:
         container = _Container(file.path, stream, schema)
@@ -81,13 +81,15 @@ class _Container:
         try:
             header = self._library.schemaless_reader(self._stream, _HEADER, None)
         except (EOFError, ValueError, IndexError) as failure:
-            raise self._no_avro() from failure
+            raise self._not_avro() from failure
         if header["magic"] != _MAGIC:
-            raise self._no_avro()
+            raise self._not_avro()
         return header
 
-    def _no_avro(self) -> ConnectorError:
-        return ConnectorError(f"file {self._path}: this is no Avro file, which begins with b'Obj\\x01' and a schema")
+    def _not_avro(self) -> ConnectorError:
+        return ConnectorError(
+            f"file {self._path}: this is not an Avro file, which begins with b'Obj\\x01' and a schema"
+        )
 
     def _checked(self, about: dict[str, bytes], schema: Any) -> Any:
         """The schema to read by; None if it is that of the file, which is quicker."""
@@ -104,7 +106,7 @@ class _Container:
         return None if written == schema else schema
 
     def first_block(self, start: int) -> int:
-        """Where the first block begins whose mark is at `start` or behind it; the file's end if there is none."""
+        """Where the first block whose mark is at `start` or after it begins; the file's end if there is none."""
         if start <= self._begin - len(self.mark):
             return self._begin
         place, tail = self._stream.seek(start), b""
@@ -143,7 +145,7 @@ class _Container:
 
 
 def check_codec(codec: str) -> None:
-    """ValueError if blocks that are packed so cannot be read and written here."""
+    """ValueError if blocks that are packed with this codec cannot be read and written here."""
     writer = fastavro("Avro").writer
     writer(io.BytesIO(), "null", [None], codec=codec)
 
@@ -185,7 +187,7 @@ def write_record(
 
 
 def _not_of_schema(library: Any, user: str, schema: Any, record: Any, failure: Exception) -> ValueError:
-    """What is wrong with an element; validation names the field, which writing often does not."""
+    """The error for an element; validation names the field, which writing often does not."""
     cause: Exception = failure
     try:
         library.validation.validate(record, schema, raise_errors=True)

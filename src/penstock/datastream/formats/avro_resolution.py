@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-# Avro's rules for numbers and texts that become others without loss.
+# Avro's rules for numbers and strings that become others without loss.
 _PROMOTIONS = {
     "int": {"long", "float", "double"},
     "long": {"float", "double"},

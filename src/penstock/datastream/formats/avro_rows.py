@@ -79,7 +79,7 @@ def _held(union: list[Any]) -> Any:
 
 
 def row_reader(schema: Any) -> Converter:
-    """What makes a row of a record as fastavro reads it, a dict."""
+    """A function that makes a row of a record in fastavro's form, a dict."""
     return _reader(schema) or (lambda record: record)
 
 
@@ -105,7 +105,7 @@ def _reader(schema: Any) -> Converter | None:
 
 
 def _wall_time(moment: datetime) -> datetime:
-    """What the clock in UTC showed, as Flink has it."""
+    """What a clock in UTC showed, as in Flink."""
     return moment.replace(tzinfo=None)
 
 
@@ -113,9 +113,9 @@ def _wall_time(moment: datetime) -> datetime:
 
 
 def record_writer(schema: Any) -> Converter:
-    """What makes a value that fastavro writes of one that fits an expanded schema: rows become dicts.
+    """A function that turns a value that fits an expanded schema into one that fastavro writes: rows become dicts.
 
-    Fastavro itself would cut off or round some values. ValueError for those, and for others that do not fit.
+    Fastavro itself would cut off or round some values. Those raise ValueError, and so do others that do not fit.
     """
     return _writer(schema) or _as_it_is
 
@@ -149,7 +149,7 @@ def _record_writer(schema: Any) -> Converter:
         if isinstance(row, dict):  # What is missing has the schema's default.
             given = row
         else:
-            row_type = row_type or row_type_of(schema)  # Only now: not every schema of dicts could be one of rows.
+            row_type = row_type or row_type_of(schema)  # Only now: not every schema of dicts fits rows.
             values = list(row_type._values_of(row))
             if len(values) != len(names):
                 raise ValueError(f"{row!r} has {len(values)} fields, but the schema has {names}")
@@ -179,7 +179,7 @@ def _moment(value: Any, least_micros: int, is_local: bool) -> Any:
     elif not isinstance(value, datetime):
         return _number_of_time(value)
     elif is_local and value.tzinfo is not None:
-        raise ValueError(f"{value!r} has a zone, which a local time has not")
+        raise ValueError(f"{value!r} has a zone, which a local time does not have")
     if value.microsecond % least_micros:
         raise ValueError(f"{value!r} has microseconds, which are lost in milliseconds")
     return value.replace(tzinfo=None) if is_local else value if value.tzinfo else value.replace(tzinfo=timezone.utc)

@@ -26,12 +26,18 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CsvReaderFormat(StreamFormat):
-    """Reads CSV files as rows; made by `CsvReaderFormat.for_schema(schema)`."""
+    """Reads CSV files as rows; made by `CsvReaderFormat.for_schema(schema)`.
+
+    >>> schema = CsvSchema.builder().add_string_column("name").add_number_column("age").build()
+    >>> CsvReaderFormat.for_schema(schema).get_produced_type()
+    RowTypeInfo(name: String, age: Long)
+    """
 
     schema: CsvSchema
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> CsvReaderFormat:
+        """A format for `FileSource.for_record_stream_format`."""
         return CsvReaderFormat(_checked("CsvReaderFormat", schema))
 
     def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:
@@ -88,6 +94,7 @@ class CsvBulkWriters:
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> BulkWriterFactory:
+        """Writes rows with the columns of the schema."""
         return CsvWriterFactory(_checked("CsvBulkWriters", schema))
 
 

@@ -24,7 +24,7 @@ csv.field_size_limit(2**31 - 1)  # Python's own limit is meant for spreadsheets.
 
 
 class _Lines:
-    r"""The lines of a file for Python's CSV reader, with the place behind what it has taken.
+    r"""The lines of a file for Python's CSV reader, and the place after those it has taken.
 
     Lines end with `\n`, `\r\n` or `\r`, and keep their ends, as they may be within quotes.
     """
@@ -73,7 +73,7 @@ class _Lines:
         return lines
 
     def put_back(self, lines: list[bytes]) -> None:
-        """Lines that were taken as plain ones are to be taken one by one."""
+        """Put lines back that were taken as plain ones, to be taken one by one."""
         self._ready.extendleft(reversed(lines))
         self.place -= sum(map(len, lines))
         self._are_plain = False
@@ -85,7 +85,7 @@ class _Lines:
             block = self._rest + data
             self._ready.extend(block.splitlines(keepends=True))
             self._are_plain = not any(each in block for each in self._special)
-            # What comes next may belong to the last line, or be the second half of its end.
+            # The next block may continue the last line, or hold the second half of its line break.
             self._rest = self._ready.pop() if data else b""
             if not data and not self._ready:
                 return False
@@ -167,7 +167,7 @@ class CsvFile:
                 return
             except csv.Error as failure:
                 texts = str(failure)
-            if texts:  # An empty line is no row.
+            if texts:  # An empty line is not a row.
                 yield texts
 
     def _add(self, texts: list[str] | str, batch: FileBatch) -> None:

@@ -27,7 +27,7 @@ class CsvDeserializationBuilder:
         return self._with(field_delimiter=delimiter)
 
     def set_allow_comments(self, allow_comments: bool) -> CsvDeserializationBuilder:
-        """Take lines that begin with `#` for comments, which are no rows."""
+        """Treat lines that begin with `#` as comments, not as rows."""
         self._allow_comments = allow_comments
         return self
 
@@ -48,11 +48,12 @@ class CsvDeserializationBuilder:
         return self._with(null_literal=null_literal)
 
     def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> CsvDeserializationBuilder:
-        """Make a field that cannot be read or is missing None, and skip a line that is no row."""
+        """Make a field that cannot be read or is missing None, and skip a line that is not a row."""
         self._ignore_parse_errors = ignore_parse_errors
         return self
 
     def build(self) -> CsvRowDeserializationSchema:
+        """The finished schema."""
         return CsvRowDeserializationSchema(
             self._row_type, self._dialect, self._allow_comments, self._ignore_parse_errors
         )
@@ -63,7 +64,13 @@ class CsvDeserializationBuilder:
 
 
 class CsvRowDeserializationSchema(DeserializationSchema):
-    """Reads a row from a line; made by `CsvRowDeserializationSchema.Builder(type_info)`."""
+    """Reads a row from a line; made by `CsvRowDeserializationSchema.Builder(type_info)`.
+
+    >>> from penstock.common import Types
+    >>> people = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+    >>> CsvRowDeserializationSchema.Builder(people).build().deserialize(b"Alice,11")
+    Row(name='Alice', age=11)
+    """
 
     Builder = CsvDeserializationBuilder
 
@@ -77,6 +84,9 @@ class CsvRowDeserializationSchema(DeserializationSchema):
         self._ignore_parse_errors = ignore_parse_errors
         self._names = row_type.get_field_names()
         self._readers = [csv_reader(field, dialect) for field in row_type.get_field_types()]
+
+    def __repr__(self) -> str:
+        return f"CsvRowDeserializationSchema({self._row_type!r})"
 
     def deserialize(self, message: bytes) -> Row | None:
         try:
@@ -165,6 +175,7 @@ class CsvSerializationBuilder:
         return self._with(null_literal=s)
 
     def build(self) -> CsvRowSerializationSchema:
+        """The finished schema."""
         return CsvRowSerializationSchema(self._row_type, self._dialect)
 
     def _with(self, **changes: str | None) -> CsvSerializationBuilder:
@@ -182,6 +193,9 @@ class CsvRowSerializationSchema(SerializationSchema):
         self._row_type = row_type
         self._dialect = dialect
         self._writers = [csv_writer(field, dialect) for field in row_type.get_field_types()]
+
+    def __repr__(self) -> str:
+        return f"CsvRowSerializationSchema({self._row_type!r})"
 
     def serialize(self, element: Any) -> bytes:
         values = self._row_type._values_of(element)

@@ -43,6 +43,7 @@ class CsvSchema:
 
     @staticmethod
     def builder() -> CsvSchemaBuilder:
+        """Begin to describe a schema."""
         return CsvSchemaBuilder()
 
     def size(self) -> int:
@@ -61,6 +62,7 @@ class CsvSchemaBuilder:
         self._settings = CsvSchema()
 
     def build(self) -> CsvSchema:
+        """The finished schema."""
         return replace(self._settings, columns=tuple(self._columns))
 
     def add_array_column(
@@ -70,6 +72,7 @@ class CsvSchemaBuilder:
         return self._add(CsvColumn(name, Types.OBJECT_ARRAY(as_type_info(element_type or Types.STRING())), separator))
 
     def add_boolean_column(self, name: str) -> CsvSchemaBuilder:
+        """A column of `true` and `false`."""
         return self._add(CsvColumn(name, Types.BOOLEAN()))
 
     def add_number_column(self, name: str, number_type: TypeInformation | ColumnType | None = None) -> CsvSchemaBuilder:
@@ -77,14 +80,17 @@ class CsvSchemaBuilder:
         return self._add(CsvColumn(name, as_type_info(number_type or Types.LONG())))
 
     def add_string_column(self, name: str) -> CsvSchemaBuilder:
+        """A column of text."""
         return self._add(CsvColumn(name, Types.STRING()))
 
     def add_columns_from(self, schema: CsvSchema) -> CsvSchemaBuilder:
+        """The columns of another schema, after those added so far."""
         for column in schema.columns:
             self._add(column)
         return self
 
     def clear_columns(self) -> CsvSchemaBuilder:
+        """Remove all columns added so far."""
         self._columns.clear()
         return self
 
@@ -93,10 +99,11 @@ class CsvSchemaBuilder:
         return self._with(allows_comments=allow)
 
     def set_any_property_name(self, name: str) -> CsvSchemaBuilder:
-        """Put what does not fit any column under this name."""
+        """Accept fields beyond the columns; they are left out."""
         return self._with(any_property_name=name)
 
     def disable_array_element_separator(self) -> CsvSchemaBuilder:
+        """Use the default separator of arrays, a semicolon."""
         return self._with(array_element_separator=None)
 
     def remove_array_element_separator(self, index: int) -> CsvSchemaBuilder:
@@ -107,15 +114,19 @@ class CsvSchemaBuilder:
         return self
 
     def set_array_element_separator(self, separator: str) -> CsvSchemaBuilder:
+        """What separates the elements of arrays; a semicolon, unless set."""
         return self._with(array_element_separator=separator)
 
     def set_column_separator(self, char: str) -> CsvSchemaBuilder:
+        """What separates columns; a comma, unless set."""
         return self._with(column_separator=_single("column separator", char))
 
     def disable_escape_char(self) -> CsvSchemaBuilder:
+        """Escape nothing; the default."""
         return self._with(escape_char=None)
 
     def set_escape_char(self, char: str) -> CsvSchemaBuilder:
+        """What takes the special meaning off the next character; none, unless set."""
         return self._with(escape_char=_single("escape char", char))
 
     def set_line_separator(self, separator: str) -> CsvSchemaBuilder:
@@ -125,17 +136,23 @@ class CsvSchemaBuilder:
         return self._with(line_separator=separator)
 
     def set_null_value(self, null_value: str) -> CsvSchemaBuilder:
-        """What stands for None. Unless set, None is written as nothing, and nothing is read as None; but in columns of
-        text, bytes and arrays, where nothing is a value, it is read as that."""
+        """What stands for None.
+
+        Unless set, None is written as an empty field, and an empty field is read as None; except in columns of text,
+        bytes and arrays, where it is a value.
+        """
         return self._with(null_value=null_value)
 
     def disable_quote_char(self) -> CsvSchemaBuilder:
+        """Read quotes as plain characters, and write none; what would need quotes is refused."""
         return self._with(quote_char=None)
 
     def set_quote_char(self, char: str) -> CsvSchemaBuilder:
+        """What text with special characters is quoted with; a double quote, unless set."""
         return self._with(quote_char=_single("quote char", char))
 
     def set_skip_first_data_row(self, skip: bool = True) -> CsvSchemaBuilder:
+        """Leave out the first row of each file, after the header if there is one."""
         return self._with(skips_first_data_row=skip)
 
     def set_strict_headers(self, strict: bool = True) -> CsvSchemaBuilder:
@@ -143,7 +160,7 @@ class CsvSchemaBuilder:
         return self._with(has_strict_headers=strict)
 
     def set_use_header(self, use: bool = True) -> CsvSchemaBuilder:
-        """Take the first line of a file for its header."""
+        """Treat the first line of a file as its header."""
         return self._with(uses_header=use)
 
     def size(self) -> int:

@@ -46,7 +46,7 @@ class CsvDialect:
     null_literal: str | None = None
     has_comments: bool = False
     empty_is_none: bool = False
-    """Whether nothing stands for None, where nothing else can: in fields that are not text, bytes or arrays."""
+    """True if an empty field is None where it is not a value: in fields that are not text, bytes or arrays."""
 
     def __post_init__(self) -> None:
         for name in ("field_delimiter", "quote_character", "escape_character"):
@@ -79,7 +79,7 @@ class CsvDialect:
         return [each for each in (self.field_delimiter, self.quote_character, self.escape_character) if each]
 
     def quote_plain(self, text: str) -> str:
-        """The same for what seldom needs quotes, and does not get them on suspicion."""
+        """The same for text that seldom needs quotes: it gets them only if it contains something special."""
         is_special = self._begins_specially(text) or any(each in text for each in (*self._special, "\n", "\r"))
         return self.quote(text) if is_special else text
 
@@ -110,13 +110,13 @@ class CsvDialect:
         return f"{escape}{escaped}" if begins_badly else escaped
 
     def line(self, texts: list[str]) -> str:
-        """Fields as a line with its end. One that is empty would be no row for a reader, so it gets quotes."""
+        """Fields as a line with its end. Readers do not take an empty line for a row, so it gets quotes."""
         line = self.field_delimiter.join(texts)
         if not line:
             if self.quote_character is None:
                 raise ValueError(
                     "CSV: an empty text or None in a single column cannot be written without quotes, as an empty line "
-                    "is no row; set a quote character or a null literal"
+                    "is not a row; set a quote character or a null literal"
                 )
             line = self.quote_character * 2
         return line + self.line_delimiter
@@ -194,7 +194,7 @@ def _nested_writer(type_info: TypeInformation, dialect: CsvDialect) -> FieldWrit
 
 
 def _joined(value: Any, parts: list[str], dialect: CsvDialect) -> str:
-    """The parts of an array or row in one field, which knows no quotes of its own."""
+    """The parts of an array or row in one field, which has no quotes of its own."""
     delimiter = dialect.array_element_delimiter
     if any(delimiter in part for part in parts):
         raise ValueError(

@@ -17,14 +17,14 @@ WHOLE_TYPES = (*_BITS, Types.BIG_INT())
 
 
 def whole_number(type_info: TypeInformation) -> Callable[[Any], int]:
-    """What takes whole numbers of a type, also those that come as floats or decimals; ValueError for all else."""
+    """A function that takes whole numbers of a type, also as floats or decimals; ValueError for all else."""
     bits = _BITS.get(type_info)
     least, most = (None, None) if bits is None else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
 
     def exact(value: Any) -> int:
         number = value if type(value) is int else _as_int(value)
         if number is None or number != value:
-            raise ValueError(f"{value!r} is no whole number, but {type_info} can hold nothing else")
+            raise ValueError(f"{value!r} is not a whole number, but {type_info} can hold nothing else")
         if least is not None and most is not None and not least <= number <= most:
             raise ValueError(f"{value!r} is out of the range of {type_info}, which is {least} to {most}")
         return number
@@ -40,14 +40,14 @@ def _as_int(value: Any) -> int | None:
 
 
 def read_whole_number(type_info: TypeInformation) -> Callable[[str], int]:
-    """What reads the text of a whole number of a type."""
+    """A function that reads the text of a whole number of a type."""
     in_range = whole_number(type_info)
-    # What is in every range need not be asked for.
+    # Numbers that are in every range need no check.
     small = 0 if _BITS.get(type_info, 64) < 32 else 1 << 30
 
     def read(text: str) -> int:
         if "_" in text:  # Python would take it for a separator of thousands.
-            raise ValueError(f"{text!r} is no number")
+            raise ValueError(f"{text!r} is not a number")
         number = int(text)
         return number if -small < number < small else in_range(number)
 
@@ -55,14 +55,14 @@ def read_whole_number(type_info: TypeInformation) -> Callable[[str], int]:
 
 
 def real_number(type_info: TypeInformation) -> Callable[[Any], float]:
-    """What takes numbers that a DOUBLE holds exactly. In a FLOAT they are rounded to 32 bits, but stay finite."""
+    """A function that takes numbers that a DOUBLE holds exactly. For a FLOAT it rounds to 32 bits; they stay finite."""
     in_range = _range_of(type_info)
 
     def exact(value: Any) -> float:
         number = value if type(value) is float else _as_float(value)
         # NaN is the only value that differs from itself.
         if number is None or (number != value and value == value):
-            raise ValueError(f"{value!r} is no number that {type_info} can hold exactly; give a float")
+            raise ValueError(f"{value!r} is not a number that {type_info} can hold exactly; give a float")
         return in_range(number)
 
     return exact
@@ -76,7 +76,7 @@ def _as_float(value: Any) -> float | None:
 
 
 def _range_of(type_info: TypeInformation) -> Callable[[float], float]:
-    """What makes a float one of the type."""
+    """A function that gives a float the range of the type."""
     return _single if type_info == Types.FLOAT() else lambda number: number
 
 
@@ -89,7 +89,7 @@ def _single(number: float) -> float:
 
 
 def read_real_number(type_info: TypeInformation) -> Callable[[str | Decimal | int], float]:
-    """What reads a number of a type: the nearest one that it has. Its text may also be NaN, Infinity and -Infinity."""
+    """A function that reads the nearest number that a type has; text may also be NaN, Infinity or -Infinity."""
     in_range = _range_of(type_info)
     return lambda number: in_range(float(_plain(number) if isinstance(number, str) else number))
 
@@ -100,7 +100,7 @@ def decimal_number(value: Any) -> Decimal:
         return value
     if isinstance(value, Integral) and not isinstance(value, bool):
         return Decimal(int(value))
-    raise ValueError(f"{value!r} is no decimal number; give a finite Decimal or an int")
+    raise ValueError(f"{value!r} is not a decimal number; give a finite Decimal or an int")
 
 
 def read_decimal_number(text: str) -> Decimal:
@@ -109,19 +109,19 @@ def read_decimal_number(text: str) -> Decimal:
 
 def _plain(text: str) -> str:
     if "_" in text:  # Python would take it for a separator of thousands.
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     return text
 
 
 def boolean(value: Any) -> bool:
-    """True and False, or what equals them."""
+    """True or False, or a value that equals one of them."""
     if value not in (True, False):
         raise ValueError(f"{value!r} is neither True nor False")
     return bool(value)
 
 
 def read_boolean(text: str) -> bool:
-    """`true` or `false`, in letters of any size."""
+    """`true` or `false`, in upper or lower case."""
     word = text.strip().lower()
     if word not in ("true", "false"):
         raise ValueError(f"{text!r} is neither true nor false")
@@ -130,21 +130,21 @@ def read_boolean(text: str) -> bool:
 
 def text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text; make it one with str(...)")
+        raise ValueError(f"{value!r} is not a string; make it one with str(...)")
     return value
 
 
 def calendar_day(value: Any) -> date:
     """A date; a datetime is refused, as it would lose its time."""
     if isinstance(value, datetime) or not isinstance(value, date):
-        raise ValueError(f"{value!r} is no date; give a datetime.date, of a datetime its date()")
+        raise ValueError(f"{value!r} is not a date; give a datetime.date, of a datetime its date()")
     return value
 
 
 def clock_time(value: Any, least_micros: int = 1) -> time:
-    """A time of UTC, of a precision."""
+    """A time in UTC that is a multiple of `least_micros`."""
     if not isinstance(value, time):
-        raise ValueError(f"{value!r} is no datetime.time")
+        raise ValueError(f"{value!r} is not a datetime.time")
     if value.tzinfo is not None and value.utcoffset() != timedelta(0):
         raise ValueError(f"{value!r} has an offset; only a time in UTC can be written")
     if value.microsecond % least_micros:
@@ -153,7 +153,7 @@ def clock_time(value: Any, least_micros: int = 1) -> time:
 
 
 def raw_bytes(value: Any) -> bytes:
-    """Bytes, or a list of numbers that are bytes; a number alone, which Python would take for a length, is refused."""
+    """Bytes, or a list of numbers that are bytes. A single number is refused: Python would take it for a length."""
     if isinstance(value, (str, Integral)):
-        raise ValueError(f"{value!r} is no bytes")
+        raise ValueError(f"{value!r} is not bytes")
     return bytes(value)

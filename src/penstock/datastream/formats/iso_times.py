@@ -1,4 +1,4 @@
-"""Dates and times as text, the way Java's SQL types and RFC 3339 write them."""
+"""Dates and times as text, in the form of Java's SQL types and RFC 3339."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _parse(text: str) -> _Clock:
     fraction = _FRACTION.search(body)
     digits = "" if fraction is None else fraction[1]
     if digits[9:].strip("0"):
-        raise ValueError(f"{text!r} has digits behind the nanoseconds")
+        raise ValueError(f"{text!r} has digits beyond the nanoseconds")
     body = body if fraction is None else body[: fraction.start()]
     return _Clock(body, int(f"{digits[:9]:0<9}"), offset)
 
@@ -100,7 +100,7 @@ def format_timestamp(moment: datetime, separator: str) -> str:
 def format_instant(instant: Instant) -> str:
     """As Java shows it: `2020-01-02T03:04:05.678Z`."""
     if not isinstance(instant, Instant):
-        raise ValueError(f"{instant!r} is no Instant")
+        raise ValueError(f"{instant!r} is not an Instant")
     try:
         return format_as_java(instant)
     except OverflowError:

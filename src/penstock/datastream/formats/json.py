@@ -39,11 +39,12 @@ class JsonDeserializationBuilder:
         return self
 
     def ignore_parse_errors(self) -> JsonDeserializationBuilder:
-        """Make a field that cannot be read None, and skip a message that is no JSON object."""
+        """Make a field that cannot be read None, and skip a message that is not a JSON object."""
         self._ignore_parse_errors = True
         return self
 
     def build(self) -> JsonRowDeserializationSchema:
+        """The schema; TypeError if no row type is set."""
         if self._fail_on_missing_field and self._ignore_parse_errors:
             raise ValueError(
                 "JsonRowDeserializationSchema: fail_on_missing_field() and ignore_parse_errors() exclude each other; "
@@ -54,7 +55,13 @@ class JsonDeserializationBuilder:
 
 
 class JsonRowDeserializationSchema(DeserializationSchema):
-    """Reads a row from a JSON object; made by `JsonRowDeserializationSchema.builder()`. `null` is skipped."""
+    """Reads a row from a JSON object; made by `JsonRowDeserializationSchema.builder()`. `null` is skipped.
+
+    >>> from penstock.common import Types
+    >>> people = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+    >>> JsonRowDeserializationSchema.builder().type_info(people).build().deserialize(b'{"name": "Alice", "age": 11}')
+    Row(name='Alice', age=11)
+    """
 
     Builder = JsonDeserializationBuilder
 
@@ -67,8 +74,12 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         self._ignore_parse_errors = ignore_parse_errors
         self._read: Reader = json_reader(row_type, fail_on_missing_field, ignore_parse_errors)
 
+    def __repr__(self) -> str:
+        return f"JsonRowDeserializationSchema({self._row_type!r})"
+
     @staticmethod
     def builder() -> JsonDeserializationBuilder:
+        """Begin to describe a schema."""
         return JsonDeserializationBuilder()
 
     def deserialize(self, message: bytes) -> Row | None:
@@ -103,11 +114,18 @@ class JsonSerializationBuilder:
         return self
 
     def build(self) -> JsonRowSerializationSchema:
+        """The schema; TypeError if no row type is set."""
         return JsonRowSerializationSchema(_row_type("JsonRowSerializationSchema", "with_type_info", self._type_info))
 
 
 class JsonRowSerializationSchema(SerializationSchema):
-    """Writes a row as a JSON object; made by `JsonRowSerializationSchema.builder()`."""
+    """Writes a row as a JSON object; made by `JsonRowSerializationSchema.builder()`.
+
+    >>> from penstock.common import Row, Types
+    >>> people = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+    >>> JsonRowSerializationSchema.builder().with_type_info(people).build().serialize(Row("Alice", 11))
+    b'{"name":"Alice","age":11}'
+    """
 
     Builder = JsonSerializationBuilder
 
@@ -116,8 +134,12 @@ class JsonRowSerializationSchema(SerializationSchema):
         self._row_type = row_type
         self._write: Writer = json_writer(row_type)
 
+    def __repr__(self) -> str:
+        return f"JsonRowSerializationSchema({self._row_type!r})"
+
     @staticmethod
     def builder() -> JsonSerializationBuilder:
+        """Begin to describe a schema."""
         return JsonSerializationBuilder()
 
     def serialize(self, element: Any) -> bytes:

@@ -39,14 +39,14 @@ BYTES = PrimitiveArrayTypeInfo(Types.BYTE())
 
 
 def load_json(message: bytes | str) -> Any:
-    """What readers take. Numbers keep all their digits; NaN and Infinity are no JSON, but many write them."""
+    """What readers take. Numbers keep all their digits; NaN and Infinity are not JSON, but many programs write them."""
     return json.loads(message, parse_float=Decimal, parse_constant=Decimal)
 
 
 def json_reader(type_info: TypeInformation, fail_on_missing: bool, is_lenient: bool) -> Reader:
-    """Turns what `load_json` gives into a value of the type.
+    """Turns what `load_json` returns into a value of the type.
 
-    A lenient reader gives None for a field it cannot read instead of raising ValueError.
+    A lenient reader returns None for a field it cannot read instead of raising ValueError.
     """
 
     def build(inner: TypeInformation) -> Reader:
@@ -184,7 +184,7 @@ def _text(value: Any) -> str:
 
 
 def _dump(value: Any) -> str:
-    """Any value as JSON; what JSON has no form for is refused, and decimals keep their digits."""
+    """Any value as JSON; values without a form in JSON are refused, and decimals keep their digits."""
     match value:
         case dict():
             return "{" + ",".join(f"{_text(key)}:{_dump(item)}" for key, item in value.items()) + "}"

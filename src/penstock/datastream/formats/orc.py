@@ -31,6 +31,9 @@ class OrcColumnarRowInputFormat(BulkFormat):
         self.batch_size = batch_size
         self.is_case_sensitive = is_case_sensitive
 
+    def __repr__(self) -> str:
+        return f"OrcColumnarRowInputFormat({self.row_type!r})"
+
     def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:
         reader = ArrowRowReader(self.row_type, is_case_sensitive=self.is_case_sensitive)
         with NamingTheFile(file.path), file.open_raw() as stream:
@@ -58,7 +61,7 @@ class OrcRowWriter(ArrowRowWriter):
 
 
 class OrcWriterFactory(RowDataBulkWriterFactory):
-    """Writes rows as ORC files. Of the properties only `orc.compress` counts; it is ZLIB."""
+    """Writes rows as ORC files. Of the properties only `orc.compress` counts; it is ZLIB unless set."""
 
     def __init__(self, row_type: RowTypeInfo, writer_properties: dict[str, str], hadoop_config: dict[str, str]) -> None:
         super().__init__(row_type)
@@ -72,7 +75,7 @@ class OrcWriterFactory(RowDataBulkWriterFactory):
 
 
 def _check_columns(schema: Any) -> None:
-    """A type that cannot be written is refused here, not with the first row."""
+    """Refuse a type that cannot be written here, not with the first row."""
     from pyarrow import types
 
     left = list(schema)

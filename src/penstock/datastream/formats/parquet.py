@@ -36,6 +36,7 @@ class AvroParquetReaders:
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> StreamFormat:
+        """Records as dicts with the fields of the schema."""
         return AvroParquetFormat(schema)
 
 
@@ -60,6 +61,7 @@ class AvroParquetWriters:
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
+        """Elements that fit the schema: dicts, or rows with its fields."""
         return AvroParquetWriterFactory(schema)
 
 
@@ -87,6 +89,9 @@ class ParquetColumnarRowInputFormat(BulkFormat):
         self.is_utc_timestamp = is_utc_timestamp
         self.is_case_sensitive = is_case_sensitive
 
+    def __repr__(self) -> str:
+        return f"ParquetColumnarRowInputFormat({self.row_type!r})"
+
     def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:
         reader = ArrowRowReader(self.row_type, self.is_utc_timestamp, self.is_case_sensitive)
         with NamingTheFile(file.path), file.open_raw() as stream:
@@ -113,7 +118,7 @@ class ParquetRowWriter(ArrowRowWriter):
 
 
 class ParquetWriterFactory(RowDataBulkWriterFactory):
-    """Writes rows as Parquet files. Of the Hadoop configuration only `parquet.compression` counts; it is SNAPPY."""
+    """Writes rows as Parquet files. Of the Hadoop settings only `parquet.compression` counts; SNAPPY unless set."""
 
     def __init__(self, row_type: RowTypeInfo, hadoop_config: dict[str, str], is_utc_timestamp: bool) -> None:
         super().__init__(row_type)

@@ -24,8 +24,8 @@ class PickleSchema(SerializationSchema, DeserializationSchema):
     {'a': (1, None)}
     """
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __repr__(self) -> str:
+        return "PickleSchema()"
 
     def serialize(self, element: Any) -> bytes:
         return pickle.dumps(element, pickle.HIGHEST_PROTOCOL)
@@ -36,6 +36,9 @@ class PickleSchema(SerializationSchema, DeserializationSchema):
 
 class PickleEncoder(Encoder):
     """Writes any Python objects, for `FileSink.for_row_format`; `PickleFormat` reads them."""
+
+    def __repr__(self) -> str:
+        return "PickleEncoder()"
 
     def encode(self, element: Any, stream: BinaryIO) -> None:
         stream.write(pickle.dumps(element, pickle.HIGHEST_PROTOCOL))

@@ -1,4 +1,4 @@
-"""Types as row formats are given them."""
+"""The forms in which row formats take types."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from penstock.common.typeinfo import RowTypeInfo, TypeInformation
 
 @runtime_checkable
 class ColumnType(Protocol):
-    """A type of PyFlink's tables, such as `DataTypes.INT()`: its formats take those."""
+    """A type of PyFlink's tables, such as `DataTypes.INT()`, which PyFlink's formats take."""
 
     def type_info(self) -> TypeInformation:
         """The type of the values."""
 
 
 def as_type_info(given: Any) -> Any:
-    """The type of the values, if a type of a column is given; anything else as it is."""
+    """The type of the values, if the type of a column is given; anything else as it is."""
     return given.type_info() if isinstance(given, ColumnType) else given
 
 

@@ -42,14 +42,14 @@ class RichFunction(Function):
 
 
 def open_function(function: Function, runtime_context: RuntimeContext) -> None:
-    """The one way a runtime opens a user function, rich or not."""
+    """Open a user function, rich or not: the only way a runtime does it."""
     if isinstance(function, RichFunction):
         function.set_runtime_context(runtime_context)
     function.open(runtime_context)
 
 
 class Collector(ABC):
-    """Takes a function's output, for those who prefer `out.collect(value)` to `yield value`."""
+    """Takes a function's output, for functions that call `out.collect(value)` instead of `yield value`."""
 
     @abstractmethod
     def collect(self, record: Any) -> None:

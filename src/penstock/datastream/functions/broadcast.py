@@ -53,7 +53,10 @@ class BaseBroadcastProcessFunction(RichFunction):
 
 
 class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, OUT]):
-    """Handles a non-keyed stream together with a broadcast one, whose elements reach every subtask."""
+    """Handles a non-keyed stream together with a broadcast one, whose elements reach every subtask.
+
+    `BroadcastConnectedStream` has an example.
+    """
 
     class Context(BaseBroadcastProcessFunction.Context, ABC):
         """What `process_broadcast_element` can ask."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class FunctionSnapshotContext(ABC):
-    """About the checkpoint being taken."""
+    """What a function can ask about the checkpoint being taken."""
 
     @abstractmethod
     def get_checkpoint_id(self) -> int:

@@ -10,7 +10,14 @@ from penstock.datastream.functions.base import Function
 
 
 class MapFunction(Function):
-    """Turns each element into exactly one other."""
+    """Turns each element into exactly one other.
+
+    >>> class Upper(MapFunction):
+    ...     def map(self, value):
+    ...         return value.upper()
+    >>> list(env.from_collection(["a", "b"]).map(Upper()).execute_and_collect())
+    ['A', 'B']
+    """
 
     @abstractmethod
     def map(self, value: Any) -> Any:
@@ -30,7 +37,14 @@ class CoMapFunction(Function):
 
 
 class FlatMapFunction(Function):
-    """Turns each element into any number of others."""
+    """Turns each element into any number of others.
+
+    >>> class Words(FlatMapFunction):
+    ...     def flat_map(self, value):
+    ...         yield from value.split()
+    >>> list(env.from_collection(["to be", "or not"]).flat_map(Words()).execute_and_collect())
+    ['to', 'be', 'or', 'not']
+    """
 
     @abstractmethod
     def flat_map(self, value: Any) -> Iterable[Any] | None:
@@ -50,15 +64,30 @@ class CoFlatMapFunction(Function):
 
 
 class FilterFunction(Function):
-    """Keeps some elements."""
+    """Keeps some elements and drops the others.
+
+    >>> class Even(FilterFunction):
+    ...     def filter(self, value):
+    ...         return value % 2 == 0
+    >>> list(env.from_collection([1, 2, 3, 4]).filter(Even()).execute_and_collect())
+    [2, 4]
+    """
 
     @abstractmethod
     def filter(self, value: Any) -> bool:
-        """True keeps the element. It must not be changed here."""
+        """True to keep the element, which must not be changed here."""
 
 
 class ReduceFunction(Function):
-    """Combines two values of a type into one of the same type."""
+    """Combines two values of a type into one of the same type.
+
+    >>> class Longest(ReduceFunction):
+    ...     def reduce(self, value1, value2):
+    ...         return max(value1, value2, key=len)
+    >>> words = env.from_collection(["a", "abc", "ab"]).key_by(lambda word: word[0])
+    >>> list(words.reduce(Longest()).execute_and_collect())
+    ['a', 'abc', 'abc']
+    """
 
     @abstractmethod
     def reduce(self, value1: Any, value2: Any) -> Any:
@@ -71,12 +100,18 @@ class ReduceFunctionWrapper(ReduceFunction):
     def __init__(self, func: Callable[[Any, Any], Any]) -> None:
         self._func = func
 
+    def __repr__(self) -> str:
+        return f"ReduceFunctionWrapper({self._func!r})"
+
     def reduce(self, value1: Any, value2: Any) -> Any:
         return self._func(value1, value2)
 
 
 class AggregateFunction(Function):
-    """Aggregates elements into an accumulator, which may have another type than input and result."""
+    """Aggregates elements into an accumulator, which may have another type than input and result.
+
+    `WindowedStream.aggregate` has an example.
+    """
 
     @abstractmethod
     def create_accumulator(self) -> Any:

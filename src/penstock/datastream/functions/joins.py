@@ -10,7 +10,7 @@ from penstock.datastream.functions.base import Function, RichFunction, SideOutpu
 
 
 class JoinFunction(Function):
-    """Called for each pair of elements of one key and window; always gives one result."""
+    """Called for each pair of elements of one key and window; always returns one result."""
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Any:
@@ -18,7 +18,7 @@ class JoinFunction(Function):
 
 
 class FlatJoinFunction(Function):
-    """Called for each pair of elements of one key and window; gives any number of results."""
+    """Called for each pair of elements of one key and window; yields any number of results."""
 
     @abstractmethod
     def join(self, first: Any, second: Any) -> Iterable[Any] | None:

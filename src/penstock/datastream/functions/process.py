@@ -44,8 +44,19 @@ class TimerContext(KeyedContext, ABC):
 class ProcessFunction(RichFunction):
     """Handles each element of a stream with access to time and side outputs.
 
-    Emit by `yield value`; `yield tag, value` goes to a side output. On a keyed stream state and timers' registration
-    work as in `KeyedProcessFunction`, which also has `on_timer`.
+    Emit by `yield value`; `yield tag, value` goes to a side output. On a keyed stream, state and the registration of
+    timers work as in `KeyedProcessFunction`, which also has `on_timer`.
+
+    >>> from penstock.datastream import OutputTag
+    >>> NEGATIVE = OutputTag("negative")
+    >>> class Split(ProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         if value < 0:
+    ...             yield NEGATIVE, value
+    ...         else:
+    ...             yield value
+    >>> list(env.from_collection([1, -2, 3]).process(Split()).execute_and_collect())
+    [1, 3]
     """
 
     class Context(TimedContext, ABC):
@@ -60,6 +71,19 @@ class KeyedProcessFunction(RichFunction):
     """Handles each element of a keyed stream with access to keyed state and timers.
 
     Emit by `yield value`; `yield tag, value` goes to a side output.
+
+    >>> from penstock.common import WatermarkStrategy
+    >>> class Reminder(KeyedProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         ctx.timer_service().register_event_time_timer(ctx.timestamp() + 1000)
+    ...     def on_timer(self, timestamp, ctx):
+    ...         yield ctx.get_current_key(), timestamp
+    >>> timed = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
+    >>> clicks = env.from_collection([("ann", 5000)]).assign_timestamps_and_watermarks(timed)
+    >>> list(clicks.key_by(lambda click: click[0]).process(Reminder()).execute_and_collect())
+    [('ann', 6000)]
+
+    `KeyedStream.process` has an example with state.
     """
 
     class Context(KeyedContext, ABC):
@@ -93,7 +117,10 @@ class CoProcessFunction(RichFunction):
 
 
 class KeyedCoProcessFunction(RichFunction):
-    """Handles the elements of two streams keyed alike; both share state and timers of a key."""
+    """Handles the elements of two streams keyed alike; both share state and timers of a key.
+
+    `ConnectedStreams` has an example.
+    """
 
     class Context(KeyedContext, ABC):
         """What `process_element1` and `process_element2` can ask."""

@@ -12,10 +12,10 @@ TXN = TypeVar("TXN")
 
 
 class SinkFunction(Function):
-    """Takes every element of a stream out of the job. Elements may come again after a failure."""
+    """Writes every element of a stream to another system. Elements may come again after a failure."""
 
     class Context(ABC):
-        """About the element being written."""
+        """What `invoke` can ask about the element being written."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
@@ -73,11 +73,11 @@ class TwoPhaseCommitSinkFunction(RichSinkFunction, Generic[TXN]):
 
     @abstractmethod
     def pre_commit(self, transaction: TXN) -> None:
-        """Flush everything, so that `commit` can no longer fail for want of data."""
+        """Flush everything, so that `commit` cannot fail because data is missing."""
 
     @abstractmethod
     def commit(self, transaction: TXN) -> None:
-        """Make the transaction visible; called again after a failure, also if it succeeded before."""
+        """Make the transaction visible; called again after a failure, even if it succeeded before."""
 
     @abstractmethod
     def abort(self, transaction: TXN) -> None:

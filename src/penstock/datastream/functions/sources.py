@@ -23,24 +23,24 @@ class SourceContext(ABC):
 
     @abstractmethod
     def emit_watermark(self, timestamp: int) -> None:
-        """Say that no element at or before `timestamp` will follow."""
+        """State that no element at or before `timestamp` will follow."""
 
     @abstractmethod
     def mark_as_temporarily_idle(self) -> None:
-        """Say that nothing comes for now, so that others need not wait for this source's watermark."""
+        """State that nothing comes for now, so that others need not wait for this source's watermark."""
 
     @abstractmethod
     def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
-        """A lock for `with`: nothing is between what is emitted and what is remembered while it is held.
+        """A lock for `with`: while it is held, no checkpoint comes between an element and what the function remembers.
 
-        No checkpoint is taken meanwhile. A function that keeps its own offset emits and moves on under the lock:
+        A function that keeps its own offset emits and advances it under the lock:
 
             with ctx.get_checkpoint_lock():
                 ctx.collect(record)
                 self.offset += 1
 
         Hold it briefly, never while waiting for input: a checkpoint waits for it. Where the source is ahead of the job,
-        leaving it waits.
+        releasing it waits.
         """
 
     @abstractmethod
@@ -52,8 +52,19 @@ class SourceFunction(Function):
     """Emits elements until it ends or is cancelled; runs with parallelism 1 unless it is a ParallelSourceFunction.
 
     It runs in a thread of the driver, and what it emits is spooled to disk before it enters the job, so even a source
-    that cannot repeat itself is replayed after a failure of the job. A `CheckpointedFunction` continues
-    exactly where a checkpoint stood, also in a new process; see `SourceContext.get_checkpoint_lock`.
+    that cannot repeat itself is replayed after a failure of the job. A `CheckpointedFunction` continues exactly where
+    the checkpoint was taken, also in a new process; see `SourceContext.get_checkpoint_lock`.
+
+    >>> class Countdown(SourceFunction):
+    ...     is_cancelled = False
+    ...     def run(self, ctx):
+    ...         for number in range(3, 0, -1):
+    ...             if not self.is_cancelled:
+    ...                 ctx.collect(number)
+    ...     def cancel(self):
+    ...         self.is_cancelled = True
+    >>> list(env.add_source(Countdown()).execute_and_collect())
+    [3, 2, 1]
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> SourceFunction:

@@ -59,7 +59,16 @@ class WindowContext(SideOutputContext, Generic[W2]):
 
 
 class ProcessWindowFunction(RichFunction, Generic[IN, OUT, KEY, W]):
-    """Evaluated over each window of a key, with access to time, state and side outputs."""
+    """Evaluated over each window of a key, with access to time, state and side outputs.
+
+    >>> from penstock.datastream.window import CountTumblingWindowAssigner
+    >>> class Largest(ProcessWindowFunction):
+    ...     def process(self, key, context, elements):
+    ...         yield key, max(elements)
+    >>> numbers = env.from_collection([1, 4, 2, 3]).key_by(lambda number: number % 2)
+    >>> list(numbers.window(CountTumblingWindowAssigner.of(2)).process(Largest()).execute_and_collect())
+    [(0, 4), (1, 3)]
+    """
 
     class Context(WindowContext[W2], ABC):
         """What `process` and `clear` can ask."""

@@ -1,9 +1,10 @@
 """sum, min and max of a field by key, reduced by Spark before the source is read.
 
 Spark gives one record for each key; rows that are left to Python come as they are. The job's own operator reduces what
-it gets, as ever: it only gets less. So nothing depends on Spark having seen all rows of a key, and where keys go, in
-which order, and what happens to None stays with Python. The result is the same if the order of reducing does not
-matter. It does for floats, and for fields that are neither part of the key nor constant: such jobs are not lowered.
+it gets, as always: it only gets less. So nothing depends on Spark having seen all rows of a key; where keys go, in
+which order, and what happens to None is still decided by Python. The result is the same if the order of reducing does
+not matter. It does matter for floats, and for fields that are neither part of the key nor constant: such jobs are not
+lowered.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _key(selector: Callable[[Any], Any], element: Any) -> Any:
     if isinstance(selector, (itemgetter, FieldKey)):
         return selector(element)
     if not isinstance(selector, FunctionType):
-        raise NotLowerable("a key selector that is no plain function")
+        raise NotLowerable("a key selector that is not a plain function")
     function = pure_function(selector)
     if function.tests_none:
         raise NotLowerable("a key selector that tests for None")

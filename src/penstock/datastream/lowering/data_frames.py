@@ -1,8 +1,8 @@
 """A lowered program on a DataFrame: the columns are added before it is written, and read instead of rows.
 
 Files keep the DataFrame's own columns, so a job that continues from a checkpoint with other functions, or with lowering
-turned off, reads them as if they had never been lowered. Where nobody can (in batch mode there are no checkpoints),
-rows that were dropped and columns that nobody needs are left out.
+turned off, reads them as if they had never been lowered. Where no job can continue (in batch mode there are no
+checkpoints), dropped rows and unneeded columns are left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def columns_of(schema: dict[str, Any]) -> list[Column]:
 
 def _column(at: int, field: dict[str, Any]) -> Column:
     spark_type = field["type"] if isinstance(field["type"], str) else repr(field["type"])
-    # Spark notes what is special about a type there: a collation, by which text compares otherwise, or padding.
+    # Spark notes there what is special about a type: a collation, by which text compares differently, or padding.
     is_special = any(key.startswith("__") for key in field.get("metadata") or {})
     kind = "other" if is_special else KIND_OF_TYPE.get(spark_type, "other")
     return Column(at, spark_type, kind, bool(field["nullable"]))
@@ -71,7 +71,7 @@ def _with_aggregation(data_frame: Any, program: LoweredProgram, aggregation: Agg
     own = [_own_or_first(at, program, name) for at, name in enumerate(names)]
     chosen = ", ".join([*own, verdict, *(each.name for each in program.computed[:-1]), f"{total.sql} AS {total.name}"])
     groups = ", ".join([verdict, f"{verdict}_row", *aggregation.keys])
-    # Braces are the query's own, but for the one that stands for the rows.
+    # Braces are the query's own, except for the pair that stands for the rows.
     chosen = chosen.replace("{", "{{").replace("}", "}}")
     return data_frame.sparkSession.sql(f"SELECT {chosen} FROM {{rows}} GROUP BY {groups}", rows=rows)
 
@@ -93,7 +93,7 @@ def _quoted(name: str) -> str:
 
 
 class LoweredRowFormat(BulkFormat):
-    """Reads what `with_program` has written: elements, and `LeftToPython`s for rows that were left to Python.
+    """Reads what `with_program` has written: elements, and a `LeftToPython` for each row that was left to Python.
 
     In files of another program every row is left to Python.
     """

@@ -1,9 +1,9 @@
 """Expressions over the columns of a DataFrame, as values, and the Spark SQL they are written as.
 
 An expression that stands for a Python one keeps a single promise, on which all of lowering rests: **for every row it
-is either null, or exactly what Python would have computed**. Null says "let Python do it": the row goes to the Python
-function as it is. So a missing value, an overflow, a NaN in a comparison and a division by zero need no further
-thought: Python decides, or raises, as ever. Every template below is built from functions of Spark SQL that give null
+is either null, or exactly what Python would have computed**. Null means "let Python do it": the row goes to the Python
+function as it is. So a missing value, an overflow, a NaN in a comparison and a division by zero need no special care:
+Python decides, or raises, as always. Every template below is built from functions of Spark SQL that return null
 wherever an operand is null, and that do not raise, whatever `spark.sql.ansi.enabled` says.
 """
 
@@ -63,7 +63,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Constant:
-    """A value of the program's. Two are equal only if no operation can distinguish them: 1, 1.0 and True are three."""
+    """A value in the program. Two are equal only if no operation can distinguish them: 1, 1.0 and True are three."""
 
     value: bool | int | float | str | None
     text: str
@@ -104,7 +104,7 @@ class Call:
         return TEMPLATES[self.operation][1]
 
     def parts(self) -> Iterator[Call]:
-        """It and all operations in it that are null only if it is."""
+        """This call and all operations in it that are null only if this call is."""
         yield self
         if self.operation not in NEVER_NULL:
             for each in self.arguments:
@@ -133,14 +133,14 @@ def constant(value: object) -> Constant:
     """A constant that Spark can hold as it is."""
     kind = kind_of(value)
     if kind == "int" and not -LARGEST_LONG - 1 <= value <= LARGEST_LONG:  # type: ignore[operator]
-        raise NotLowerable(f"{value} is no 64-bit number")
+        raise NotLowerable(f"{value} is not a 64-bit number")
     if kind == "float" and not math.isfinite(value):  # type: ignore[arg-type]
-        raise NotLowerable(f"{value} is no number")
+        raise NotLowerable(f"{value} is not a finite number")
     if kind == "string":
         try:
             value.encode()  # type: ignore[attr-defined]
         except UnicodeEncodeError:
-            raise NotLowerable("a text that is no UTF-8") from None
+            raise NotLowerable("a string that is not UTF-8") from None
     return Constant(value, repr(value))  # type: ignore[arg-type]
 
 

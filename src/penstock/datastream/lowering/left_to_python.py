@@ -1,4 +1,4 @@
-"""What was not lowered, among what was."""
+"""Elements that were not lowered, among those that were."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from typing import Any
 
 @dataclass(frozen=True)
 class LeftToPython:
-    """An element that the next operator must see in Python, among elements that are through with all lowered ones."""
+    """An element that the next operator must handle in Python, among elements that have passed the lowered ones."""
 
     element: Any

@@ -38,6 +38,8 @@ LONGEST_SQL = 50_000
 
 @dataclass(frozen=True)
 class ComputedColumn:
+    """A column that Spark SQL computes and adds."""
+
     name: str
     sql: str
     kind: Kind
@@ -65,7 +67,7 @@ class LoweredProgram:
 
 
 def program_of(tree: Tree) -> LoweredProgram:
-    """Raises NotLowerable if the ways through the functions do not lead to elements of one shape."""
+    """The program of a tree; NotLowerable if the ways through the functions do not lead to elements of one shape."""
     elements = [each for each in _leaves(tree) if isinstance(each, Element)]
     if not elements:
         raise NotLowerable("no element comes out of it")
@@ -85,7 +87,7 @@ def program_of(tree: Tree) -> LoweredProgram:
 def named_program(
     verdict: str, computed: tuple[ComputedColumn, ...], passed_on: tuple[int, ...], shape: Shape, more: str = ""
 ) -> LoweredProgram:
-    """The names of the added columns hold all they depend on: files of another program are not taken for this one's."""
+    """A program whose columns are named after all they depend on: files of another program are not mistaken for its."""
     text = repr((verdict, [each.sql for each in computed], passed_on, shape, more))
     prefix = f"_penstock_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     named = tuple(replace(each, name=f"{prefix}_{at}") for at, each in enumerate(computed))

@@ -1,4 +1,4 @@
-"""Which functions may be called ahead of time, with other than real values, without anybody noticing."""
+"""Which functions may be called ahead of time, with placeholders for values, without any visible effect."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class PureFunction:
 
 
 def pure_function(function: Any, builtins: Mapping[str, Any] | None = None) -> PureFunction:
-    """The function, with `builtins`; raises NotLowerable if calling it could have an effect.
+    """The function with these built-ins; raises NotLowerable if calling it could have an effect.
 
-    Unless given, these are some that take `Value`s.
+    Unless given, they are a few that take `Value`s.
     """
     if type(function) is not FunctionType:
         raise NotLowerable("not a plain function")
@@ -79,7 +79,7 @@ def _cells(function: FunctionType) -> list[Any]:
 
 
 def _check_constant(value: Any) -> None:
-    """What a function has from outside must be what it will be in every process, for ever."""
+    """Raise unless a value from outside the function is, and stays, the same in every process."""
     if isinstance(value, tuple) and type(value) is tuple:
         for each in value:
             _check_constant(each)

@@ -39,11 +39,11 @@ class LowerableSource(Protocol):
     def get_produced_type(self) -> TypeInformation | None: ...
 
     def lowered(self, program: LoweredProgram, keeps_all: bool) -> Any:
-        """The source, with `program` carried out; `keeps_all` if another job may read on in its files."""
+        """The source with `program` carried out; `keeps_all` if another job may continue to read its files."""
 
 
 def lower(graph: StreamGraph) -> StreamGraph:
-    """The graph with all that can be lowered; operators keep their names and ids, and say so in their description."""
+    """The graph with everything lowered that can be; operators keep names and ids, and say so in their description."""
     for node in list(graph.nodes.values()):
         graph = _lowered_behind(graph, node)
     return graph
@@ -119,7 +119,7 @@ def _reduce_behind(
     chain: Sequence[StreamNode],
     program: LoweredProgram | None,
 ) -> tuple[StreamNode | None, LoweredProgram | None]:
-    """The sum, min or max by key that alone reads what `program` makes, if Spark can reduce for it, and how."""
+    """The sum, min or max by key that alone reads what `program` makes, and how Spark reduces for it, if it can."""
     edges = graph.out_edges(chain[-1].id)
     if len(edges) != 1 or edges[0].side_tag is not None or len(graph.in_edges(edges[0].target)) != 1:
         return None, None

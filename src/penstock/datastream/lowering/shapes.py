@@ -1,4 +1,4 @@
-"""How elements are put together from the columns of a batch: column by column, not element by element."""
+"""How elements are built from the columns of a batch: column by column, not element by element."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def taken_apart(value: Any) -> tuple[Shape, list[Expression]]:
 def _shape(value: Any, expressions: list[Expression]) -> Shape:
     if isinstance(value, Row):
         if value.get_row_kind() is not RowKind.INSERT:
-            raise NotLowerable("a row that is no insert")
+            raise NotLowerable("a row that is not an insert")
         names = None if value._fields is None else tuple(value._fields)
         return RowShape(tuple(_shape(each, expressions) for each in value._values), names)
     if type(value) in (tuple, list):

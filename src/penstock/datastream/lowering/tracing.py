@@ -1,4 +1,4 @@
-"""What functions do, found out by running them once for every way through them, with `Value`s for the fields.
+"""Finds out what functions do by running them once for every path through them, with `Value`s for the fields.
 
 A function that asks whether a value is true is run again with the other answer, so `and`, `or`, `not`, `if` and
 chained comparisons need nothing special. What comes out is a tree: which conditions lead to which result.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
-from penstock.common.types import Row
+from penstock.common.types import Row, make_row
 from penstock.datastream.declared_types import in_row_shape, is_single_precision
 from penstock.datastream.lowering.expressions import NEVER_NULL, Call, Column, Expression, NotLowerable, call
 from penstock.datastream.lowering.purity import PureFunction, pure_function
@@ -29,7 +29,7 @@ class Dropped:
 
 @dataclass(frozen=True)
 class InPython:
-    """Python would raise, or do what cannot be traced: rows that come here are left to it."""
+    """Python would raise, or do something that cannot be traced: rows that come here are left to it."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def trace(columns: Sequence[Column], names: list[str], steps: Sequence[Step]) ->
 
 
 class _Path:
-    """One way through the functions: the answers so far, and the condition behind them that was not yet answered."""
+    """One way through the functions: the answers so far, and the next condition, which has no answer yet."""
 
     def __init__(self, answers: list[tuple[Expression, bool]]) -> None:
         self._answers = answers
@@ -145,7 +145,7 @@ class _Exploration:
 
 
 def _run(path: _Path, columns: Sequence[Column], names: list[str], steps: Sequence[Step]) -> Tree:
-    element: Any = _row([Value(column, path) for column in columns], names)
+    element: Any = make_row(names, [Value(column, path) for column in columns])
     for step in steps:
         result = step.function.call(_with_nones(element, step.function, path))
         if step.is_filter:
@@ -156,14 +156,8 @@ def _run(path: _Path, columns: Sequence[Column], names: list[str], steps: Sequen
     return Element(element, path.doubtful())
 
 
-def _row(values: list[Any], names: list[str]) -> Row:
-    row = Row(*values)
-    row.set_field_names(names)
-    return row
-
-
 def _with_nones(element: Any, function: PureFunction, path: _Path) -> Any:
-    """The element with a real None for every field that is taken to be one, if the function tests for that."""
+    """The element with a real None for every field that this path takes to be None, if the function tests for it."""
     if not function.tests_none:
         return element
     match element:
@@ -175,7 +169,7 @@ def _with_nones(element: Any, function: PureFunction, path: _Path) -> Any:
 
 
 class _OpeningRow(Row):
-    """A row that decides whether a field is None when somebody asks for the field, not before."""
+    """A row that decides whether a field is None when the function asks for the field, not before."""
 
     __slots__ = ("_path",)
 
@@ -199,7 +193,7 @@ class _OpeningRow(Row):
 
 
 def _opened(value: Any, path: _Path) -> Any:
-    """None or a value that is not None; whether it is one is decided on the way."""
+    """None or a value that is not None, as this path decides."""
     if isinstance(value, (tuple, list, Row)):
         raise NotLowerable("tests for None of fields of fields")
     if not isinstance(value, Value):

@@ -18,10 +18,10 @@ from penstock.datastream.lowering.expressions import (
 
 
 class Path(Protocol):
-    """The way through a function on which a value is looked at."""
+    """The path through a function on which a value is used."""
 
     def decide(self, condition: Expression) -> bool:
-        """Asked where a function looks whether an expression is true: on this path, it is or is not."""
+        """Called where a function tests whether an expression is true: True if it is, on this path."""
 
     def computed(self, expression: Call) -> None:
         """Called for every operation: Python would have done it here, whatever becomes of the result."""
@@ -31,7 +31,7 @@ class Value:
     """An expression in the place of a value.
 
     What is not defined here cannot be traced: Python raises, and the function is not lowered. So whatever would let a
-    function see that this is no real value (its text, its hash, its length) must raise, too.
+    function see that this is not a real value (its text, its hash, its length) must raise, too.
     """
 
     __slots__ = ("_expression", "_path")
@@ -168,7 +168,7 @@ class Value:
 
     def _whole_division(self, operation: str, divisor: Any) -> Value:
         if type(divisor) is not int or divisor <= 0:
-            raise NotLowerable("a divisor that is no positive constant")
+            raise NotLowerable("a divisor that is not a positive constant")
         return self._with(call(operation, self._of_kind("int")._expression, constant(divisor)))
 
     def _compared(self, operation: str, other: Any) -> Value:
@@ -203,9 +203,9 @@ def expression_of(value: Any) -> Expression:
 
 
 def _or_if_none(answer: bool, truth: Call, *operands: Expression) -> Call:
-    """`truth`, or `answer` where a column is None, which Python can answer for, too.
+    """`truth`, or `answer` where a column is None, for which Python's answer is known, too.
 
-    Only where null cannot mean anything but None: not where numbers are converted, or compared with a NaN.
+    Only where null can mean nothing but None: not where numbers are converted, or compared with a NaN.
     """
     kinds = {each.kind for each in operands}
     is_plain = not any(isinstance(each, Call) for each in operands) and len(kinds) == 1 and "float" not in kinds
@@ -234,6 +234,6 @@ def _exactly(expression: Expression) -> Expression:
         return expression
     if isinstance(expression, Constant):
         if abs(expression.value) > LARGEST_EXACT:  # type: ignore[arg-type]
-            raise NotLowerable(f"{expression.value} is no float")
+            raise NotLowerable(f"{expression.value} is not a float")
         return constant(float(expression.value))  # type: ignore[arg-type]
     return call("int_exactly", expression)

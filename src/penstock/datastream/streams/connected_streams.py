@@ -66,8 +66,8 @@ class ConnectedStreams:
     ) -> DataStream:
         """Any number of elements for each element, by `process_element1` and `process_element2`.
 
-        A KeyedCoProcessFunction, on keyed streams, has state and timers by the common key. Which stream's elements come
-        first is open.
+        A KeyedCoProcessFunction, on keyed streams, has state and timers by the common key. The order of elements of
+        different streams is not defined.
         """
         selectors = self._key_selectors()
         if isinstance(func, KeyedCoProcessFunction) and selectors[0] is None:
@@ -137,10 +137,10 @@ class BroadcastConnectedStream:
         func: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
         output_type: TypeInformation | None = None,
     ) -> DataStream:
-        """Any number of elements for each element of both streams; only the broadcast side may change the broadcast
-        state.
+        """Any number of elements for each element of both streams.
 
-        A keyed stream needs a KeyedBroadcastProcessFunction, one without keys a BroadcastProcessFunction.
+        Only the broadcast side may change the broadcast state. A keyed stream needs a KeyedBroadcastProcessFunction,
+        one without keys a BroadcastProcessFunction.
         """
         stream = self.non_broadcast_stream
         is_keyed = isinstance(stream, KeyedStream)

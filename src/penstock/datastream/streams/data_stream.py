@@ -60,8 +60,7 @@ if TYPE_CHECKING:
 
 
 class DataStream(StreamSettings, Generic[T]):
-    """A stream of elements. Each method adds an operator and returns the stream behind it; nothing runs before
-    `execute`.
+    """A stream of elements. Each method adds an operator and returns its output; nothing runs before `execute`.
 
     >>> from penstock.datastream import StreamExecutionEnvironment
     >>> env = StreamExecutionEnvironment.get_execution_environment()
@@ -83,7 +82,7 @@ class DataStream(StreamSettings, Generic[T]):
     # --- about the stream --------------------------------------------------------------------------------------------
 
     def get_name(self) -> str:
-        """The name as it was given: plans show a source's as `Source: name`."""
+        """The name of the operator before. Plans show a source's name as `Source: name`."""
         return self.transformation.name.removeprefix("Source: ")
 
     def get_type(self) -> TypeInformation:
@@ -99,7 +98,7 @@ class DataStream(StreamSettings, Generic[T]):
         return self._environment.get_config()
 
     def name(self, name: str) -> DataStream[T]:
-        """The name of the operator before, as plans, the dashboard and errors show it.
+        """Name the operator before: plans, the dashboard and errors show the name.
 
         >>> env.from_collection([1]).map(str).name("to text").get_name()
         'to text'
@@ -176,8 +175,7 @@ class DataStream(StreamSettings, Generic[T]):
         return self._then("Projection", d.MapDescription(Projection(field_indexes)), None)
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream[T]:
-        """Give the elements timestamps, and emit watermarks as the strategy says. Timestamps of the source are
-        replaced.
+        """Give the elements timestamps, which replace the source's, and emit watermarks as the strategy says.
 
         >>> from penstock.common import WatermarkStrategy
         >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value[1])
@@ -206,7 +204,7 @@ class DataStream(StreamSettings, Generic[T]):
         """Elements with the same key go to the same subtask, and functions there have state and timers for each key.
 
         `key_selector` is a function, a KeySelector, or a field by position or name; further fields may follow. A key
-        must be the same in every process: texts, numbers, tuples and frozen dataclasses are; objects that compare by
+        must be the same in every process: strings, numbers, tuples and frozen dataclasses are; objects that compare by
         identity are refused.
 
         >>> pairs = env.from_collection([("a", 1), ("b", 2), ("a", 3)])
@@ -285,7 +283,7 @@ class DataStream(StreamSettings, Generic[T]):
     # --- several streams ---------------------------------------------------------------------------------------------
 
     def union(self, *streams: DataStream[T]) -> DataStream[T]:
-        """The elements of all these streams, which should have the same type. Their order among each other is open.
+        """The elements of all these streams, which should have the same type, in no defined order among each other.
 
         >>> evens, odds = env.from_collection([2, 4]), env.from_collection([1, 3])
         >>> sorted(evens.union(odds).execute_and_collect())
@@ -334,9 +332,9 @@ class DataStream(StreamSettings, Generic[T]):
         return ConnectedStreams(self, ds)
 
     def join(self, other: DataStream) -> JoinedStreams:
-        """Pairs of elements with the same key in the same window; an element without a partner gives nothing.
+        """Pairs of elements with the same key in the same window; an element without a partner is dropped.
 
-        Written as `a.join(b).where(key of a).equal_to(key of b).window(...).apply(function)`.
+        Write `a.join(b).where(key of a).equal_to(key of b).window(...).apply(function)`.
         """
         from penstock.datastream.streams.joined_streams import JoinedStreams
 
@@ -346,7 +344,7 @@ class DataStream(StreamSettings, Generic[T]):
     def co_group(self, other: DataStream) -> CoGroupedStreams:
         """The elements of both streams with the same key in the same window, as two lists, of which one may be empty.
 
-        Written as `a.co_group(b).where(key of a).equal_to(key of b).window(...).apply(function)`.
+        Write `a.co_group(b).where(key of a).equal_to(key of b).window(...).apply(function)`.
         """
         from penstock.datastream.streams.joined_streams import CoGroupedStreams
 
@@ -389,7 +387,7 @@ class DataStream(StreamSettings, Generic[T]):
         return AllWindowedStream(self, time_windows(self._environment, size, slide))
 
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream[T]:
-        """Windows of `size` elements, a new one every `slide` elements; an incomplete one gives nothing.
+        """Windows of `size` elements, a new one every `slide` elements; an incomplete one never fires.
 
         >>> list(env.from_collection([1, 2, 3, 4, 5]).count_window_all(2).sum().execute_and_collect())
         [3, 7]
@@ -404,6 +402,9 @@ class DataStream(StreamSettings, Generic[T]):
         """Print every element to standard output, as `identifier:subtask> element`; lines may repeat after a failure.
 
         The subtask is left out when there is only one, and the identifier when none is given.
+
+        >>> env.from_collection([("lamp", 2)]).print("orders")
+        <DataStreamSink 'Sink: Print to Std. Out', id 2, parallelism 1>
         """
         return self._print("stdout", sink_identifier)
 
@@ -412,7 +413,7 @@ class DataStream(StreamSettings, Generic[T]):
         return self._print("stderr", sink_identifier)
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
-        """Hand every element to `sink_func.invoke(value, context)`; exactly once for a TwoPhaseCommitSinkFunction."""
+        """Call `sink_func.invoke(value, context)` with every element; exactly once for a TwoPhaseCommitSinkFunction."""
         if not isinstance(sink_func, SinkFunction):
             raise TypeError(
                 f"add_sink needs a SinkFunction with invoke(value, context), got {type(sink_func).__name__}"
@@ -424,7 +425,11 @@ class DataStream(StreamSettings, Generic[T]):
         return self._sink("Unnamed", d.SinkFunctionDescription(sink_func))
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
-        """Write every element with a connector's sink, or with one of your own (`penstock.datastream.connectors`)."""
+        """Write every element with a connector's sink, or with one of your own (`penstock.datastream.connectors`).
+
+        >>> from penstock.datastream.connectors import DiscardingSink
+        >>> sink = env.from_collection([1, 2]).sink_to(DiscardingSink()).name("nowhere")
+        """
         if not isinstance(sink, Sink):
             what_to_do = "call build() on it" if hasattr(sink, "build") else "a SinkFunction goes to add_sink"
             raise TypeError(f"sink_to needs a Sink such as FileSink, got {type(sink).__name__}; {what_to_do}")
@@ -440,9 +445,9 @@ class DataStream(StreamSettings, Generic[T]):
         return stream._sink("Writer", d.SinkWriterDescription(sink, isinstance(sink, SupportsCommitter)))
 
     def write_to_socket(self, host_name: str, port: int, schema: SerializationSchema) -> DataStreamSink:
-        """Send the bytes of every element to a server, from one subtask. They may get lost, or come twice.
+        """Send the bytes of every element to a server, from one subtask. They may be lost, or arrive twice.
 
-        A schema that makes lines ends each with a line break itself.
+        Nothing is put between elements: a schema that makes lines must add the line breaks.
         """
         return self.sink_to(SocketSink(host_name, port, schema)).set_parallelism(1)
 
@@ -477,7 +482,7 @@ class DataStream(StreamSettings, Generic[T]):
             return list(itertools.islice(iterator, limit))
 
     def to_pandas(self, limit: int | None = None, job_execution_name: str | None = None) -> Any:
-        """Run the job now and get its elements, at most `limit` of them, as a DataFrame of pandas.
+        """Run the job now and get its elements, at most `limit` of them, as a pandas DataFrame.
 
         Rows, dicts, dataclasses and objects have a column for each field; tuples have numbered ones, and other elements
         a column `value`. All of them pass through this process: for much data use `to_data_frame`.
@@ -539,7 +544,7 @@ class DataStream(StreamSettings, Generic[T]):
         return self
 
     def _key_selector_for(self, function: Any) -> Any:
-        """A keyed stream gives its functions a key, see there."""
+        """None here: only a keyed stream gives its functions a key."""
         return None
 
     def _then(
@@ -586,4 +591,4 @@ class CachedDataStream(DataStream[T]):
     """Exists for its name: see `DataStream.cache`."""
 
     def invalidate(self) -> None:
-        """Nothing is ever cached."""
+        """Does nothing: nothing is ever cached."""

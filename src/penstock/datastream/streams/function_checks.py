@@ -1,4 +1,4 @@
-"""Whether what a user gives a method is a function of the right kind."""
+"""Checks that a method gets a function of the right kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.datastream.functions import Function
 
 
 def check_function(function: Any, kind: type[Function] | tuple[type[Function], ...], method: str) -> Any:
-    """A function object of the right kind or a plain callable; anything else is a mistake found here."""
+    """The function, if it is an object of the right kind or a plain callable; TypeError for anything else."""
     is_function_class = isinstance(function, type) and issubclass(function, Function)
     is_plain = callable(function) and not isinstance(function, Function) and not is_function_class
     if is_plain or isinstance(function, kind):

@@ -1,4 +1,4 @@
-"""The interval join of two keyed streams, as it is written."""
+"""The interval join of two keyed streams, as programs write it."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ class IntervalJoin:
         self._left = left
         self._right = right
 
+    def __repr__(self) -> str:
+        return f"<IntervalJoin of {self._left!r} and {self._right!r}>"
+
     def between(self, lower_bound: Any, upper_bound: Any) -> IntervalJoined:
         """Pairs with left + lower <= right <= left + upper, in event time. Bounds may be negative."""
         lower_ms, upper_ms = to_milliseconds(lower_bound), to_milliseconds(upper_bound)
@@ -50,6 +53,10 @@ class IntervalJoined:
         self._late_left_tag: OutputTag | None = None
         self._late_right_tag: OutputTag | None = None
 
+    def __repr__(self) -> str:
+        bounds = f"{self._lower_bound_ms} to {self._upper_bound_ms} ms"
+        return f"<IntervalJoined of {self._left!r} and {self._right!r}, {bounds}>"
+
     def upper_bound_exclusive(self) -> IntervalJoined:
         """Leave out pairs that are exactly the upper bound apart."""
         self._is_upper_inclusive = False
@@ -61,19 +68,19 @@ class IntervalJoined:
         return self
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Where elements of the left stream go that come behind the watermark; dropped otherwise."""
+        """Send elements of the left stream that are behind the watermark to a side output; else they are dropped."""
         self._late_left_tag = output_tag
         return self
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Where elements of the right stream go that come behind the watermark; dropped otherwise."""
+        """Send elements of the right stream that are behind the watermark to a side output; else they are dropped."""
         self._late_right_tag = output_tag
         return self
 
     def process(
         self, process_join_function: ProcessJoinFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Calls the function for every pair; results have the later timestamp of the two."""
+        """Call the function for every pair; results have the later timestamp of the two."""
         if not isinstance(process_join_function, ProcessJoinFunction):
             raise TypeError(
                 f"process on an interval join needs a ProcessJoinFunction, got {type(process_join_function).__name__}"

@@ -1,7 +1,7 @@
-"""Window joins and co-groups of two streams, as they are written.
+"""Window joins and co-groups of two streams, as programs write them.
 
-Both are built from what is there already: the elements of both streams are tagged with their side, united, keyed and
-windowed; the window's function sorts the two sides apart again. Triggers and evictors therefore see `TaggedElement`s.
+Both are built from other operators: the elements of both streams are tagged with their side, united, keyed and
+windowed; the window's function separates the two sides again. So triggers and evictors see `TaggedElement`s.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _KeyOfTagged:
 
 
 class _TwoSided(WindowFunction[TaggedElement, Any, Any, Any]):
-    """Sorts a window's elements apart and gives both sides to the user's function."""
+    """Separates a window's elements by side and passes both sides to the user's function."""
 
     def __init__(self, function: Any) -> None:
         self.function: Any = function
@@ -124,13 +124,16 @@ class _TwoStreams:
     def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
         self._streams = (stream1, stream2)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._streams[0]!r} and {self._streams[1]!r}>"
+
     def where(self, key_selector: Any, key_type: TypeInformation | None = None) -> Where:
         """The key of the first stream's elements: a function, a KeySelector, or a field."""
         return Where(self, key_selector, key_type)
 
 
 class JoinedStreams(_TwoStreams):
-    """Pairs of elements with the same key in the same window. An element without a partner gives nothing.
+    """Pairs of elements with the same key in the same window. An element without a partner is dropped.
 
     >>> from penstock.datastream.window import CountTumblingWindowAssigner
     >>> orders, payments = env.from_collection([("o1", 20)]), env.from_collection([("o1", "card")])
@@ -145,7 +148,15 @@ class JoinedStreams(_TwoStreams):
 
 
 class CoGroupedStreams(_TwoStreams):
-    """All elements of both streams with the same key in the same window; one side may be empty."""
+    """All elements of both streams with the same key in the same window; one side may be empty.
+
+    >>> from penstock.datastream.window import CountTumblingWindowAssigner
+    >>> orders, payments = env.from_collection([("o1", 20)]), env.from_collection([("o1", "card")])
+    >>> grouped = orders.co_group(payments).where(lambda order: order[0]).equal_to(lambda payment: payment[0])
+    >>> both = grouped.window(CountTumblingWindowAssigner.of(2)).apply(lambda first, second: [(first, second)])
+    >>> list(both.execute_and_collect())
+    [([('o1', 20)], [('o1', 'card')])]
+    """
 
     _window_function = CoGroupWindow
     _function_kinds = (CoGroupFunction,)
@@ -170,7 +181,7 @@ class Where:
         return EqualTo(self._streams, selector, key_type or self._key_type)
 
     def window(self, *_: Any) -> Any:
-        """An error that says what is missing: `equal_to` comes first."""
+        """Refused with InvalidProgramError: `equal_to` comes first."""
         raise InvalidProgramError("window: call equal_to(...) after where(...), to give the second stream's key")
 
 
@@ -188,7 +199,10 @@ class EqualTo:
 
 
 class WithWindow:
-    """Waits for the function. Each setting changes this object and returns it."""
+    """Waits for the function. Each setting changes this object and returns it.
+
+    `JoinedStreams` and `CoGroupedStreams` have examples.
+    """
 
     def __init__(
         self,
@@ -204,26 +218,29 @@ class WithWindow:
         )
         self._windows = first.union(second).key_by(key_selector, key_type).window(window_assigner)
 
+    def __repr__(self) -> str:
+        return f"<WithWindow {self._windows._assigner} of {self._kind!r}>"
+
     def trigger(self, trigger: Trigger[Any, Any]) -> WithWindow:
-        """Decides when a window fires, instead of the assigner's default; it sees `TaggedElement`s."""
+        """Choose when a window fires, instead of the assigner's default; the trigger sees `TaggedElement`s."""
         self._windows.trigger(trigger)
         return self
 
     def evictor(self, evictor: Evictor[Any, Any]) -> WithWindow:
-        """Removes elements from a window before or after its function is called; it sees `TaggedElement`s."""
+        """Remove elements from a window before or after its function is called; the evictor sees `TaggedElement`s."""
         self._windows.evictor(evictor)
         return self
 
     def allowed_lateness(self, time_ms: Any) -> WithWindow:
-        """How long after its end a window still takes late elements."""
+        """How long after its end a window still accepts late elements."""
         self._windows.allowed_lateness(time_ms)
         return self
 
     def apply(self, function: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """Calls the function when a window fires.
+        """Call the function when a window fires.
 
-        A join calls it for each pair: a JoinFunction or a plain function gives one result, a FlatJoinFunction any
-        number. A co-group calls it once, with the two lists of elements, and it gives any number of results.
+        A join calls it for each pair: a JoinFunction or a plain function returns one result, a FlatJoinFunction yields
+        any number. A co-group calls it once, with the two lists of elements, and it yields any number of results.
         """
         checked = check_function(function, self._kind._function_kinds, "apply")
         return self._windows.apply(self._kind._window_function(checked), output_type)

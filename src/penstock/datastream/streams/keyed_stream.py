@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 class KeyedStream(DataStream[T], Generic[T, K]):
-    """What `key_by` gives. Map, filter and the like keep working; functions in them may use keyed state.
+    """A stream whose elements are grouped by key: what `key_by` returns.
+
+    Map, filter and the like work as on other streams; functions in them may use keyed state.
 
     >>> orders = env.from_collection([("lamp", 2), ("desk", 1), ("lamp", 3)])
     >>> list(orders.key_by(lambda order: order[0]).max_by(1).execute_and_collect())
@@ -67,7 +69,7 @@ class KeyedStream(DataStream[T], Generic[T, K]):
         return self._then("KEYED PROCESS", d.KeyedProcessDescription(self.key_selector, func), output_type)
 
     def reduce(self, func: Callable[[T, T], Any] | ReduceFunction) -> DataStream[T]:
-        """A rolling reduce: each element gives the new value of its key; in BATCH mode only the last one is emitted.
+        """A rolling reduce: each element emits the new value of its key; in BATCH mode only the last one is emitted.
 
         >>> pairs = env.from_collection([("a", 1), ("a", 2), ("b", 5)])
         >>> keyed = pairs.key_by(lambda pair: pair[0])
@@ -77,7 +79,12 @@ class KeyedStream(DataStream[T], Generic[T, K]):
         return self._reduced("Keyed Reduce", check_function(func, ReduceFunction, "reduce"))
 
     def sum(self, position_to_sum: Field = 0) -> DataStream[T]:
-        """The rolling sum of a field; the other fields stay those of the first element."""
+        """The rolling sum of a field; the other fields stay those of the first element.
+
+        >>> orders = env.from_collection([("lamp", 2), ("desk", 1), ("lamp", 3)])
+        >>> list(orders.key_by(lambda order: order[0]).sum(1).execute_and_collect())
+        [('lamp', 2), ('desk', 1), ('lamp', 5)]
+        """
         return self._aggregated("sum", position_to_sum)
 
     def min(self, position_to_min: Field = 0) -> DataStream[T]:
@@ -116,7 +123,7 @@ class KeyedStream(DataStream[T], Generic[T, K]):
         return WindowedStream(self, time_windows(self._environment, size, slide))
 
     def count_window(self, size: int, slide: int = 0) -> WindowedStream[T, K]:
-        """Windows of `size` elements of a key, a new one every `slide` elements; an incomplete one gives nothing.
+        """Windows of `size` elements of a key, a new one every `slide` elements; an incomplete one never fires.
 
         >>> pairs = env.from_collection([("a", 1), ("a", 2), ("a", 3)])
         >>> list(pairs.key_by(lambda pair: pair[0]).count_window(2).sum(1).execute_and_collect())
@@ -127,7 +134,20 @@ class KeyedStream(DataStream[T], Generic[T, K]):
         return WindowedStream(self, count_windows(size, slide))
 
     def interval_join(self, other: KeyedStream[Any, K]) -> IntervalJoin:
-        """Pairs of elements with the same key whose timestamps are near: `.between(lower, upper).process(...)`."""
+        """Pairs of elements with the same key and near timestamps: `.between(lower, upper).process(function)`.
+
+        >>> from penstock.common import Time, WatermarkStrategy
+        >>> from penstock.datastream import ProcessJoinFunction
+        >>> class Pair(ProcessJoinFunction):
+        ...     def process_element(self, left, right, ctx):
+        ...         yield left[0], right[1] - left[1]
+        >>> timed = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda event, _: event[1])
+        >>> clicks = env.from_collection([("ann", 1000), ("bob", 2000)]).assign_timestamps_and_watermarks(timed)
+        >>> orders = env.from_collection([("ann", 4000), ("bob", 9000)]).assign_timestamps_and_watermarks(timed)
+        >>> joined = clicks.key_by(lambda event: event[0]).interval_join(orders.key_by(lambda event: event[0]))
+        >>> list(joined.between(Time.seconds(0), Time.seconds(5)).process(Pair()).execute_and_collect())
+        [('ann', 3000)]
+        """
         from penstock.datastream.streams.interval_join import IntervalJoin
 
         self._check_same_environment(other, "interval_join")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.common.constants import UPPER_BOUND_MAX_PARALLELISM
 from penstock.common.exceptions import InvalidProgramError
-from penstock.common.execution_config import UPPER_BOUND_MAX_PARALLELISM
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.graph.transformations import ChainingStrategy, PhysicalTransformation, Transformation
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_parallelism(parallelism: int, what: str) -> int:
+    """The parallelism; raises unless it is a whole number of at least 1. `what` begins the message."""
     if isinstance(parallelism, bool) or not isinstance(parallelism, int) or parallelism < 1:
         raise InvalidProgramError(f"{what}: the parallelism must be a whole number of at least 1, got {parallelism!r}")
     return parallelism
@@ -56,7 +57,7 @@ class OperatorSettings:
         return self
 
     def disable_chaining(self) -> Self:
-        """Run the operator by itself, in no chain."""
+        """Run the operator by itself, outside of any chain."""
         self._operator("disable_chaining()").chaining = ChainingStrategy.NEVER
         return self
 
@@ -104,7 +105,7 @@ class StreamSettings(OperatorSettings):
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """Like that of the environment; a job uses the shortest that is set anywhere in it."""
+        """Like `env.set_buffer_timeout(...)`; a job uses the shortest one that is set anywhere in it."""
         self._operator("set_buffer_timeout()").buffer_timeout_ms = timeout_millis
         return self
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 def time_windows(environment: StreamExecutionEnvironment, size: Any, slide: Any) -> WindowAssigner[Any, Any]:
-    """What `time_window` means: the environment's time characteristic chooses the kind of time."""
+    """The windows of `time_window`: the environment's time characteristic chooses the kind of time."""
     if environment.uses_event_time_windows():
         return TumblingEventTimeWindows.of(size) if slide is None else SlidingEventTimeWindows.of(size, slide)
     return TumblingProcessingTimeWindows.of(size) if slide is None else SlidingProcessingTimeWindows.of(size, slide)
@@ -86,23 +86,23 @@ class _Windowed(Generic[T]):
         return self._stream.get_type()
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Self:
-        """Decides when a window's function is called, instead of the assigner's default trigger."""
+        """Choose when a window's function is called, instead of by the assigner's default trigger."""
         if not isinstance(trigger, Trigger):
             raise TypeError(f"trigger needs a Trigger, got {type(trigger).__name__}")
         self._trigger = trigger
         return self
 
     def evictor(self, evictor: Evictor[Any, Any]) -> Self:
-        """Removes elements from a window before or after its function is called. All elements are kept until then."""
+        """Remove elements from a window before or after its function is called. All elements are kept until then."""
         if not isinstance(evictor, Evictor):
             raise TypeError(f"evictor needs an Evictor, got {type(evictor).__name__}")
         self._evictor = evictor
         return self
 
     def allowed_lateness(self, time_ms: Any) -> Self:
-        """How long after its end a window still takes late elements, in event time; it fires again for each of them.
+        """How long after its end a window still accepts late elements, in event time; it fires again for each of them.
 
-        Its contents are kept so much longer. Elements that are later still are dropped, or go to
+        Its contents are kept that much longer. Elements that are even later are dropped, or go to
         `side_output_late_data`.
         """
         lateness_ms = to_milliseconds(time_ms)
@@ -112,7 +112,7 @@ class _Windowed(Generic[T]):
         return self
 
     def side_output_late_data(self, output_tag: OutputTag) -> Self:
-        """Where elements go that are too late for all their windows; without it they are dropped."""
+        """Send elements that are too late for all their windows to a side output; without it they are dropped."""
         self._late_tag = output_tag
         return self
 
@@ -135,8 +135,7 @@ class _Windowed(Generic[T]):
     def reduce(
         self, reduce_function: Any, window_function: Any = None, output_type: TypeInformation | None = None
     ) -> DataStream:
-        """One value for each window, built as elements come; with a window function, that function gets it when the
-        window fires.
+        """One value for each window, built as elements come. A window function gets it when the window fires.
 
         >>> pairs = env.from_collection([("a", 1), ("a", 2), ("a", 3), ("a", 4)])
         >>> windows = pairs.key_by(lambda pair: pair[0]).count_window(2)
@@ -175,13 +174,12 @@ class _Windowed(Generic[T]):
         return self._windowed(window_function, output_type, aggregate_function=aggregate_function)
 
     def apply(self, window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """Calls the function with the key, the window and all its elements when the window fires."""
+        """Call the function with the key, the window and all its elements when the window fires."""
         self._check_window_function(window_function, "apply")
         return self._windowed(window_function, output_type)
 
     def process(self, process_window_function: Any, output_type: TypeInformation | None = None) -> DataStream:
-        """Calls the function with all elements of the window and a context, which has the window, the time and its
-        state.
+        """Call the function with all elements of the window and a context: the window, the time and its state.
 
         >>> from penstock.datastream import ProcessWindowFunction
         >>> class Sorted(ProcessWindowFunction):
@@ -250,7 +248,7 @@ class _Windowed(Generic[T]):
     def _combining(
         self, trigger: Trigger[Any, Any], reduce_function: Any = None, aggregate_function: Any = None
     ) -> dict[str, Any]:
-        """Whether elements are reduced before the exchange, and how: where that gives the same result.
+        """Whether elements are reduced before the exchange, and how: only where the result is the same.
 
         As in Flink, a reduce function is taken to be associative. Where windows overlap, elements are reduced in
         another order: then it must be known that the order does not matter, and the same holds for accumulators.
@@ -269,7 +267,7 @@ class _Windowed(Generic[T]):
         return {"combines": True}
 
     def _fires_once(self, trigger: Trigger[Any, Any], function: Any) -> bool:
-        """True for a window that fires at its end and then is gone. A function with a life (`open`) is left alone."""
+        """True for windows that fire once, at their end, and whose function has no `open`."""
         return (
             self.get_execution_environment().get_configuration().get(keys.COMBINE)
             and _combines(self._assigner)
@@ -311,7 +309,7 @@ def _name_of(function: Any) -> str:
 
 
 class WindowedStream(_Windowed[T], Generic[T, K]):
-    """Windows of a keyed stream: each key has its own. Settings change this object and return it; a function ends it.
+    """Windows of a keyed stream, for each key its own. Settings change this object and return it.
 
     >>> from penstock.common import Time
     >>> from penstock.datastream.window import EventTimeSessionWindows

@@ -27,13 +27,15 @@ class WindowAssigner(ABC, Generic[T, W]):
     """
 
     class WindowAssignerContext(ABC):
-        """What an assigner may ask while it assigns."""
+        """What an assigner can ask while it assigns."""
 
         @abstractmethod
-        def get_current_processing_time(self) -> int: ...
+        def get_current_processing_time(self) -> int:
+            """The current processing time in milliseconds."""
 
         @abstractmethod
-        def get_runtime_context(self) -> RuntimeContext: ...
+        def get_runtime_context(self) -> RuntimeContext:
+            """Where an assigner that must remember something gets its keyed state."""
 
     @abstractmethod
     def assign_windows(
@@ -70,7 +72,7 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
 
         @abstractmethod
         def merge(self, to_be_merged: Iterable[W2], merge_result: W2) -> None:
-            """Says that `to_be_merged` become the one window `merge_result`."""
+            """Merge `to_be_merged` into the one window `merge_result`."""
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W]) -> None:
@@ -78,7 +80,7 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
 
 
 def _named(trigger: Trigger[Any, Any]) -> str:
-    """By its class, unless it has something better to say."""
+    """The trigger's own text; the name of its class if it has none."""
     has_text = type(trigger).__repr__ is not object.__repr__ or type(trigger).__str__ is not object.__str__
     return str(trigger) if has_text else type(trigger).__name__
 

@@ -1,4 +1,4 @@
-"""Windows of so many elements of a key, tumbling and sliding."""
+"""Windows of a fixed number of elements of a key, tumbling and sliding."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Which functions of windows may be computed from partial results, whatever elements these are of.
+"""Which functions of windows may be computed from partial results, however the elements are grouped.
 
 A partial result of some elements can take their place only if nothing depends on the order and the grouping of
 elements. That is never assumed: it must follow from what the function does and from the declared type of its elements.
 Sums, minima and maxima of whole numbers, minima and maxima of text, and fields that are part of the key, qualify. Sums
 of floats do not: they depend on the order.
 
-What a function does is found out by calling it once with symbols in the place of elements, if nobody can notice
-(`lowering.purity`).
+What a function does is found out by calling it once with symbols in the place of elements, if that has no visible
+effect (`lowering.purity`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _NotProven(Exception):
 def merge_of(
     function: AggregateFunction, selector: Callable[[Any], Any], elements: Transformation
 ) -> AccumulatorMerge | None:
-    """How two accumulators become that of the elements of both, in any order; None if that is not known."""
+    """How to merge two accumulators into that of all elements, in any order; None if that is not known."""
     try:
         kinds, has_fields = _kinds_of(elements), isinstance(elements.output_type, (TupleTypeInfo, RowTypeInfo))
         keys = _key_fields(selector, kinds, has_fields)
@@ -172,7 +172,7 @@ _What = Literal["held", "value", "sum", "min", "max", "computed"]
 
 
 class _Opaque:
-    """What a function gets in the place of a value. All it could learn from it raises."""
+    """What a function gets in the place of a value. Every attempt to learn something from it raises."""
 
     def _refuse(self, *_: Any) -> NoReturn:
         raise _NotProven
@@ -282,7 +282,7 @@ def _greatest(*operands: Any) -> Any:
 
 
 def _called(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function gives for symbols; raises unless calling it has no other effect."""
+    """What a function returns for symbols; raises unless calling it has no other effect."""
     if isinstance(function, MethodType):
         function, arguments = function.__func__, (_Opaque(), *arguments)
     pure = pure_function(function, {"min": _least, "max": _greatest})

@@ -29,7 +29,7 @@ class ElementTrigger(Trigger[Any, Window]):
 
 @dataclass(frozen=True)
 class CountTrigger(ElementTrigger):
-    """Fires each time the pane got `window_size` more elements."""
+    """Fires each time the pane has received `window_size` more elements."""
 
     window_size: int
 
@@ -113,4 +113,5 @@ class DeltaTrigger(ElementTrigger):
 
 
 def function_name(function: object) -> str:
+    """How a function is shown in the text of a trigger or evictor."""
     return getattr(function, "__name__", None) or str(function)

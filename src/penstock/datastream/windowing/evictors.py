@@ -5,14 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from penstock.datastream.windowing.element_triggers import DeltaFunction, delta_of, function_name
 from penstock.datastream.windowing.spans import Span, check_positive, span_ms
+from penstock.datastream.windowing.trigger import DecisionContext
 from penstock.datastream.windowing.windows import Window
-
-if TYPE_CHECKING:
-    from penstock.metrics import MetricGroup
 
 T = TypeVar("T")
 W = TypeVar("W", bound=Window)
@@ -45,17 +43,8 @@ class Evictor(ABC, Generic[T, W]):
     elements, even if they are only reduced or aggregated.
     """
 
-    class EvictorContext(ABC):
+    class EvictorContext(DecisionContext):
         """Time and metrics for an evictor."""
-
-        @abstractmethod
-        def get_current_processing_time(self) -> int: ...
-
-        @abstractmethod
-        def get_metric_group(self) -> MetricGroup: ...
-
-        @abstractmethod
-        def get_current_watermark(self) -> int: ...
 
     @abstractmethod
     def evict_before(

@@ -1,4 +1,4 @@
-"""Reads the lengths of time that users hand to `of(...)` and `with_gap(...)`, and checks them."""
+"""Reads and checks the lengths of time that users give to `of(...)` and `with_gap(...)`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Span = Time | Duration | timedelta
 
 
 def span_ms(owner: str, parameter: str, span: Span) -> int:
-    """Milliseconds of `span`; an error that names the parameter if it is no length of time."""
+    """Milliseconds of `span`; an error that names the parameter if it is not a length of time."""
     if not isinstance(span, Time | Duration | timedelta):
         raise InvalidProgramError(
             f"{owner}: {parameter} must be a Time or Duration, e.g. Time.seconds(5), got {span!r}"

@@ -93,8 +93,7 @@ class TumblingEventTimeWindows(_Tumbling):
         offset: Span | None = None,
         window_stagger: WindowStagger = WindowStagger.ALIGNED,
     ) -> TumblingEventTimeWindows:
-        """Windows of `size`, moved by `offset` from full multiples; times as `Time`, `Duration`, `timedelta` or
-        milliseconds.
+        """Windows of `size`, moved by `offset` from full multiples; times are `Time`, `Duration` or `timedelta`.
 
         >>> from penstock.common import Time
         >>> str(TumblingEventTimeWindows.of(Time.minutes(1)))
@@ -116,9 +115,7 @@ class TumblingProcessingTimeWindows(_Tumbling):
         offset: Span | None = None,
         window_stagger: WindowStagger = WindowStagger.ALIGNED,
     ) -> TumblingProcessingTimeWindows:
-        """Windows of `size`, moved by `offset` from full multiples; times as `Time`, `Duration`, `timedelta` or
-        milliseconds.
-        """
+        """Windows of `size`, moved by `offset` from full multiples; times are `Time`, `Duration` or `timedelta`."""
         owner = "TumblingProcessingTimeWindows"
         return TumblingProcessingTimeWindows(span_ms(owner, "size", size), offset_ms(owner, offset), window_stagger)
 

@@ -25,13 +25,16 @@ class TimeDomain(ABC):
         """The time by which `assigner` puts an element into its windows; raises if the element has none."""
 
     @abstractmethod
-    def now(self, ctx: Trigger.TriggerContext) -> int: ...
+    def now(self, ctx: Trigger.TriggerContext) -> int:
+        """The watermark, or the clock."""
 
     @abstractmethod
-    def register(self, ctx: Trigger.TriggerContext, time: int) -> None: ...
+    def register(self, ctx: Trigger.TriggerContext, time: int) -> None:
+        """Register a timer of this time."""
 
     @abstractmethod
-    def delete(self, ctx: Trigger.TriggerContext, time: int) -> None: ...
+    def delete(self, ctx: Trigger.TriggerContext, time: int) -> None:
+        """Remove a timer of this time."""
 
 
 class _EventTime(TimeDomain):

@@ -1,4 +1,4 @@
-"""Triggers that fire by time: at the end of the window, or again and again within it."""
+"""Triggers that fire by time: at the end of the window, or repeatedly within it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIRE_TIME = ReducingStateDescriptor("fire-time", min, Types.LONG())
 
 
 class _TimeTrigger(Trigger[Any, Window]):
-    """A trigger that goes by one of the two times; timers of the other one mean nothing to it."""
+    """A trigger that goes by one of the two times, and ignores timers of the other one."""
 
     time: ClassVar[TimeDomain]
 
@@ -117,7 +117,7 @@ class _ContinuousTrigger(_TimeTrigger):
         return TriggerResult.FIRE
 
     def _begin(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Have a pane fire at the next multiple after `time`, unless it waits for one already."""
+        """Let a pane fire at the next multiple after `time`, unless it waits for one already."""
         fire_time = ctx.get_partitioned_state(_FIRE_TIME)
         if fire_time.get() is None:
             self.register_next_fire_timestamp(_last_multiple(time, self.interval), window, ctx, fire_time)
@@ -141,7 +141,7 @@ class _ContinuousTrigger(_TimeTrigger):
         """Register the timer of the next multiple after `time`, and remember it."""
         next_fire = min(time + self.interval, window.max_timestamp())
         if self.time.is_event_time and window.max_timestamp() == ctx.get_current_watermark() == MAX_LONG_VALUE:
-            # The input has ended, but a global window has not: there would be no end of multiples of the interval.
+            # The input has ended, but a global window has not: the multiples of the interval would never end.
             next_fire = MAX_LONG_VALUE
         fire_timestamp_state.add(next_fire)
         self.time.register(ctx, next_fire)

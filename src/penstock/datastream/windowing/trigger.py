@@ -34,38 +34,47 @@ class TriggerResult(Enum):
         return self.value[1]
 
 
+class DecisionContext(ABC):
+    """Time and metrics for what decides about a pane: triggers and evictors."""
+
+    @abstractmethod
+    def get_current_processing_time(self) -> int:
+        """The current processing time in milliseconds."""
+
+    @abstractmethod
+    def get_metric_group(self) -> MetricGroup:
+        """Where metrics are registered."""
+
+    @abstractmethod
+    def get_current_watermark(self) -> int:
+        """The current watermark."""
+
+
 class Trigger(ABC, Generic[T, W]):
     """Decides when a pane (the elements of one key in one window) is handed to the window function.
 
     One trigger object serves all panes, so what it remembers goes into `ctx.get_partitioned_state(...)`, which is kept
-    per key and window. Over merging windows `can_merge` must be True and `on_merge` bring state and timers together.
+    per key and window. For merging windows `can_merge` must return True, and `on_merge` must merge state and timers.
     """
 
-    class TriggerContext(ABC):
+    class TriggerContext(DecisionContext):
         """Time, timers and state of the pane that a trigger is called for."""
 
         @abstractmethod
-        def get_current_processing_time(self) -> int: ...
-
-        @abstractmethod
-        def get_metric_group(self) -> MetricGroup: ...
-
-        @abstractmethod
-        def get_current_watermark(self) -> int: ...
-
-        @abstractmethod
         def register_processing_time_timer(self, time: int) -> None:
-            """Have `on_processing_time` called once the clock reaches `time`."""
+            """Call `on_processing_time` once the clock reaches `time`."""
 
         @abstractmethod
         def register_event_time_timer(self, time: int) -> None:
-            """Have `on_event_time` called once the watermark reaches `time`."""
+            """Call `on_event_time` once the watermark reaches `time`."""
 
         @abstractmethod
-        def delete_processing_time_timer(self, time: int) -> None: ...
+        def delete_processing_time_timer(self, time: int) -> None:
+            """Remove the processing-time timer at `time`; no effect if there is none."""
 
         @abstractmethod
-        def delete_event_time_timer(self, time: int) -> None: ...
+        def delete_event_time_timer(self, time: int) -> None:
+            """Remove the event-time timer at `time`; no effect if there is none."""
 
         @abstractmethod
         def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
@@ -75,7 +84,8 @@ class Trigger(ABC, Generic[T, W]):
         """The context of `on_merge`: it can merge the state of the windows that became one."""
 
         @abstractmethod
-        def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None: ...
+        def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
+            """Merge the states of that name of the windows that became one."""
 
     @abstractmethod
     def on_element(self, element: T, timestamp: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -90,7 +100,7 @@ class Trigger(ABC, Generic[T, W]):
         """Called when an event-time timer of the pane fires."""
 
     def can_merge(self) -> bool:
-        """True if `on_merge` is implemented, so that the trigger can be used over merging windows."""
+        """True if `on_merge` is implemented, so that the trigger can be used with merging windows."""
         return False
 
     def on_merge(self, window: W, ctx: Trigger.OnMergeContext) -> None:

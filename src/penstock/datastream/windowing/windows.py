@@ -2,7 +2,7 @@
 
 A window is the key of its state and of its timers, so it is hashed and compared for nearly every record. All three are
 tuples underneath: hashing, comparing and ordering happen in C. The price is that `TimeWindow(0, 5) == (0, 5)`, and that
-what makes up a window cannot be changed; functions may give one attributes of their own.
+the parts of a window cannot be changed; functions may give a window attributes of their own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Window(ABC):
 
 
 TOUCHING = "{start} <= {other_end} and {other_start} <= {end}"
-"""The rule for sessions to be one: they overlap, or one begins where the other ends. For generated loops, as text."""
+"""The rule for sessions to merge: they overlap, or one begins where the other ends. As text, for generated loops."""
 
 
 def touching(start: int, end: int, other: tuple[int, int]) -> bool:
@@ -113,7 +113,7 @@ class TimeWindow(tuple[int, int], Window):
 
 
 class CountWindow(tuple[int], Window):
-    """The `id`-th window of so many elements of one key."""
+    """The `id`-th window of a fixed number of elements of one key."""
 
     def __new__(cls, id: int) -> CountWindow:
         return tuple.__new__(cls, (id,))

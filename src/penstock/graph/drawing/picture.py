@@ -77,7 +77,7 @@ def _nodes(plan: Plan) -> Iterable[_Node]:
     for raw in raw_nodes:
         inputs = tuple((str(p["id"]), str(p.get("ship_strategy", ""))) for p in raw.get("predecessors", []))
         name, text = str(raw.get("type") or ""), str(raw.get("contents") or raw.get("type") or raw["id"])
-        if name not in text:  # The user gave it a name, and what it does is not in that.
+        if name not in text:  # The user gave it a name, which does not say what it does.
             text = f"{name}: {text}"
         yield _Node(str(raw["id"]), text, int(raw.get("parallelism", 1)), inputs)
 

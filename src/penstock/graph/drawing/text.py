@@ -87,7 +87,7 @@ class _TextDrawing:
 
     def _draw_layer(self, top: int, layer: Sequence[Item]) -> int:
         """Draw the boxes and bends of a layer and lead every output down to the layer's last row."""
-        bottom = top + max(self._height(item) for item in layer)
+        bottom = top + max(1 if item.box is None else len(self._bodies[item.box]) + 2 for item in layer)
         for item in layer:
             end = top
             if item.box is not None:
@@ -96,9 +96,6 @@ class _TextDrawing:
                 for row in range(end, bottom):
                     self._put(row, item.center, "│")
         return bottom
-
-    def _height(self, item: Item) -> int:
-        return 1 if item.box is None else len(self._bodies[item.box]) + 2
 
     def _draw_box(self, top: int, item: Item, box: int) -> int:
         left, inner = item.center - item.size // 2, item.size - 2
@@ -131,7 +128,7 @@ class _TextDrawing:
         return top + height + 1
 
     def _connect(self, item: Item, nets: dict[Item, _Net], heads: list[tuple[int, str]]) -> None:
-        """Give every piece that ends at `item` a column that is no other output's, so that no two lines share one."""
+        """Give every piece that ends at `item` a column that no other output has, so that no two lines share one."""
         sources = {net.source: upper for upper, net in nets.items()}
         if item.box is None:
             (upper,) = item.above

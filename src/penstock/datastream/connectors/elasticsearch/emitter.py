@@ -11,13 +11,13 @@ from penstock.common.types import Row
 __all__ = ["Action", "ElasticsearchEmitter"]
 
 Action = Mapping[str, Any]
-"""As the client's bulk helpers take it: `_op_type` (index, create, update, delete), `_index`, `_id`, `_source`."""
+"""In the form of the client's bulk helpers: `_op_type` (index, create, update, delete), `_index`, `_id`, `_source`."""
 
 
 class ElasticsearchEmitter:
-    """Says which actions an element becomes. The ready-made ones take dicts and rows with names.
+    """Turns an element into actions. The ready-made emitters take dicts, and rows with field names.
 
-    An emitter of your own overrides `emit`. An action with an `_id` that comes again after a failure changes nothing.
+    An emitter of your own overrides `emit`. An action with an `_id` that is repeated after a failure changes nothing.
     """
 
     def __init__(self, j_emitter: object = None) -> None:
@@ -35,8 +35,8 @@ class ElasticsearchEmitter:
     def static_index(index: str, key_field: str | None = None, doc_type: str | None = None) -> ElasticsearchEmitter:
         """All documents go to one index.
 
-        :param key_field: The field that is a document's id: what is there with the same id is updated, or inserted if
-            there is nothing. Without it every element is a new document.
+        :param key_field: The field that is a document's id: a document with the same id is updated, or inserted if
+            there is none. Without it every element is a new document.
         :param doc_type: Of Elasticsearch 6; without effect.
         """
         return _DocumentEmitter(_Constant(index), key_field)
@@ -45,7 +45,7 @@ class ElasticsearchEmitter:
     def dynamic_index(
         index_field: str, key_field: str | None = None, doc_type: str | None = None
     ) -> ElasticsearchEmitter:
-        """As `static_index`, and a field of each document names its index."""
+        """Like `static_index`, but a field of each document names its index."""
         return _DocumentEmitter(_Field(index_field, "index"), key_field)
 
 
@@ -92,6 +92,6 @@ def _document_of(element: Any) -> Mapping[str, Any]:
         document: dict[str, Any] = element.as_dict(True)
         return document
     raise TypeError(
-        f"a document is a dict or a Row with names of its fields, got {element!r}; map elements to dicts, or use an "
+        f"a document is a dict or a Row with field names, got {element!r}; map elements to dicts, or use an "
         f"emitter of your own with emit(element)"
     )

@@ -21,13 +21,13 @@ _NOT_SET = -1
 
 
 class FlushBackoffType(Enum):
-    """Whether actions are sent again that the cluster could not take, and with which pauses."""
+    """Whether actions that the cluster could not take are sent again, and after which pauses."""
 
     CONSTANT = (0,)
-    """With the same pause each time."""
+    """After the same pause each time."""
 
     EXPONENTIAL = (1,)
-    """With pauses that double."""
+    """After pauses that double."""
 
     NONE = (2,)
     """Never: the first such answer fails the job."""
@@ -78,6 +78,7 @@ class ElasticsearchSinkBuilderBase:
         self._settings: dict[str, Any] = {}
 
     def set_emitter(self: Builder, emitter: ElasticsearchEmitter) -> Builder:
+        """Choose what turns elements into actions."""
         if not isinstance(emitter, ElasticsearchEmitter):
             raise TypeError(
                 f"{self._name}: emitter must be an ElasticsearchEmitter such as "
@@ -107,15 +108,15 @@ class ElasticsearchSinkBuilderBase:
         return self._set(waits_for_answers=delivery_guarantee is DeliveryGuarantee.AT_LEAST_ONCE)
 
     def set_bulk_flush_max_actions(self: Builder, num_max_actions: int) -> Builder:
-        """How many actions a request has at most; 1000, unless set. -1 for no limit."""
+        """The most actions of a request; 1000, unless set. -1 for no limit."""
         return self._set(max_actions=self._limit("num_max_actions", num_max_actions))
 
     def set_bulk_flush_max_size_mb(self: Builder, max_size_mb: int) -> Builder:
-        """How large a request is at most: more is sent in several. -1 for the client's limit, 100 MB."""
+        """The largest size of a request: more is sent in several. -1 for the client's limit, 100 MB."""
         return self._set(max_size_mb=self._limit("max_size_mb", max_size_mb))
 
     def set_bulk_flush_interval(self: Builder, interval_millis: int) -> Builder:
-        """How long an action may wait for others; -1, unless set: until there are enough, or a checkpoint is taken."""
+        """How long an action may wait for others. -1, unless set: until there are enough, or a checkpoint is taken."""
         return self._set(interval_ms=self._limit("interval_millis", interval_millis))
 
     def set_bulk_flush_backoff_strategy(
@@ -130,9 +131,11 @@ class ElasticsearchSinkBuilderBase:
         return self._set(backoff=FlushBackoffType(flush_backoff_type), max_retries=max_retries, delay_ms=delay_millis)
 
     def set_connection_username(self: Builder, username: str) -> Builder:
+        """The user to log in as; none, unless set."""
         return self._set(username=username)
 
     def set_connection_password(self: Builder, password: str) -> Builder:
+        """The password of the user."""
         return self._set(password=password)
 
     def set_connection_path_prefix(self: Builder, prefix: str) -> Builder:
@@ -146,7 +149,7 @@ class ElasticsearchSinkBuilderBase:
         return self
 
     def set_connection_timeout(self: Builder, timeout: int) -> Builder:
-        """Milliseconds. The client has one timeout: the longer one of this and the socket's."""
+        """Milliseconds to wait for a connection. The client has one timeout: the longer of this and the socket's."""
         return self._set(timeout_ms=max(self._limit("timeout", timeout), self._settings.get("timeout_ms", _NOT_SET)))
 
     def set_socket_timeout(self: Builder, timeout: int) -> Builder:
@@ -158,11 +161,14 @@ class ElasticsearchSinkBuilderBase:
         return self._set(on_refused=OnRefused(on_refused))
 
     def get_http_host_class(self) -> NoReturn:
+        """Refused with UnsupportedFeatureError: hosts are strings, not Java objects."""
         raise UnsupportedFeatureError(
-            f"{self._name}.get_http_host_class: no Java class is behind a host; set_hosts('localhost:9200') takes texts"
+            f"{self._name}.get_http_host_class: there is no Java class behind a host; "
+            f"set_hosts('localhost:9200') takes strings"
         )
 
     def build(self) -> ElasticsearchSink:
+        """The sink; ValueError if something is missing."""
         if not self._hosts:
             raise ValueError(f"{self._name}: no hosts; call set_hosts('localhost:9200')")
         if self._emitter is None:

@@ -1,4 +1,4 @@
-"""Sends bulk requests, and again what the cluster could not take."""
+"""Sends bulk requests, and repeats what the cluster could not take."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _USER = "ElasticsearchSink"
 _EXTRAS = {"elasticsearch": "elasticsearch", "opensearchpy": "opensearch"}
 _PASSING = {429, 502, 503, 504}
-"""What a node answers when it would answer otherwise a little later."""
+"""Status codes of a node that may accept the same request a little later."""
 _MB = 1024 * 1024
 _LARGEST_REQUEST_MB = 100
 
@@ -35,14 +35,14 @@ class Item:
 
     @property
     def document(self) -> tuple[Any, Any] | None:
-        """Which document it is about; None for one that gets an id from the cluster."""
+        """Index and id of the document; None if the cluster chooses the id."""
         key = self.action.get("_id")
         return None if key is None else (self.action.get("_index"), key)
 
 
 @dataclass
 class Outcome:
-    """What an attempt has left over."""
+    """What an attempt leaves to do."""
 
     again: list[Item]
     """What must be sent again, in order."""
@@ -60,7 +60,7 @@ class BulkWriter(SinkWriter[Any]):
         self._library = optional_package(sink.package, _EXTRAS[sink.package], _USER)
         self._helpers = optional_package(f"{sink.package}.helpers", _EXTRAS[sink.package], _USER)
         self._client = _client(self._library, sink)
-        # In the clients of Elasticsearch since 8, an answer and a lost connection are no relatives.
+        # In Elasticsearch's clients since 8, the errors for an answer and for a lost connection have no common base.
         self._failures = (
             self._library.exceptions.TransportError,
             getattr(self._library, "ApiError", self._library.exceptions.TransportError),
@@ -110,7 +110,7 @@ class BulkWriter(SinkWriter[Any]):
             ):
                 answers.extend(answer.values())
         except self._library.SerializationError as refusal:
-            return self._without_what_is_no_json(items, refusal)
+            return self._without_unserializable(items, refusal)
         except self._failures as failure:
             if not _passes(getattr(failure, "status_code", None)):
                 raise ConnectorError(f"{_USER}: {self._hosts} refuses a request: {failure}") from failure
@@ -120,9 +120,9 @@ class BulkWriter(SinkWriter[Any]):
     def _outcome(
         self, items: list[Item], answers: list[dict[str, Any]], reason: str, cause: BaseException | None
     ) -> Outcome:
-        """Go through the answers. Without one, or with one that passes, an action is sent again.
+        """Go through the answers. An action without an answer, or with a temporary error, is sent again.
 
-        So is whatever comes behind it for the same document: it must have the last word.
+        So are later actions on the same document, so that the last one wins.
         """
         outcome = Outcome([], reason, cause)
         waiting: set[tuple[Any, Any]] = set()
@@ -137,11 +137,11 @@ class BulkWriter(SinkWriter[Any]):
                 self._refused.add(item.element, self._refusal(item, error))
         return outcome
 
-    def _without_what_is_no_json(self, items: list[Item], refusal: BaseException) -> Outcome:
+    def _without_unserializable(self, items: list[Item], refusal: BaseException) -> Outcome:
         if len(items) == 1:
             self._refused.add(items[0].element, self._refusal(items[0], refusal))
             return Outcome([])
-        for item in items:  # Which of them is it? What had been sent with it comes again.
+        for item in items:  # To find out which one it is, each is sent alone.
             self._send([item])
         return Outcome([])
 
@@ -163,12 +163,12 @@ class BulkWriter(SinkWriter[Any]):
 
 
 def _passes(status: object) -> bool:
-    """True if the same request may be taken later: there was no answer at all, or the node is busy."""
+    """True if the same request may succeed later: there was no answer, or the node is busy."""
     return not isinstance(status, int) or status in _PASSING
 
 
 def _client(library: Any, sink: ElasticsearchSink) -> Any:
-    """A client that sends nothing again by itself, so that the order of actions stays known."""
+    """A client that repeats nothing by itself, so that the order of actions stays known."""
     settings: dict[str, Any] = {"max_retries": 0, "retry_on_timeout": False}
     is_newer = sink.package == "elasticsearch" and int(library.__version__[0]) >= 8
     if sink.username is not None:

@@ -1,4 +1,4 @@
-"""What a file sink's files are called, which folder they go to, and when one is finished."""
+"""How a file sink's files are named, which folder they go to, and when one is finished."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.datastream.connectors.file_system.date_pattern import check_date_p
 
 
 class BucketAssignerContext(ABC):
-    """About the element that needs a folder."""
+    """What a bucket assigner can ask about an element."""
 
     @abstractmethod
     def current_processing_time(self) -> int:
@@ -177,27 +177,34 @@ class OnCheckpointRollingPolicy(RollingPolicy):
 
 
 class PartNameBuilder:
-    """Collects how files are called: `part-...` without a suffix, unless set."""
+    """Collects how files are named: `part-...` without a suffix, unless set."""
 
     def __init__(self) -> None:
         self.part_prefix = "part"
         self.part_suffix = ""
 
     def with_part_prefix(self, prefix: str) -> PartNameBuilder:
+        """What the names of files begin with."""
         self.part_prefix = prefix
         return self
 
     def with_part_suffix(self, suffix: str) -> PartNameBuilder:
+        """What the names of files end with, for instance `.csv`."""
         self.part_suffix = suffix
         return self
 
     def build(self) -> OutputFileConfig:
+        """The finished names."""
         return OutputFileConfig(self.part_prefix, self.part_suffix)
 
 
 @dataclass(frozen=True)
 class OutputFileConfig:
-    """How files are called: `<prefix>-<unique part><suffix>`."""
+    """How files are named: `<prefix>-<unique part><suffix>`.
+
+    >>> OutputFileConfig.builder().with_part_suffix(".csv").build()
+    OutputFileConfig(part_prefix='part', part_suffix='.csv')
+    """
 
     OutputFileConfigBuilder = PartNameBuilder
 
@@ -206,17 +213,20 @@ class OutputFileConfig:
 
     @staticmethod
     def builder() -> PartNameBuilder:
+        """Begin to describe the names."""
         return PartNameBuilder()
 
     def get_part_prefix(self) -> str:
+        """What the names of files begin with."""
         return self.part_prefix
 
     def get_part_suffix(self) -> str:
+        """What the names of files end with."""
         return self.part_suffix
 
 
 class FileCompactStrategyBuilder:
-    """Collects when small files are put together. A size, a number of checkpoints or both are needed."""
+    """Collects when small files are merged. A size, a number of checkpoints or both are needed."""
 
     def __init__(self) -> None:
         self._num_checkpoints = -1
@@ -224,7 +234,7 @@ class FileCompactStrategyBuilder:
         self._num_threads = 1
 
     def enable_compaction_on_checkpoint(self, num_checkpoints_before_compaction: int) -> FileCompactStrategyBuilder:
-        """Put together the files of so many checkpoints."""
+        """Merge the files of this many checkpoints."""
         if num_checkpoints_before_compaction <= 0:
             raise ValueError(
                 "FileCompactStrategy: num_checkpoints_before_compaction must be positive, "
@@ -234,17 +244,19 @@ class FileCompactStrategyBuilder:
         return self
 
     def set_size_threshold(self, size_threshold: int) -> FileCompactStrategyBuilder:
-        """Put files together as soon as they amount to so many bytes."""
+        """Merge files as soon as they amount to this many bytes."""
         self._size_threshold = size_threshold
         return self
 
     def set_num_compact_threads(self, num_compact_threads: int) -> FileCompactStrategyBuilder:
+        """Accepted as in Flink, without effect: each subtask merges its own files."""
         if num_compact_threads <= 0:
             raise ValueError(f"FileCompactStrategy: num_compact_threads must be positive, got {num_compact_threads}")
         self._num_threads = num_compact_threads
         return self
 
     def build(self) -> FileCompactStrategy:
+        """The strategy; ValueError if neither a size nor a number of checkpoints is set."""
         if self._size_threshold < 0 and self._num_checkpoints <= 0:
             raise ValueError(
                 "FileCompactStrategy: nothing says when to compact; call enable_compaction_on_checkpoint(n) or "
@@ -255,7 +267,7 @@ class FileCompactStrategyBuilder:
 
 @dataclass(frozen=True)
 class FileCompactStrategy:
-    """When small files are put together; -1 for a condition that is not set."""
+    """When small files are merged; -1 for a condition that is not set."""
 
     Builder = FileCompactStrategyBuilder
 
@@ -265,12 +277,13 @@ class FileCompactStrategy:
 
     @staticmethod
     def builder() -> FileCompactStrategyBuilder:
+        """Begin to describe a strategy."""
         return FileCompactStrategyBuilder()
 
 
 @dataclass(frozen=True)
 class FileCompactor:
-    """How small files are put together."""
+    """How small files are merged."""
 
     kind: Literal["concat", "identical"]
     file_delimiter: bytes | None = None

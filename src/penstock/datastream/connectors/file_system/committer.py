@@ -23,19 +23,19 @@ _AT_ONCE = 8
 
 
 class FileCommitter(Committer[FileCommittable]):
-    """Gives part files their final names, and removes what is not needed. What was done already is left alone."""
+    """Gives part files their final names and removes what is not needed. Files that were done before are left alone."""
 
     def __init__(self, base_path: str) -> None:
         self._files, _ = store_at(base_path)
         self._shown: set[str] = set()
-        """What the last call showed: after a restart it comes again, and somebody may have fetched it by then."""
+        """What the last call showed: after a restart it comes again, and a reader may have moved it by then."""
         self._pool: ThreadPoolExecutor | None = None
 
     def commit(self, requests: list[CommitRequest[FileCommittable]]) -> None:
         found = [(request, request.get_committable()) for request in requests]
         parts = [(part, request) for request, part in found if isinstance(part, PartFile)]
         renamed = self._each(lambda each: self._show(*each), parts)
-        # Only now: what became part of a compacted file goes when that one can be seen.
+        # Only now: files that were merged are removed when the merged file can be seen.
         self._each(self._remove, [file for _, file in found if isinstance(file, InProgressFileToCleanup)])
         folders = {
             posixpath.dirname(part.path) for (part, _), is_renamed in zip(parts, renamed, strict=True) if is_renamed
@@ -48,7 +48,7 @@ class FileCommitter(Committer[FileCommittable]):
             self._pool.shutdown()
 
     def _each(self, act: Callable[[T], R], on: list[T]) -> list[R]:
-        """Do something with each; side by side where that is mostly waiting. The first failure is raised after all."""
+        """Call `act` with each, in parallel where that is mostly waiting. The first failure is raised at the end."""
         if isinstance(self._files, LocalStore) or len(on) < 2:
             return [act(each) for each in on]
         if self._pool is None:

@@ -1,4 +1,4 @@
-"""Small part files of a bucket put together before anybody sees them."""
+"""Merges small part files of a bucket before they are shown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AT_ONCE = 1 << 20
 
 @dataclass(frozen=True)
 class Compaction:
-    """When and how a sink puts files together."""
+    """When and how a sink merges files."""
 
     strategy: FileCompactStrategy
     compactor: FileCompactor
@@ -30,7 +30,7 @@ class Compaction:
 
 @dataclass(frozen=True)
 class WaitingParts:
-    """What a checkpoint keeps of the files of a bucket that wait to be put together, and for how many checkpoints."""
+    """The files of a bucket that wait to be merged, as a checkpoint keeps them, and for how many checkpoints."""
 
     bucket_id: str
     parts: tuple[PartFile, ...]
@@ -49,7 +49,7 @@ class PartsToCompact:
         self._delimiter = compaction.compactor.file_delimiter or b""
         self._files = files
         self.parts: list[PartFile] = []
-        """Those that wait."""
+        """The files that wait."""
         self._checkpoints = 0
 
     def __bool__(self) -> bool:
@@ -63,7 +63,7 @@ class PartsToCompact:
         return WaitingParts(bucket_id, tuple(self.parts), self._checkpoints)
 
     def prepare_commit(self, finished: list[PartFile], is_last: bool) -> list[FileCommittable]:
-        """Take the files of a checkpoint; what is to be shown and removed when it is complete."""
+        """Take the files of a checkpoint; returns what to show and remove when it is complete."""
         self.parts.extend(finished)
         if not self.parts:
             return []
@@ -98,7 +98,7 @@ class PartsToCompact:
         try:
             self._write(hidden_path, parts)
         except BaseException:
-            # A full disk, say. Each attempt would leave such a file, and nobody would ever know of it.
+            # On a full disk, for instance, each attempt would otherwise leave a file that nothing refers to.
             with suppress(OSError):
                 self._files.delete(hidden_path)
             raise

@@ -1,4 +1,4 @@
-"""What is in a file, and how it is read from any place on."""
+"""What files contain, and how they are read from any offset on."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class FileToRead:
 
 
 class _Inflating:
-    """Unpacks a zlib stream, or several one behind the other."""
+    """Unpacks a zlib stream, or several in a row."""
 
     def __init__(self, packed: BinaryIO) -> None:
         self._packed = packed
@@ -71,18 +71,18 @@ class _Inflating:
             if not packed and not self._is_begun:
                 return b""
             self._is_begun = True
-            # Without more to unpack, there may still be something that did not fit into the last answer.
+            # Even without more packed data, something may be left that did not fit into the last answer.
             if data := self._unpacker.decompress(packed, most):
                 return data
             if not packed and not self._unpacker.eof:
                 raise EOFError("the file ends within a packed stream: it is not complete")
 
     def close(self) -> None:
-        """The file is closed by the caller that opened it."""
+        """Does nothing: the caller that opened the file closes it."""
 
 
 class _ForwardOnly(io.RawIOBase):
-    """What is unpacked by others: it knows where it is, but cannot go back."""
+    """A stream over unpacked content: it knows its position, but cannot go back."""
 
     def __init__(self, unpacked: Any) -> None:
         self._unpacked = unpacked
@@ -136,7 +136,7 @@ class FileFormat:
     def read(self, stream: BinaryIO) -> Iterator[Any]:
         """The records of a file, from its beginning. For formats of your own: this is all they need.
 
-        A reader that continues in the middle also reads from the beginning, and leaves out what was read before.
+        A reader that continues in the middle also reads from the beginning, and skips what was read before.
         """
         raise UnsupportedFeatureError(
             f"FileSource cannot read {type(self).__name__} files; use text, CSV, Avro, Parquet or ORC, or a format of "

@@ -10,7 +10,7 @@ from penstock.files.local_store import LocalStore
 from penstock.files.locations import is_local, local_path, store_at
 
 _HIDDEN = (".", "_")
-"""As in Flink, such files are still being written, or describe others."""
+"""Files whose names begin like this are still being written, or describe others, as in Flink."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class FoundFile:
 def uri_of(root: str, path: str) -> str:
     """What distinguishes a file from all others, on any file system: its URI, or for local files its path.
 
-    Passwords and options are left out, but for the address of the store.
+    Passwords and options are left out, except for the address of the store.
 
     >>> uri_of("hdfs://nn1:8020/data", "/data/a.txt")
     'hdfs://nn1:8020/data/a.txt'
@@ -40,7 +40,7 @@ def uri_of(root: str, path: str) -> str:
         return path
     parts = urllib.parse.urlsplit(root)
     user, _, host = parts.netloc.rpartition("@")
-    # In `container@account` of Azure's stores the first part is no secret, and distinguishes stores.
+    # In `container@account` of Azure's stores the first part is not a secret, and distinguishes stores.
     authority = f"{user}@{host}" if user and parts.scheme.startswith(("abfs", "wasb")) else host
     bucket = next((each for each in (host, user) if each and path.startswith(f"{each}/")), "")
     endpoint = urllib.parse.parse_qs(parts.query).get("endpoint_override")

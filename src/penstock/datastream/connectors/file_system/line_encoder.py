@@ -13,11 +13,11 @@ __all__ = ["LineEncoder"]
 
 @dataclass(frozen=True)
 class LineEncoder(Encoder):
-    """Writes what a schema makes of each element as a line, for instance JSON objects.
+    """Writes the message that a schema makes of each element as a line, for instance JSON objects.
 
-    `StreamFormat.line_format(schema)` reads such files. Elements for which the schema gives None are left out; a
-    message that already ends with a line break gets no other one. A message that would not be read as the same one is
-    refused: with a line break in it, or empty.
+    `StreamFormat.line_format(schema)` reads such files. Elements for which the schema returns None are left out; a
+    message that already ends with a line break gets no second one. Messages that would be read differently are refused:
+    those with a line break inside, and empty ones.
     """
 
     schema: SerializationSchema

@@ -22,7 +22,7 @@ class PartFile:
 
 @dataclass(frozen=True)
 class InProgressFileToCleanup:
-    """A hidden file that was gone on with as a copy: it goes when a checkpoint knows the copy."""
+    """A hidden file that was continued as a copy: it is removed when a checkpoint knows the copy."""
 
     hidden_path: str
 
@@ -31,7 +31,7 @@ FileCommittable = PartFile | InProgressFileToCleanup
 
 
 class _Nowhere(io.RawIOBase):
-    """Takes what is no longer wanted."""
+    """Drops what is written to it."""
 
     def write(self, data: Any) -> int:
         return 0
@@ -60,25 +60,25 @@ class PartStream(io.BufferedIOBase):
         return self.size
 
     def discard(self) -> None:
-        """Close the file. A bulk writer that is given up may still want to end it; that goes nowhere."""
+        """Close the file. A bulk writer that is given up may still write the end of the file, which is dropped."""
         file, self.file = self.file, cast(BinaryIO, _Nowhere())
         file.close()
 
     def flush(self) -> None:
-        """Nothing to do: the file is flushed when a checkpoint is taken."""
+        """Does nothing: the file is flushed when a checkpoint is taken."""
 
     def close(self) -> None:
-        """Nothing to do: see the class."""
+        """Does nothing: the sink closes the file."""
 
 
 def resume_part(store: FileStore, path: str, length: int, new_path: str) -> BinaryIO:
-    """A new file that begins with the first `length` bytes of another one, to write on behind them."""
+    """A new file that begins with the first `length` bytes of another one, to be continued after them."""
     if not store.can_append:
         raise JobExecutionError(
             f"FileSink: the checkpoint has left {path} open, but on {store.name} files cannot be appended to; continue "
             f"with the path that the sink had before"
         )
-    # Not the file itself: a process that everybody takes for dead may wake up and write to it.
+    # Not the file itself: a process that is believed dead may wake up and write to it.
     size = store.size_of(path)
     if size is None or size < length:
         found = "it is gone" if size is None else f"it has only {size}"

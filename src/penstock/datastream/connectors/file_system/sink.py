@@ -91,7 +91,7 @@ class _FileBuilder:
         return self._with(bucket_assigner=bucket_assigner)
 
     def with_output_file_config(self: B, output_file_config: OutputFileConfig) -> B:
-        """Choose what files are called."""
+        """Choose how files are named."""
         return self._with(output_file_config=output_file_config)
 
     def _with(self: B, **changes: object) -> B:
@@ -111,10 +111,10 @@ class FileSinkBuilder(_FileBuilder, ABC):
     """Collects how a FileSink writes."""
 
     def enable_compact(self: C, strategy: FileCompactStrategy, compactor: FileCompactor) -> C:
-        """Put small files of a bucket together before they are shown.
+        """Merge small files of a bucket before they are shown.
 
-        Each subtask does so with its own. `concat_file_compactor` is for formats in which one file behind another is
-        again a file, such as lines of text.
+        Each subtask merges its own files. `concat_file_compactor` is for formats whose files can simply be joined, such
+        as lines of text.
         """
         if not isinstance(strategy, FileCompactStrategy) or not isinstance(compactor, FileCompactor):
             raise TypeError(
@@ -129,7 +129,7 @@ class FileSinkBuilder(_FileBuilder, ABC):
         return self._with(compaction=Compaction(strategy, compactor))
 
     def disable_compact(self: C) -> C:
-        """Show files as they are written; also those that a job which put files together has left."""
+        """Show files as they are written, also those that an earlier run left to be merged."""
         return self._with(compaction=None)
 
     @abstractmethod
@@ -137,6 +137,7 @@ class FileSinkBuilder(_FileBuilder, ABC):
         """Choose when a file is finished."""
 
     def build(self) -> FileSink:
+        """The finished sink."""
         return FileSink(self._options)
 
 
@@ -160,6 +161,9 @@ class FileBulkSinkBuilder(FileSinkBuilder):
 @dataclass(frozen=True)
 class FileSink(Sink, SupportsWriterState[FileWriterState], SupportsCommitter[FileCommittable], SupportsPreprocessing):
     """Writes elements to files exactly once: a file shows up when its checkpoint is complete.
+
+    >>> lines = FileSink.for_row_format("/data/words", Encoder.simple_string_encoder()).build()
+    >>> sink = env.from_collection(["to", "be"]).sink_to(lines)
 
     Files are in folders, the *buckets*, below `base_path`: a local path, which the driver and all executors must reach,
     or a URI (`file://`, or what Arrow or fsspec knows, such as `s3://`, `gs://` or `hdfs://`). While a file is written
@@ -195,7 +199,7 @@ class FileSink(Sink, SupportsWriterState[FileWriterState], SupportsCommitter[Fil
         return None
 
     def of_type(self, type_info: TypeInformation) -> FileSink:
-        """The sink whose text looks as `print()` shows values of this type."""
+        """The sink that writes values of this type as `print()` shows them, if it writes text."""
         encoder = self.options.encoder
         return self if encoder is None else FileSink(replace(self.options, encoder=encoder.of_type(type_info)))
 
@@ -217,6 +221,7 @@ class StreamingFileSinkBuilder(_FileBuilder, ABC):
         """Choose when a file is finished."""
 
     def build(self) -> StreamingFileSink:
+        """The finished sink."""
         return StreamingFileSink(self._options)
 
 
@@ -245,12 +250,17 @@ class StreamingFileSink(DescribedSinkFunction):
         warnings.warn("StreamingFileSink is deprecated; use FileSink", DeprecationWarning, stacklevel=3)
         self.options = options
 
+    def __repr__(self) -> str:
+        return f"StreamingFileSink({self.options!r})"
+
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> StreamingRowSinkBuilder:
+        """Write element by element, for instance as lines of text."""
         return StreamingRowSinkBuilder(FileSinkOptions.for_rows(base_path, encoder))
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> StreamingBulkSinkBuilder:
+        """Write whole files, for instance as Parquet."""
         return StreamingBulkSinkBuilder(FileSinkOptions.for_bulk(base_path, writer_factory))
 
     def to_sink(self) -> Sink:

@@ -73,18 +73,18 @@ class FileEnumeratorProvider:
 
 @dataclass(frozen=True)
 class FileSplitAssignerProvider:
-    """Which subtask reads which split."""
+    """Which subtask reads which split. Accepted as in Flink, without effect: subtasks take splits as they are free."""
 
     strategy: Literal["locality-aware"]
 
     @staticmethod
     def locality_aware_split_assigner() -> FileSplitAssignerProvider:
-        """Splits go where their data is, if Spark knows."""
+        """Flink's default: splits go to where their data is."""
         return FileSplitAssignerProvider("locality-aware")
 
 
 class FileSourceBuilder:
-    """Collects what files to read. Reads the files there are and ends, unless it is to monitor for new ones."""
+    """Collects which files to read. The source ends with the files it finds, unless it monitors for new ones."""
 
     def __init__(self, file_format: StreamFormat | BulkFormat, paths: tuple[str, ...]) -> None:
         self._format = file_format
@@ -107,10 +107,12 @@ class FileSourceBuilder:
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
+        """Choose whether several subtasks may read one large file; they may, unless set."""
         self._file_enumerator = file_enumerator
         return self
 
     def set_split_assigner(self, split_assigner: FileSplitAssignerProvider) -> FileSourceBuilder:
+        """Accepted as in Flink, without effect: subtasks take splits as they are free."""
         self._split_assigner = split_assigner
         return self
 
@@ -120,6 +122,7 @@ class FileSourceBuilder:
         return self
 
     def build(self) -> FileSource:
+        """The finished source."""
         return FileSource(
             self._format,
             self._paths,
@@ -147,6 +150,10 @@ class FileSource(Source[Any, OffsetSplit, DealtSplits]):
     Paths are files or folders, local or URIs that Arrow or fsspec knows; folders are read with everything in them, also
     behind links, except names that begin with `.` or `_`. A file that was found is read once: what is added to it later
     is not seen.
+
+    >>> from penstock.common import WatermarkStrategy
+    >>> source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), "/data/words").build()
+    >>> lines = env.from_source(source, WatermarkStrategy.no_watermarks(), "words")
     """
 
     format: FileFormat
@@ -158,11 +165,13 @@ class FileSource(Source[Any, OffsetSplit, DealtSplits]):
 
     @staticmethod
     def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
+        """Read files of a format that is read record by record, such as lines of text."""
         _check("for_record_stream_format", stream_format, StreamFormat, paths)
         return FileSourceBuilder(stream_format, paths)
 
     @staticmethod
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
+        """Read files of a format that is read batch by batch, such as Parquet."""
         _check("for_bulk_file_format", bulk_format, BulkFormat, paths)
         return FileSourceBuilder(bulk_format, paths)
 
@@ -195,7 +204,7 @@ class FileSource(Source[Any, OffsetSplit, DealtSplits]):
         )
 
     def _as_uri(self, known: str) -> str:
-        """By what a file is known. Older checkpoints have the path alone, of the last file system that had it."""
+        """The name that a file is known by. Older checkpoints have the path alone, of the last file system with it."""
         if "://" not in known:
             for root in reversed(self.paths):
                 if is_below(root, known):
@@ -211,7 +220,7 @@ class FileSource(Source[Any, OffsetSplit, DealtSplits]):
         step = PART_BYTES if allows_parts and not is_packed(file.path) else file.size + 1
         starts = range(0, max(file.size, 1), step)
         for start in starts:
-            # The last part ends with the file, also if that has grown when it is read.
+            # The last part ends with the file, even if that has grown by the time it is read.
             yield FilePart(file.root, file.path, start, None if start == starts[-1] else start + step)
 
     def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, OffsetSplit]:
@@ -228,7 +237,7 @@ class FileSource(Source[Any, OffsetSplit, DealtSplits]):
 
 def _take_bad(batch: FileBatch, file: FileToRead, handler: BadRecordHandler, output: ReaderOutput) -> None:
     for raw, error in batch.bad:
-        # To count lines, the file is read again up to there: worth it where the job ends with it.
+        # To count lines, the file is read again up to there: worth it if the record fails the job.
         line = _line_of(raw, file, batch.offset) if handler.fails else None
         place = f"before offset {batch.offset}" if line is None else f"line {line}"
         handler.take(BadRecord(raw, error, f"file {file.path}, {place}"), output)
@@ -245,7 +254,7 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _line_of(raw: bytes, file: FileToRead, end: object) -> int | None:
-    """On which line a record stands that is the first one of its kind before `end`; None if it is not found so."""
+    """The number of the first line before `end` that is the record's first line; None if there is none."""
     first = raw.partition(b"\n")[0].rstrip(b"\r")
     position = 0
     with file.open() as stream:
@@ -259,7 +268,7 @@ def _line_of(raw: bytes, file: FileToRead, end: object) -> int | None:
 
 
 def _uri_of(split: OffsetSplit) -> str:
-    """Files are known by their URI or path: one that grows does not become another."""
+    """The URI or path that a file is known by: a file that grows stays the same."""
     return uri_of(split.content.root, split.content.path)
 
 

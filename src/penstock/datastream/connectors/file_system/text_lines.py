@@ -38,7 +38,7 @@ def line_blocks(
 
 
 def _line_start(stream: BinaryIO, place: int) -> int:
-    """Where the first line begins that begins at `place` or behind it."""
+    """Where the first line that begins at `place` or after it begins."""
     if place == 0:
         return 0
     go_to(stream, place - 1)
@@ -51,7 +51,7 @@ def go_to(stream: BinaryIO, place: int) -> None:
     if stream.seekable():
         stream.seek(place)
     else:
-        # What was packed cannot be entered in the middle.
+        # Packed content cannot be entered in the middle.
         while (ahead := place - stream.tell()) > 0 and stream.read(min(ahead, BLOCK_BYTES)):
             pass
 
@@ -62,7 +62,7 @@ def without_mark(block: bytes, behind: int) -> bytes:
 
 
 def decoded_lines(block: bytes, charset: str) -> list[str]:
-    """The lines of a block without their line breaks; bytes that are no text become replacement characters."""
+    """The lines of a block without their line breaks; invalid bytes become replacement characters."""
     if b"\r" in block:
         return [line.decode(charset, "replace") for line in block.splitlines()]
     lines = block.decode(charset, "replace").split("\n")

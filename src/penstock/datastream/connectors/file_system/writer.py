@@ -127,7 +127,7 @@ class Bucket:
         self._next_number = 0
         self._open: OpenPart | None = None
         self._finished: list[tuple[PartFile, bool]] = []
-        """With whether a checkpoint refers to the file."""
+        """Each with True if a checkpoint refers to the file."""
         self._unsaved: list[PartFile] = []
         """What was prepared for a checkpoint that has no state of this bucket yet."""
         self._copied: list[InProgressFileToCleanup] = []
@@ -175,14 +175,14 @@ class Bucket:
 
     def restore(self, state: FileWriterState) -> None:
         if isinstance(state, BucketState):
-            self._go_on_with(state)
+            self._continue(state)
         elif self._to_compact is not None:
             self._to_compact.restore(state)
         else:  # From here on, nothing is compacted.
             self._finished.extend((part, True) for part in state.parts)
 
-    def _go_on_with(self, state: BucketState) -> None:
-        """Write on in a file; after a change of parallelism there may be several, of which one stays open."""
+    def _continue(self, state: BucketState) -> None:
+        """Continue a file; after a change of parallelism there may be several, of which one stays open."""
         saved = state.part
         part = PartFile(saved.path, _hidden(saved.path), saved.length)
         stream = PartStream(resume_part(self._files, saved.hidden_path, saved.length, part.hidden_path), saved.length)
@@ -205,7 +205,7 @@ class Bucket:
             part_to_close.dispose(self._files)
 
     def _can_stay_open(self) -> bool:
-        """True if a checkpoint may find the file open: it can be cut, and has no end that is still to be written."""
+        """True if the file may stay open over a checkpoint: it can be cut, and needs nothing written at its end."""
         return self._files.can_append and self._options.encoder is not None
 
     def _finish_part(self) -> None:
@@ -233,7 +233,7 @@ class Bucket:
 
 
 def _hidden(path: str) -> str:
-    """A name for a file that nobody else has, until it is finished."""
+    """A unique, hidden name for a file until it is finished."""
     folder, name = posixpath.split(path)
     return f"{folder}/.{name}.inprogress.{uuid.uuid4()}"
 
@@ -293,7 +293,7 @@ class FileWriter(CommittingSinkWriter[Any, FileCommittable], StatefulSinkWriter[
         return [state for bucket in self._buckets.values() for state in bucket.snapshot()]
 
     def close(self) -> None:
-        with ExitStack() as stack:  # All of them, also when one fails to.
+        with ExitStack() as stack:  # All of them, even if one fails.
             for bucket in self._buckets.values():
                 stack.callback(bucket.dispose)
 
@@ -314,7 +314,7 @@ class FileWriter(CommittingSinkWriter[Any, FileCommittable], StatefulSinkWriter[
         return f"{base}/{bucket_id}".rstrip("/")
 
     def _check_later(self) -> None:
-        """Only while a file is open: a sink that writes nothing does not wake the job."""
+        """Set the next timer, only while a file is open: a sink that writes nothing does not wake the job."""
         if not self._has_timer:
             self._has_timer = True
             self._time.register_timer(self._now() + self._options.bucket_check_interval_ms, self._check)

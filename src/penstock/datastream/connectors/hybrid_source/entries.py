@@ -15,12 +15,12 @@ from penstock.datastream.connectors.source_v2 import Boundedness, Source, SplitE
 
 @dataclass(frozen=True)
 class SourceSwitchContext:
-    """What a factory of a source may ask."""
+    """What a factory of a source can ask."""
 
     previous_enumerator: SplitEnumerator[Any, Any] | None
 
     def get_previous_enumerator(self) -> SplitEnumerator[Any, Any] | None:
-        """The enumerator of the source before, which has been read to its end; it is closed afterwards."""
+        """The enumerator of the previous source, which has been read to its end; it is closed afterwards."""
         return self.previous_enumerator
 
 
@@ -29,7 +29,7 @@ SourceFactory = Callable[[SourceSwitchContext], "Source[Any, Any, Any]"]
 
 @dataclass(frozen=True)
 class SourceEntry:
-    """One of the sources: as it is, or what makes it when its turn comes."""
+    """One of the sources: as it is, or the function that makes it when its turn comes."""
 
     boundedness: Boundedness
     source: Source[Any, Any, Any] | None = None
@@ -72,6 +72,6 @@ def split_source(source: Any) -> Source[Any, Any, Any]:
     if isinstance(source, Source):
         return source
     raise InvalidProgramError(
-        f"HybridSource: {source!r} is no source that is read in splits; use FileSource, KafkaSource, a SimpleSource or "
-        f"another Source"
+        f"HybridSource: {source!r} is not a source that is read in splits; use FileSource, KafkaSource, a SimpleSource "
+        f"or another Source"
     )

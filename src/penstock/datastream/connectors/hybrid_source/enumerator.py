@@ -27,7 +27,7 @@ class HybridEnumeratorState:
 
 
 class HybridSourceEnumerator(SplitEnumerator[HybridSourceSplit, HybridEnumeratorState]):
-    """Has the enumerator of the source that is being read."""
+    """Wraps the enumerator of the source that is being read."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class HybridSourceEnumerator(SplitEnumerator[HybridSourceSplit, HybridEnumerator
         self._have_all: set[int] = set()
         """Readers that will get no more splits of the current source."""
         self._finished: set[int] = set()
-        """Readers that are through with it. After a failure they say so again."""
+        """Readers that have finished the current source. After a failure they report it again."""
 
     @property
     def _entry(self) -> SourceEntry:
@@ -86,7 +86,7 @@ class HybridSourceEnumerator(SplitEnumerator[HybridSourceSplit, HybridEnumerator
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
         self._inner.handle_split_request(subtask_id, requester_hostname)
-        # In batch mode the driver asks, before there are readers that could say that they are through.
+        # In batch mode the driver asks, before there are readers that could report that they have finished.
         while requester_hostname is None and self._all_readers_in(self._have_all) and not self._is_last:
             self._switch()
             self._inner.handle_split_request(subtask_id, None)
@@ -176,7 +176,7 @@ class _InnerEnumeratorContext(SplitEnumeratorContext[Any]):
         period_ms: int | None = None,
     ) -> None:
         def handle(result: Any, error: BaseException | None) -> None:
-            if self._enumerator.is_current(self._index):  # Else it was asked for by an enumerator that is gone.
+            if self._enumerator.is_current(self._index):  # Otherwise the enumerator that asked is gone.
                 handler(result, error)
 
         self._context.call_async(callable, handle, initial_delay_ms, period_ms)

@@ -42,7 +42,7 @@ class _Progress:
 
 
 class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
-    """Has the reader of the source that is being read, and what it has already received about later ones."""
+    """Wraps the reader of the source that is being read, and keeps what it has received about later ones."""
 
     def __init__(self, context: SourceReaderContext, sources: Sequence[Source[Any, Any, Any] | None]) -> None:
         self._context = context
@@ -137,7 +137,7 @@ class HybridSourceReader(SourceReader[Any, HybridSourceSplit]):
             self._reader.pause_or_resume_splits(pause, resume)
 
     def notify_no_more_splits(self) -> None:
-        """Events say so, for each source."""
+        """Does nothing: events say so for each source."""
 
     def handle_source_events(self, source_event: Any) -> None:
         index = source_event.source_index
@@ -216,7 +216,7 @@ class _InnerReaderContext(SourceReaderContext):
 
 
 class _InnerOutput(ReaderOutput):
-    """An output that knows splits by the names that they have in all of the hybrid source."""
+    """An output that knows splits by their names in the whole hybrid source."""
 
     def __init__(self, output: ReaderOutput, source_index: int) -> None:
         self._output = output

@@ -28,15 +28,19 @@ __all__ = [
 class HybridSource(Source[Any, HybridSourceSplit, HybridEnumeratorState]):
     """Reads sources one after the other; made by `HybridSource.builder(first).add_source(second).build()`.
 
-    All but the last must be bounded. A source begins when all subtasks are through with the one before.
+    All but the last must be bounded. A source begins when all subtasks have finished the one before.
     """
 
     def __init__(self, entries: Sequence[SourceEntry]) -> None:
         super().__init__()
         self._entries = tuple(entries)
 
+    def __repr__(self) -> str:
+        return f"HybridSource({[entry.source or entry.factory for entry in self._entries]!r})"
+
     @staticmethod
     def builder(first_source: Any) -> HybridSourceBuilder:
+        """Begin to describe a source with the one that is read first."""
         return HybridSourceBuilder().add_source(first_source)
 
     def get_boundedness(self) -> Boundedness:
@@ -94,4 +98,5 @@ class HybridSourceBuilder:
         return self
 
     def build(self) -> HybridSource:
+        """The finished source."""
         return HybridSource(self._entries)

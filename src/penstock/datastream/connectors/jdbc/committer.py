@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class JdbcCommitter(Committer[PreparedTransaction]):
-    """Commits prepared transactions; those that are committed already stay so."""
+    """Commits prepared transactions; those that are committed already are left alone."""
 
     def __init__(self, options: JdbcConnectionOptions, max_attempts: int) -> None:
         self._options = options
@@ -56,7 +56,7 @@ class JdbcCommitter(Committer[PreparedTransaction]):
             self._is_gone(request)
 
     def _is_gone(self, request: CommitRequest[PreparedTransaction]) -> None:
-        """PostgreSQL no longer has the transaction: it was committed before, or somebody rolled it back."""
+        """PostgreSQL no longer has the transaction: it was committed before, or rolled back."""
         transaction = request.get_committable()
         status = self._status(transaction.number)
         if status == "aborted":

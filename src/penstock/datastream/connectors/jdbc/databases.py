@@ -1,4 +1,4 @@
-"""Which database a URL names, and how it is spoken to: PostgreSQL, SQLite, MySQL, or any module of Python's DB-API.
+"""Which database a URL names, and how to talk to it: PostgreSQL, SQLite, MySQL, or any module of Python's DB-API.
 
 The DB-API leaves open how values are marked in a statement and how transactions are begun; a `Database` settles that.
 Errors have the same names in all modules.
@@ -28,7 +28,7 @@ class Database(ABC):
     """One kind of database. Subclasses say how to connect and how values are marked in statements."""
 
     has_prepared_transactions = False
-    """True if a transaction can be kept open over the end of its connection, as exactly-once needs it."""
+    """True if a transaction can outlive its connection, as exactly-once needs it."""
 
     @abstractmethod
     def library(self) -> Any:
@@ -42,7 +42,7 @@ class Database(ABC):
         """Raise if the URL cannot be understood."""
 
     def statement(self, sql: str) -> str:
-        """A statement with `?` for each value, as the client takes it."""
+        """A statement with `?` for each value, in the form that the client takes."""
         style = self.library().paramstyle
         if style not in ("qmark", "format", "pyformat", "numeric"):
             raise UnsupportedFeatureError(
@@ -62,7 +62,7 @@ class Database(ABC):
             raise
 
     def upsert(self, table: str, columns: Sequence[str], keys: Sequence[str]) -> str:
-        """A statement that puts a row in the place of the one with the same key; SQLite's and PostgreSQL's words."""
+        """A statement that replaces the row with the same key, in the SQL of SQLite and PostgreSQL."""
         others = [f"{column} = excluded.{column}" for column in columns if column not in keys]
         action = f"do update set {', '.join(others)}" if others else "do nothing"
         return f"{_insert(table, columns)} on conflict ({', '.join(keys)}) {action}"
@@ -152,7 +152,7 @@ class MySqlDatabase(Database):
         if unknown:
             known = ", ".join(sorted({*self._WITHOUT_EFFECT, "user", "password", "useSSL", "sslMode"}))
             url = redacted_text(options.db_url)
-            raise ValueError(f"{_USER}: the parameter {unknown[0]!r} of {url!r} is none of {known}")
+            raise ValueError(f"{_USER}: the parameter {unknown[0]!r} of {url!r} is not one of {known}")
         return settings
 
 
@@ -176,11 +176,8 @@ class DbApiDatabase(Database):
             settings["user"] = options.user_name
         if options.password is not None:
             settings["password"] = options.password
-        return self.library().connect(**{name: _number_or_text(value) for name, value in settings.items()})
-
-
-def _number_or_text(value: str) -> int | str:
-    return int(value) if value.isdecimal() else value
+        numbers = {name: int(value) for name, value in settings.items() if value.isdecimal()}
+        return self.library().connect(**{**settings, **numbers})
 
 
 def database_of(url: str) -> Database:

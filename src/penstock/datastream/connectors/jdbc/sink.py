@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.common.exceptions import UnsupportedFeatureError
-from penstock.common.redaction import redacted_repr
+from penstock.common.redaction import redacted_repr, redacted_text
 from penstock.common.typeinfo import RowTypeInfo
 from penstock.datastream.connectors.base import DescribedSinkFunction, Sink
 from penstock.datastream.connectors.jdbc.databases import checked_columns, database_of
@@ -43,22 +43,27 @@ class JdbcConnectionOptionsBuilder:
         self._password: str | None = None
 
     def with_url(self, url: str) -> JdbcConnectionOptionsBuilder:
+        """The database, such as `jdbc:postgresql://host/shop` or `jdbc:sqlite:/data/shop.db`."""
         self._url = url
         return self
 
     def with_driver_name(self, driver_name: str) -> JdbcConnectionOptionsBuilder:
+        """Accepted as in Flink, without effect: the URL says which Python client is used."""
         self._driver_name = driver_name
         return self
 
     def with_user_name(self, user_name: str) -> JdbcConnectionOptionsBuilder:
+        """The user to log in as, instead of one that the URL names."""
         self._user_name = user_name
         return self
 
     def with_password(self, password: str) -> JdbcConnectionOptionsBuilder:
+        """The password of the user."""
         self._password = password
         return self
 
     def build(self) -> JdbcConnectionOptions:
+        """The options; ValueError if there is no URL."""
         return JdbcConnectionOptions(self._url or "", self._driver_name, self._user_name, self._password)
 
 
@@ -80,15 +85,19 @@ class JdbcConnectionOptions:
             raise ValueError("JdbcConnectionOptions: the database's URL is missing; call with_url('jdbc:...')")
 
     def get_db_url(self) -> str:
+        """The database's URL."""
         return self.db_url
 
     def get_driver_name(self) -> str | None:
+        """The driver that was given; None if none was."""
         return self.driver_name
 
     def get_user_name(self) -> str | None:
+        """The user that was given; None if none was."""
         return self.user_name
 
     def get_password(self) -> str | None:
+        """The password that was given; None if none was."""
         return self.password
 
 
@@ -99,18 +108,22 @@ class JdbcExecutionOptionsBuilder:
         self._options = {"batch_interval_ms": 0, "batch_size": 5000, "max_retries": 3}
 
     def with_batch_size(self, size: int) -> JdbcExecutionOptionsBuilder:
+        """How many rows are written at once; 5000, unless set."""
         self._options["batch_size"] = size
         return self
 
     def with_batch_interval_ms(self, interval_ms: int) -> JdbcExecutionOptionsBuilder:
+        """How long a row may wait for others; 0, unless set: until there are enough, or a checkpoint is taken."""
         self._options["batch_interval_ms"] = interval_ms
         return self
 
     def with_max_retries(self, max_retries: int) -> JdbcExecutionOptionsBuilder:
+        """How often a failed batch is tried again; 3 times, unless set."""
         self._options["max_retries"] = max_retries
         return self
 
     def build(self) -> JdbcExecutionOptions:
+        """The finished options."""
         return JdbcExecutionOptions(**self._options)
 
 
@@ -135,15 +148,19 @@ class JdbcExecutionOptions:
 
     @staticmethod
     def builder() -> JdbcExecutionOptionsBuilder:
+        """Begin to describe options."""
         return JdbcExecutionOptionsBuilder()
 
     def get_batch_interval_ms(self) -> int:
+        """How long a row may wait for others, in milliseconds."""
         return self.batch_interval_ms
 
     def get_batch_size(self) -> int:
+        """How many rows are written at once."""
         return self.batch_size
 
     def get_max_retries(self) -> int:
+        """How often a failed batch is tried again."""
         return self.max_retries
 
 
@@ -159,6 +176,7 @@ class JdbcExactlyOnceOptionsBuilder:
         return self
 
     def with_max_commit_attempts(self, max_commit_attempts: int) -> JdbcExactlyOnceOptionsBuilder:
+        """How often a commit is tried before the job fails; 3 times, unless set."""
         self._options["max_commit_attempts"] = max_commit_attempts
         return self
 
@@ -168,6 +186,7 @@ class JdbcExactlyOnceOptionsBuilder:
         return self
 
     def build(self) -> JdbcExactlyOnceOptions:
+        """The options; ValueError if there is no transaction prefix."""
         return JdbcExactlyOnceOptions(**{"transaction_prefix": "", **self._options})
 
 
@@ -196,6 +215,7 @@ class JdbcExactlyOnceOptions:
 
     @staticmethod
     def builder() -> JdbcExactlyOnceOptionsBuilder:
+        """Begin to describe options."""
         return JdbcExactlyOnceOptionsBuilder()
 
 
@@ -208,6 +228,11 @@ class JdbcSink(DescribedSinkFunction, Sink):
 
     Rows may be written twice after a failure: make the statement an upsert where that matters, or use
     `exactly_once_sink`.
+
+    >>> from penstock.common import Types
+    >>> shop = JdbcConnectionOptionsBuilder().with_url("jdbc:sqlite:/data/shop.db").build()
+    >>> orders = Types.ROW_NAMED(["id", "total"], [Types.INT(), Types.DOUBLE()])
+    >>> sink = JdbcSink.sink("insert into orders (id, total) values (?, ?)", orders, shop)
     """
 
     sql: str
@@ -215,7 +240,7 @@ class JdbcSink(DescribedSinkFunction, Sink):
     connection_options: JdbcConnectionOptions
     execution_options: JdbcExecutionOptions = field(default_factory=JdbcExecutionOptions.defaults)
     on_refused: OnRefused = OnRefused.FAIL
-    """What becomes of rows that the database refuses, as a value out of range or a missing column."""
+    """What becomes of rows that the database refuses, for instance for a value out of range."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.type_info, RowTypeInfo):
@@ -233,10 +258,12 @@ class JdbcSink(DescribedSinkFunction, Sink):
 
     @property
     def arity(self) -> int:
+        """The number of a row's fields."""
         return len(self.type_info.get_field_types())
 
     @property
     def skips_refused(self) -> bool:
+        """True if rows that the database refuses are left out."""
         return self.on_refused is OnRefused.SKIP
 
     @staticmethod
@@ -259,10 +286,10 @@ class JdbcSink(DescribedSinkFunction, Sink):
         jdbc_connection_options: JdbcConnectionOptions,
         jdbc_execution_options: JdbcExecutionOptions | None = None,
     ) -> JdbcSink:
-        """A sink that puts each row in the place of the one with the same key, in the words of its database.
+        """A sink that replaces the row with the same key, in the SQL of its database.
 
-        The columns of the table are called as the fields of `type_info`; the key must be a primary key or unique.
-        Rows that come again after a failure change nothing.
+        The columns of the table have the names of the fields of `type_info`; the key must be a primary key or unique.
+        Rows that are written again after a failure change nothing.
         """
         columns = type_info.get_field_names()
         checked_columns(columns, key_fields)
@@ -307,8 +334,9 @@ class JdbcExactlyOnceSink(JdbcSink, SupportsCommitter[Any]):
         url = self.connection_options.db_url
         if not database_of(url).has_prepared_transactions:
             raise UnsupportedFeatureError(
-                f"JdbcSink.exactly_once_sink({url!r}): this needs transactions that outlive their connection, which "
-                f"only PostgreSQL has here; use JdbcSink.upsert_sink, whose rows may come again without harm"
+                f"JdbcSink.exactly_once_sink({redacted_text(url)!r}): this needs transactions that outlive their "
+                f"connection, which only PostgreSQL has here; use JdbcSink.upsert_sink, whose rows may come again "
+                f"without harm"
             )
         if self.execution_options.max_retries != 0:
             raise ValueError(

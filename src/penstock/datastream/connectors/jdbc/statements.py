@@ -1,4 +1,4 @@
-"""JDBC's statements in the words of Python's clients, and its URLs in those of PostgreSQL's."""
+"""JDBC's statements in the form of Python's clients, and its URLs in that of PostgreSQL's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from penstock.common.redaction import redacted_text
 
-# Where a `?` is no place for a value: quoted text and names, dollar quotes, comments; `??` is JDBC's way to write `?`.
+# Where a `?` does not stand for a value: quoted text and names, dollar quotes, comments; `??` is JDBC's form of `?`.
 _TOKENS = re.compile(
     r"""(?P<skipped>
         [eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*"
@@ -58,7 +58,7 @@ class Statement:
 
     @staticmethod
     def of(sql: str) -> Statement:
-        """From a statement with `?`; those in quoted text and comments are no places."""
+        """From a statement with `?`; those in quoted text and comments do not count."""
         places = sum(1 for token in _TOKENS.finditer(sql) if token["place"])
         return Statement(_TOKENS.sub(_translated, sql), places, sql)
 
@@ -106,7 +106,7 @@ def connection_settings(url: str, user: str | None, password: str | None) -> dic
 def _host_and_port(address: str) -> tuple[str, str]:
     match = re.fullmatch(r"(\[[^\]]+\]|[^:]+)(?::(\d+))?", address)
     if match is None:
-        raise ValueError(f"JdbcSink: {address.rpartition('@')[2]!r} in the URL is no host and port")
+        raise ValueError(f"JdbcSink: {address.rpartition('@')[2]!r} in the URL is not a host and port")
     return match[1].strip("[]"), match[2] or "5432"
 
 
@@ -122,8 +122,8 @@ def _parameters(url: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]
         elif name not in _WITHOUT_EFFECT:
             known = ", ".join(sorted({*_PARAMETERS, *_WITHOUT_EFFECT, "currentSchema", "options", "ssl"}))
             shown = redacted_text(url.partition("?")[0])
-            raise ValueError(f"JdbcSink: the parameter {name!r} of {shown!r} is none of {known}")
-    # Both become options of the server. As with Java's driver the schema counts if the options name one, too.
+            raise ValueError(f"JdbcSink: the parameter {name!r} of {shown!r} is not one of {known}")
+    # Both become options of the server. As with Java's driver, the schema wins if the options name one, too.
     schema = given.get("currentSchema")
     options = [given.get("options"), None if schema is None else f"-c search_path={_escaped(schema)}"]
     if any(options):
@@ -131,5 +131,5 @@ def _parameters(url: str, given: Mapping[str, str]) -> Iterator[tuple[str, str]]
 
 
 def _escaped(value: str) -> str:
-    """As one word of libpq's options."""
+    """Escaped to be one word of libpq's options."""
     return re.sub(r"([\\\s])", r"\\\1", value)

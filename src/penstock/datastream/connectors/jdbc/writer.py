@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _USER = "JdbcSink"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PAUSE_S = 1.0
-"""Flink's: before the second attempt to run a batch, twice that before the third."""
+"""Flink's pause before the second attempt to run a batch; twice as long before the third."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def postgres_client() -> Any:
 
 
 class NoConnectionError(ConnectorError):
-    """The server cannot be reached, or does not let the user in."""
+    """The server cannot be reached, or refuses the user."""
 
 
 def connect(options: JdbcConnectionOptions) -> Any:
@@ -127,7 +127,7 @@ class JdbcWriter(SinkWriter[Any]):
                 self._attempt(left)
                 return
             except (self._library.OperationalError, self._library.InterfaceError, NoConnectionError) as failure:
-                # The connection is lost, the server restarts, others held locks: what passes by itself.
+                # The connection is lost, the server restarts, others hold locks: problems that pass by themselves.
                 self.close()
                 if attempt == self._max_retries:
                     raise not_written(len(left), failure, f" in {attempt + 1} attempts") from failure
@@ -135,7 +135,7 @@ class JdbcWriter(SinkWriter[Any]):
             self._pause(_PAUSE_S * (attempt + 1))
 
     def _attempt(self, left: deque[Values]) -> None:
-        """Write all rows. Those that were written or refused alone are not left for another attempt."""
+        """Write all rows. Rows that were written or refused one by one are removed, for another attempt."""
         if self._connection is None:
             self._connection = connect(self._options)
         try:
@@ -176,7 +176,7 @@ class PreparedTransaction:
 class JdbcTransactionWriter(CommittingSinkWriter[Any, PreparedTransaction]):
     """Runs the statement for each row in a transaction that is prepared when a checkpoint is taken.
 
-    Transactions are called `<prefix>-<subtask>-<unique>`.
+    Transactions are named `<prefix>-<subtask>-<unique>`.
     """
 
     def __init__(self, sink: JdbcExactlyOnceSink, context: WriterInitContext) -> None:

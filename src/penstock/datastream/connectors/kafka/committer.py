@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class KafkaCommitter(Committer[KafkaTransaction]):
-    """Commits transactions; those that are committed already stay so.
+    """Commits transactions; those that are committed already are left alone.
 
     A transaction that timed out before is lost, and with it the records of a checkpoint: the job fails, unless
     `ignores_lost` says to continue.

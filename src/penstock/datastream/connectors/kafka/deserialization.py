@@ -27,7 +27,7 @@ class KafkaConsumerRecord:
 
 
 class KafkaRecordDeserializationSchema(DeserializationSchema):
-    """Turns whole records into elements. Subclasses write `deserialize_record`.
+    """Turns whole records into elements. Subclasses override `deserialize_record`.
 
     >>> class WithKey(KafkaRecordDeserializationSchema):
     ...     def deserialize_record(self, record):
@@ -35,7 +35,7 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
     """
 
     def of_value(self) -> Callable[[bytes], Any] | None:
-        """What makes the element from a record's value alone; None if it takes the whole record."""
+        """A function that makes the element from a record's value alone; None if it takes the whole record."""
         return None
 
     def deserialize_record(self, record: KafkaConsumerRecord) -> Any:
@@ -44,7 +44,7 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
 
     @staticmethod
     def value_only(deserialization_schema: DeserializationSchema) -> KafkaRecordDeserializationSchema:
-        """Take records' values as they are read by another schema; records without a value are skipped."""
+        """Read records' values with another schema; records without a value are skipped."""
         return _ValueOnly(deserialization_schema)
 
 
@@ -56,6 +56,9 @@ class _ValueOnly(KafkaRecordDeserializationSchema):
                 f"KafkaSource: a deserializer is a DeserializationSchema such as SimpleStringSchema(), got {schema!r}"
             )
         self._schema = schema
+
+    def __repr__(self) -> str:
+        return f"KafkaRecordDeserializationSchema.value_only({self._schema!r})"
 
     def of_value(self) -> Callable[[bytes], Any]:
         return self._schema.deserialize

@@ -108,7 +108,7 @@ class KafkaEnumerator(SplitEnumerator[KafkaSplit, KafkaEnumeratorState]):
         if error is not None:
             if not self._has_looked:
                 raise error
-            _log.warning("KafkaSource: looking for new partitions failed, next time again: %s", error)
+            _log.warning("KafkaSource: looking for new partitions failed and will be repeated: %s", error)
             return
         self._has_looked = True
         self._known |= {split.partition for split in splits}
@@ -127,13 +127,15 @@ class KafkaEnumerator(SplitEnumerator[KafkaSplit, KafkaEnumeratorState]):
                 self._context.signal_no_more_splits(reader)
 
     def _owner(self, split: KafkaSplit) -> int:
-        """The partitions of a topic go around the readers, from a reader that depends on the topic on, as in Flink:
-        what print() says about subtasks is the same."""
+        """The reader of a split: partitions go round the readers, beginning with one that depends on the topic.
+
+        This is Flink's rule, so that `print()` shows the same subtasks.
+        """
         readers = self._context.current_parallelism()
         return (first_reader_of(split.partition.topic, readers) + split.partition.partition) % readers
 
     def handle_split_request(self, subtask_id: int, requester_hostname: str | None) -> None:
-        """Readers do not ask: they get what is found."""
+        """Does nothing: readers get what is found without asking."""
 
     def add_splits_back(self, splits: list[KafkaSplit], subtask_id: int) -> None:
         self._unassigned = [*splits, *self._unassigned]
@@ -146,8 +148,7 @@ class KafkaEnumerator(SplitEnumerator[KafkaSplit, KafkaEnumeratorState]):
 
 
 def first_reader_of(topic: str, readers: int) -> int:
-    """Where Flink's KafkaSourceEnumerator puts partition 0 of a topic: by Java's hash of the name, whose letters are
-    ASCII."""
+    """Where Flink's KafkaSourceEnumerator puts partition 0 of a topic: by Java's hash of the name, which is ASCII."""
     hashed = 0
     for letter in topic:
         hashed = (31 * hashed + ord(letter)) & 0xFFFFFFFF

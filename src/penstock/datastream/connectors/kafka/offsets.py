@@ -1,4 +1,4 @@
-"""From where, and up to where, Kafka's partitions are read."""
+"""Where reading Kafka's partitions begins and ends."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CONSUMERS_SETTINGS = (
     "session.",
     "heartbeat.",
 )
-"""How the names of settings begin that a client which only asks questions does not take."""
+"""Prefixes of settings that an admin client does not take."""
 
 Offsets = dict["KafkaTopicPartition", int]
 
@@ -62,7 +62,11 @@ class KafkaOffsetResetStrategy(Enum):
 
 @dataclass(frozen=True)
 class KafkaOffsetsInitializer:
-    """From where, or up to where, partitions are read."""
+    """Where reading partitions begins or ends.
+
+    >>> KafkaOffsetsInitializer.timestamp(1_700_000_000_000).timestamp_ms
+    1700000000000
+    """
 
     kind: Literal["earliest", "latest", "committed", "timestamp", "offsets"]
     timestamp_ms: int | None = None
@@ -175,8 +179,11 @@ class KafkaCluster:
             return {_named(at): at.offset for at in found.topic_partitions}
 
     def _asked_until_answered(self, ask: Callable[[], Mapping[Any, Any]]) -> Any:
-        """What a group's coordinator answers. A broker that has just started says for a while that it is not ready,
-        and the client library leaves it to its user to ask again, which Java's does itself."""
+        """The answer of a group's coordinator.
+
+        A broker that has just started reports for a while that it is not ready. Java's client repeats the question by
+        itself, this one leaves that to its user.
+        """
         passing = {getattr(self._library.KafkaError, name) for name in _NOT_READY}
         until = time.monotonic() + _TIMEOUT_S
         while True:

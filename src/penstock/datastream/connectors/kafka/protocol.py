@@ -1,7 +1,7 @@
 """The few requests of Kafka's protocol that its Python client does not offer: encoding, and a connection.
 
-Only what `kafka_transactions` needs. Requests are in old versions that brokers from Kafka 3.0 to 4.x all take, and all
-but one of them in the plain encoding, without Kafka's tagged fields.
+Only what `transactions` needs. Requests are in old versions that all brokers from Kafka 3.0 to 4.x take, and all but
+one of them in the plain encoding, without Kafka's tagged fields.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class BrokerConnection:
         self._socket.sendall(struct.pack(">i", len(message)) + message)
         answer = ResponseReader(self._received(struct.unpack(">i", self._received(4))[0]))
         if answer.int32() != self._correlation:
-            raise ConnectorError(f"Kafka: {self.address} answered another question than it was asked")
+            raise ConnectorError(f"Kafka: {self.address} answered a different request than the one it was sent")
         if is_flexible:
             answer.skip_tags()
         return answer

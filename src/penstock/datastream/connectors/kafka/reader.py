@@ -104,7 +104,7 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
         resumed = [by_id[split_id] for split_id in splits_to_resume if split_id in by_id]
         if resumed:
             places = [self._place(at) for at in resumed]
-            self._asked(lambda: self._consumer.resume(places), "partitions cannot be read on")
+            self._asked(lambda: self._consumer.resume(places), "partitions cannot be resumed")
         self._paused = self._paused.difference(resumed)
         self._pause({by_id[split_id] for split_id in splits_to_pause if split_id in by_id})
 
@@ -144,7 +144,7 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
         return any(not partition.is_at_end for at, partition in self._partitions.items() if at not in self._paused)
 
     def _messages(self, most: int) -> list[Any]:
-        """What the client has fetched; what is on its way is worth a little patience."""
+        """What the client has fetched; if there is nothing, waits a little for what is on its way."""
         found: list[Any] = self._asked(lambda: self._consumer.consume(most, 0), "nothing can be read")
         if not found and self._is_behind():
             first = self._asked(lambda: self._consumer.poll(_PATIENCE_S), "nothing can be read")
@@ -164,7 +164,7 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
             records.setdefault((message.topic(), message.partition()), []).append(message)
         for at, found in records.items():
             partition = self._partitions.get(KafkaTopicPartition(*at))
-            if partition is not None:  # Else it has ended, and these are behind its end.
+            if partition is not None:  # Otherwise it has ended, and these are beyond its end.
                 self._emit(partition, found, output)
         for message in ends:
             self._take_end(message)
@@ -227,7 +227,7 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
         at = partition.split.partition
         del self._partitions[at]
         self._ended.append(partition)
-        self._asked(lambda: self._consumer.pause([self._place(at)]), "a partition cannot be left")
+        self._asked(lambda: self._consumer.pause([self._place(at)]), "a partition cannot be paused")
 
     # --- what the client is asked ------------------------------------------------------------------------------------
 
@@ -254,9 +254,9 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
 
 
 class CommittingKafkaReader(KafkaReader):
-    """Commits the offsets of complete checkpoints to the consumer group: for others to look at.
+    """Commits the offsets of complete checkpoints to the consumer group, where other programs can see them.
 
-    A restart takes the offsets from the checkpoint, so that a commit that fails is only counted and logged.
+    A restart takes the offsets from the checkpoint, so a failed commit is only counted and logged.
     """
 
     def __init__(self, source: KafkaSource, context: SourceReaderContext) -> None:

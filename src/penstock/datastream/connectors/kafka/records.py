@@ -91,6 +91,7 @@ class KafkaRecordSerializationSchemaBuilder:
         self._partitioner: KafkaPartitioner | None = None
 
     def set_topic(self, topic: str) -> KafkaRecordSerializationSchemaBuilder:
+        """Send all elements to one topic."""
         if not isinstance(topic, str) or not topic:
             raise ValueError(f"KafkaRecordSerializationSchema: topic must be a non-empty string, got {topic!r}")
         return self._select_by(FixedTopic(topic))
@@ -118,6 +119,7 @@ class KafkaRecordSerializationSchemaBuilder:
     def set_value_serialization_schema(
         self, value_serialization_schema: SerializationSchema
     ) -> KafkaRecordSerializationSchemaBuilder:
+        """Make the record's value from the element."""
         self._value_schema = _fresh("value", self._value_schema, value_serialization_schema)
         return self
 
@@ -145,6 +147,7 @@ class KafkaRecordSerializationSchemaBuilder:
         return self
 
     def build(self) -> KafkaRecordSerializationSchema:
+        """The schema; ValueError if something is missing."""
         if self._topic_selector is None:
             raise ValueError(
                 "KafkaRecordSerializationSchema: no topic; call set_topic('name') or set_topic_selector(...)"
@@ -173,6 +176,16 @@ class KafkaRecordSerializationSchema(SerializationSchema):
     """Turns elements into Kafka records; made by `KafkaRecordSerializationSchema.builder()`.
 
     A subclass may override `to_record` to decide everything itself.
+
+    >>> from penstock.common import SimpleStringSchema
+    >>> schema = (
+    ...     KafkaRecordSerializationSchema.builder()
+    ...     .set_topic("orders")
+    ...     .set_value_serialization_schema(SimpleStringSchema())
+    ...     .build()
+    ... )
+    >>> schema.to_record("pencil").value
+    b'pencil'
     """
 
     topic_selector: KafkaTopicSelector
@@ -183,6 +196,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
 
     @staticmethod
     def builder() -> KafkaRecordSerializationSchemaBuilder:
+        """Begin to describe a schema."""
         return KafkaRecordSerializationSchemaBuilder()
 
     def serialize(self, element: Any) -> bytes | None:
@@ -190,7 +204,7 @@ class KafkaRecordSerializationSchema(SerializationSchema):
         return self.value_schema.serialize(element)
 
     def only_topic(self) -> str | None:
-        """The topic of all elements, if each becomes a record of a key and a value there; None if `to_record` says."""
+        """The topic of all elements, if each is just a key and a value there; None if `to_record` decides."""
         overrides = type(self).to_record is not KafkaRecordSerializationSchema.to_record
         if overrides or self.header_provider is not None or not isinstance(self.topic_selector, FixedTopic):
             return None

@@ -1,4 +1,4 @@
-"""Settings of Kafka's Java client as its C client, which Python uses, wants them."""
+"""Settings of Kafka's Java client in the form of its C client, which Python uses."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def kafka_client(user: str) -> Any:
 
 
 def client_settings(properties: Mapping[str, str]) -> dict[str, str]:
-    """The settings for the C client. What it does not know stays, so that it is refused by name."""
+    """The settings for the C client. It gets unknown ones, too, so that it refuses them by name."""
     settings = {
         _RENAMED.get(name, name): str(value) for name, value in properties.items() if name not in _NOT_FOR_THE_CLIENT
     }
@@ -65,7 +65,7 @@ def client_settings(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def producer_settings(properties: Mapping[str, str]) -> dict[str, str]:
-    """The same for a producer, which would complain of a consumer's settings: programs share one dict for both."""
+    """The same for a producer, without a consumer's settings: programs share one dict for both."""
     return {name: value for name, value in client_settings(properties).items() if name not in _FOR_CONSUMERS}
 
 
@@ -84,7 +84,7 @@ def _login(jaas: str) -> dict[str, str]:
 
 
 class _ClientLog:
-    """Takes the messages of a client, none as an error: it tries again by itself, and what fails for good is raised."""
+    """Logs the messages of a client, none as an error: it retries by itself, and final failures are raised."""
 
     def log(self, level: int, message: str, *arguments: object) -> None:
         _log.log(min(level, logging.INFO), message, *arguments)
@@ -94,14 +94,14 @@ def made_client(kind: Any, settings: Mapping[str, Any], user: str) -> Any:
     """A client of confluent_kafka; what happens on its connections goes to Python's log."""
     library = kafka_client(user)
     try:
-        return kind({"error_cb": _tell, "logger": _ClientLog(), **settings})
+        return kind({"error_cb": _log_error, "logger": _ClientLog(), **settings})
     except library.KafkaException as refusal:
         raise ValueError(f"{user}: {refusal.args[0].str()}; its settings are those of librdkafka") from refusal
     except (TypeError, ValueError) as refusal:
         raise ValueError(f"{user}: {refusal}") from refusal
 
 
-def _tell(error: Any) -> None:
+def _log_error(error: Any) -> None:
     _log.info("Kafka client: %s", error)
 
 

@@ -45,6 +45,7 @@ class KafkaSinkBuilder:
         self._on_refused = OnRefused.FAIL
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
+        """Some servers of the Kafka cluster, such as `host1:9092,host2:9092`."""
         return self.set_property(BOOTSTRAP_SERVERS, bootstrap_servers)
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
@@ -58,6 +59,7 @@ class KafkaSinkBuilder:
         return self
 
     def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> KafkaSinkBuilder:
+        """Turn elements into Kafka records."""
         if not isinstance(record_serializer, KafkaRecordSerializationSchema):
             raise TypeError(
                 f"KafkaSink: record_serializer must be a KafkaRecordSerializationSchema, got {record_serializer!r}; "
@@ -77,6 +79,7 @@ class KafkaSinkBuilder:
         return self
 
     def build(self) -> KafkaSink:
+        """The sink; ValueError if something is missing."""
         if not self._properties.get(BOOTSTRAP_SERVERS):
             raise ValueError("KafkaSink: Kafka's servers are missing; call set_bootstrap_servers('host:9092')")
         if self._record_serializer is None:
@@ -126,10 +129,12 @@ class KafkaSink(Sink, SupportsWriterState[Any], SupportsCommitter[Any], Supports
 
     @property
     def is_transactional(self) -> bool:
+        """True if records are written in transactions."""
         return self.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE
 
     @property
     def flushes_on_checkpoint(self) -> bool:
+        """True if a checkpoint waits until Kafka has all records."""
         return self.delivery_guarantee is not DeliveryGuarantee.NONE
 
     @property
@@ -139,6 +144,7 @@ class KafkaSink(Sink, SupportsWriterState[Any], SupportsCommitter[Any], Supports
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
+        """Begin to describe a sink."""
         return KafkaSinkBuilder()
 
     def get_transformer(self) -> StreamTransformer | None:
@@ -213,6 +219,9 @@ class FlinkKafkaProducer(FlinkKafkaProducerBase):
         self._kafka_producer_pool_size = kafka_producer_pool_size
         self._semantic = semantic
         self.ignores_failures_after_transaction_timeout = False
+
+    def __repr__(self) -> str:
+        return f"FlinkKafkaProducer({self._topic!r}, {self._serialization_schema!r}, semantic={self._semantic})"
 
     def ignore_failures_after_transaction_timeout(self) -> FlinkKafkaProducer:
         """On recovery, continue if a transaction has timed out meanwhile; its records are lost."""

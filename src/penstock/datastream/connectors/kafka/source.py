@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # What runs is imported when a job with Kafka runs.
     from penstock.datastream.connectors.kafka.reader import KafkaReader
 
 DEFAULT_DISCOVERY_INTERVAL_MS = 5 * 60 * 1000
-"""Flink's."""
+"""Flink's default."""
 
 Subscription = frozenset[str] | str | frozenset[KafkaTopicPartition]
 
@@ -56,12 +56,15 @@ class KafkaSourceBuilder:
         self._bad_records = BadRecords.fail()
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
+        """Some servers of the Kafka cluster, such as `host1:9092,host2:9092`."""
         return self.set_property(BOOTSTRAP_SERVERS, bootstrap_servers)
 
     def set_group_id(self, group_id: str) -> KafkaSourceBuilder:
+        """The consumer group that offsets are committed to; none are, unless set."""
         return self.set_property(GROUP_ID, group_id)
 
     def set_topics(self, *topics: str) -> KafkaSourceBuilder:
+        """Read all partitions of these topics."""
         if not topics or not all(isinstance(topic, str) and topic for topic in topics):
             raise ValueError(f"KafkaSource: set_topics takes one or more topic names, got {topics!r}")
         return self._subscribe("topics", frozenset(topics))
@@ -75,6 +78,7 @@ class KafkaSourceBuilder:
         return self._subscribe("topic pattern", topic_pattern)
 
     def set_partitions(self, partitions: Iterable[KafkaTopicPartition]) -> KafkaSourceBuilder:
+        """Read these partitions only."""
         return self._subscribe("partitions", frozenset(partitions))
 
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> KafkaSourceBuilder:
@@ -116,6 +120,7 @@ class KafkaSourceBuilder:
         return self
 
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
+        """What the names of the consumers begin with; the number of the subtask follows."""
         return self.set_property(CLIENT_ID_PREFIX, prefix)
 
     def set_property(self, key: str, value: str) -> KafkaSourceBuilder:
@@ -124,10 +129,12 @@ class KafkaSourceBuilder:
         return self
 
     def set_properties(self, props: Mapping[str, str]) -> KafkaSourceBuilder:
+        """Pass settings on to the Kafka consumer."""
         self._properties.update(props)
         return self
 
     def build(self) -> KafkaSource:
+        """The source; ValueError if something is missing."""
         if not self._properties.get(BOOTSTRAP_SERVERS):
             raise ValueError("KafkaSource: Kafka's servers are missing; call set_bootstrap_servers('host:9092')")
         if self._subscription is None:
@@ -171,6 +178,17 @@ class KafkaSource(Source[Any, Any, Any]):
 
     `subscription` is a set of topics, a regular expression, or a set of partitions. Every partition has watermarks of
     its own; records have Kafka's timestamps, unless the watermark strategy assigns others.
+
+    >>> from penstock.common import SimpleStringSchema
+    >>> source = (
+    ...     KafkaSource.builder()
+    ...     .set_bootstrap_servers("localhost:9092")
+    ...     .set_topics("orders")
+    ...     .set_value_only_deserializer(SimpleStringSchema())
+    ...     .build()
+    ... )
+    >>> source.is_bounded
+    False
     """
 
     subscription: Subscription
@@ -190,14 +208,17 @@ class KafkaSource(Source[Any, Any, Any]):
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
+        """Begin to describe a source."""
         return KafkaSourceBuilder()
 
     @property
     def servers(self) -> str:
+        """The servers that were given."""
         return self.properties[BOOTSTRAP_SERVERS]
 
     @property
     def record_schema(self) -> KafkaRecordDeserializationSchema:
+        """The schema of whole records, also where only one for values was given."""
         schema = self.deserialization_schema
         if isinstance(schema, KafkaRecordDeserializationSchema):
             return schema
@@ -205,12 +226,12 @@ class KafkaSource(Source[Any, Any, Any]):
 
     @property
     def commits_offsets(self) -> bool:
-        """True by default if a group is set."""
+        """True if offsets are committed to the group; by default they are, if a group is set."""
         return GROUP_ID in self.properties and self.properties.get(COMMIT_ON_CHECKPOINT, "true").lower() == "true"
 
     @property
     def discovery_interval_ms(self) -> int | None:
-        """How often to look for new partitions; None for once, as where the source ends."""
+        """How often to look for new partitions; None to look once, as a source with an end does."""
         given = self.properties.get(DISCOVERY_INTERVAL)
         if self.has_end or (given is None and self.stopping_offsets is not None):
             return None
@@ -252,21 +273,28 @@ class FlinkKafkaConsumerBase(DescribedSourceFunction):
         self._properties = dict(properties)
         self._start = KafkaOffsetsInitializer.committed_offsets(self._reset_strategy())
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._topics!r}, {self._deserialization_schema!r})"
+
     def set_commit_offsets_on_checkpoints(self, commit_on_checkpoints: bool) -> FlinkKafkaConsumerBase:
         """Write offsets back to Kafka when a checkpoint completes; recovery does not need them."""
         self._properties[COMMIT_ON_CHECKPOINT] = str(commit_on_checkpoints).lower()
         return self
 
     def set_start_from_earliest(self) -> FlinkKafkaConsumerBase:
+        """Begin at the beginning of each partition."""
         return self._start_from(KafkaOffsetsInitializer.earliest())
 
     def set_start_from_latest(self) -> FlinkKafkaConsumerBase:
+        """Begin at the end of each partition."""
         return self._start_from(KafkaOffsetsInitializer.latest())
 
     def set_start_from_timestamp(self, startup_offsets_timestamp: int) -> FlinkKafkaConsumerBase:
+        """Begin at the first record at or after this time, in milliseconds."""
         return self._start_from(KafkaOffsetsInitializer.timestamp(startup_offsets_timestamp))
 
     def set_start_from_group_offsets(self) -> FlinkKafkaConsumerBase:
+        """Begin at the consumer group's committed offsets; the default."""
         return self._start_from(KafkaOffsetsInitializer.committed_offsets(self._reset_strategy()))
 
     def disable_filter_restored_partitions_with_subscribed_topics(self) -> FlinkKafkaConsumerBase:
@@ -274,6 +302,7 @@ class FlinkKafkaConsumerBase(DescribedSourceFunction):
         return self
 
     def get_produced_type(self) -> TypeInformation:
+        """The type of the elements."""
         return self._deserialization_schema.get_produced_type()
 
     def to_source(self) -> KafkaSource:

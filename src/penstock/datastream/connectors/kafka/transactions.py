@@ -1,8 +1,8 @@
-"""Kafka's transactions from outside of the producer that wrote them: commit, abort, find.
+"""Kafka's transactions from outside the producer that wrote them: commit, abort, find.
 
 The producer of Kafka's Python client can only end a transaction that it began itself, while it lives. A sink that
-writes exactly once must be able to commit a transaction whose producer is gone. So it keeps what names the transaction
-(transactional id, producer id, epoch) and asks the coordinator itself to end it, as Flink's own sink does.
+writes exactly once must be able to commit a transaction whose producer is gone. So it keeps what identifies the
+transaction (transactional id, producer id, epoch) and asks the coordinator itself to end it, as Flink's sink does.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _rebuilt_refusal(message: str, code: int) -> TransactionRefusedError:
 
 
 class _PassingError(Exception):
-    """To be tried again."""
+    """A failure that passes: the request is repeated."""
 
 
 class KafkaTransactions:
@@ -107,7 +107,7 @@ class KafkaTransactions:
         self._coordinators: dict[str, tuple[str, int]] = {}
 
     def commit(self, transaction: KafkaTransaction) -> None:
-        """Commit; a transaction that is committed already stays so. TransactionRefusedError if it is gone."""
+        """Commit, unless the transaction is committed already. TransactionRefusedError if it is gone."""
         what = f"transaction {transaction.transactional_id!r} cannot be committed"
         request = (
             RequestWriter()
@@ -126,7 +126,7 @@ class KafkaTransactions:
         self._ask_coordinator(transactional_id, _INIT_PRODUCER_ID, request, what)
 
     def open_ids(self, is_wanted: Callable[[str], bool]) -> list[str]:
-        """Ids of the open transactions of the cluster that are wanted. Needs Kafka 3.0."""
+        """The ids of the cluster's open transactions for which `is_wanted` is true. Needs Kafka 3.0."""
         return self._patiently("open transactions cannot be listed", lambda: self._list(is_wanted))
 
     def close(self) -> None:

@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 
 _USER = "KafkaSink"
 _POLL_EVERY = 1024
-"""Records between two looks at what was delivered."""
+"""Records between two checks of what was delivered."""
 _PARTITIONS_ARE_KNOWN_FOR_S = 300.0
 _BEGIN_TIMEOUT_S = 60.0
 _ABORT_TIMEOUT_S = 5.0
 _STATISTICS_INTERVAL_MS = 100
-"""The client makes all of them each time: every 20 ms would take 8 % of a core for each subtask."""
+"""The client computes all of them each time: every 20 ms would take 8 % of a core for each subtask."""
 
 _log = logging.getLogger(__name__)
 
 
 class _Deliveries:
-    """What became of records: the first failure, or all of them in the log.
+    """Keeps the first failed delivery, or logs them all.
 
-    Apart from the producer: every record on its way knows this object, and would otherwise keep the client that is
-    to send it, with its threads, for as long as the process lives.
+    Apart from the producer: every record on its way refers to this object, and would otherwise keep the client that
+    sends it, with its threads, as long as the process lives.
     """
 
     def __init__(self, logs_failures_only: bool) -> None:
@@ -72,11 +72,11 @@ class _Deliveries:
 
 
 class RecordProducer:
-    """A producer of Kafka's client. What cannot be delivered is raised by the next call, or only logged."""
+    """A producer of Kafka's client. A failed delivery is raised by the next call, or only logged."""
 
     def __init__(self, settings: Mapping[str, Any], logs_failures_only: bool = False) -> None:
         self._library = kafka_client(_USER)
-        # As Java's client: the same key goes to the same partition, no matter which client writes it.
+        # Like Java's client: the same key goes to the same partition, no matter which client writes it.
         defaults = {"partitioner": "murmur2_random", "delivery.report.only.error": True}
         self._producer = made_client(self._library.Producer, {**defaults, **settings}, _USER)
         self._deliveries = _Deliveries(logs_failures_only)
@@ -92,7 +92,7 @@ class RecordProducer:
         partition: int | None = None,
         headers: tuple[tuple[str, bytes | None], ...] = (),
     ) -> None:
-        # The client's own words for "not given".
+        # The client's own values for "not given".
         partition = -1 if partition is None else partition
         timestamp = 0 if timestamp is None or timestamp < 0 else timestamp
         more = {"headers": list(headers)} if headers else {}
@@ -153,8 +153,8 @@ class TransactionalProducer(RecordProducer):
 
     def __init__(self, settings: Mapping[str, Any], transactional_id: str) -> None:
         self._id = transactional_id
-        # Apart from this object: a client that knew it would keep it, and so itself with its threads, until the next
-        # time that Python looks for cycles. There is a producer for every checkpoint.
+        # Apart from this object: a client that referred to it would keep both, with the client's threads, until Python
+        # next collects cycles. There is a producer for every checkpoint.
         self._name = _ProducerName()
         own = {"transactional.id": transactional_id, "statistics.interval.ms": _STATISTICS_INTERVAL_MS}
         super().__init__({**settings, **own, "stats_cb": self._name.read})
@@ -194,12 +194,12 @@ class TransactionalProducer(RecordProducer):
 
 
 class ProducerAhead:
-    """Makes the producer of the next transaction while the job is busy elsewhere: that takes several round trips."""
+    """Makes the producer of the next transaction in the background: that takes several round trips."""
 
     def __init__(self, settings: Mapping[str, Any], transactional_id: str) -> None:
         self._made: Future[TransactionalProducer] = Future()
         arguments = (settings, transactional_id)
-        # A daemon: a program must be able to end although no broker answers.
+        # A daemon: a program must be able to end even if no broker answers.
         self._thread = threading.Thread(target=self._make, args=arguments, name="kafka-producer-ahead", daemon=True)
         self._thread.start()
 
@@ -215,7 +215,7 @@ class ProducerAhead:
         return self._made.result()
 
     def give_up(self) -> None:
-        """Wait a little: a name that is claimed late would lock out the writer after this one."""
+        """Wait a little until it is made: a name that is claimed late would lock out the next writer."""
         self._thread.join(_ABORT_TIMEOUT_S)
 
 
@@ -246,7 +246,7 @@ class KafkaWriter(CommittingSinkWriter[Any, KafkaTransaction], BatchSinkWriter[A
                 self._write_record(element, timestamp)
 
     def _write_plain(self, topic: str, elements: Sequence[Any], timestamps: Sequence[int | None]) -> None:
-        """No record is made of an element that has but a key and a value."""
+        """Send elements that have only a key and a value, without making records of them."""
         value_of = self._schema.value_schema.serialize
         key_of = None if self._schema.key_schema is None else self._schema.key_schema.serialize
         send: Callable[..., None] | None = None
@@ -314,8 +314,8 @@ class KafkaWriterState:
 class TransactionalKafkaWriter(KafkaWriter, StatefulSinkWriter[Any, KafkaWriterState]):
     """Sends elements in a transaction for each checkpoint, begun with its first element.
 
-    Transactions are called `<prefix>-<subtask>-<number of the last checkpoint + 1>`. A name is used again only after a
-    restart from the same checkpoint, when what it stood for before is to be forgotten.
+    Transactions are named `<prefix>-<subtask>-<number of the last checkpoint + 1>`. A name is used again only after a
+    restart from the same checkpoint, when the former transaction of that name is void.
     """
 
     def __init__(self, sink: KafkaSink, context: WriterInitContext, states: Iterable[KafkaWriterState] = ()) -> None:
@@ -349,7 +349,7 @@ class TransactionalKafkaWriter(KafkaWriter, StatefulSinkWriter[Any, KafkaWriterS
 
     def snapshot_state(self, checkpoint_id: int) -> list[KafkaWriterState]:
         if self._checks_again:
-            # What a killed process had sent just before may have reached Kafka after the first look.
+            # Requests of a killed process may have reached Kafka after the first check.
             self._checks_again = False
             self._abort_leftovers(set())
         self._next_number = checkpoint_id + 1

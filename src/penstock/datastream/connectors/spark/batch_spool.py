@@ -27,8 +27,8 @@ class SpoolClosedError(Exception):
 class BatchSpool:
     """A folder with the rows of every batch as Parquet files.
 
-    A batch counts when its list of files is there, which is put there in one step. A query that fails, or whose process
-    is killed, repeats its last batch with the same number: the batch that counts already stays as it is.
+    A batch counts when its list of files exists, which is created in one step. A query that fails, or whose process is
+    killed, repeats its last batch with the same number: a batch that counts already stays as it is.
     """
 
     def __init__(self, folder: str, next_batch: int, most_ahead: int | None = MOST_AHEAD) -> None:
@@ -47,7 +47,7 @@ class BatchSpool:
     # --- by the query ------------------------------------------------------------------------------------------------
 
     def add(self, data_frame: Any, batch_id: int) -> None:
-        """Write a batch, unless it is there or was read before; waits while the job is too far behind."""
+        """Write a batch, unless it exists or was read before; waits while the job is too far behind."""
         if batch_id < self._first_batch or self._files.size_of(self._list_of(batch_id)) is not None:
             return
         self._wait_for_room(batch_id)
@@ -60,13 +60,11 @@ class BatchSpool:
             self._put(self._list_of(batch_id), json.dumps(found).encode())
 
     def _wait_for_room(self, batch_id: int) -> None:
+        ahead = self._most_ahead
         with self._changed:
-            self._changed.wait_for(lambda: self._is_closed or self._has_room(batch_id))
+            self._changed.wait_for(lambda: self._is_closed or ahead is None or batch_id < self._next_batch + ahead)
             if self._is_closed:
                 raise SpoolClosedError
-
-    def _has_room(self, batch_id: int) -> bool:
-        return self._most_ahead is None or batch_id < self._next_batch + self._most_ahead
 
     def _put(self, path: str, content: bytes) -> None:
         hidden = f"{path}.{secrets.token_hex(4)}"
@@ -86,7 +84,7 @@ class BatchSpool:
             return [FilePart(root, found) for root, found in json.load(file)]
 
     def make_room(self, next_batch: int) -> None:
-        """The batches before this one were dealt out."""
+        """Let the query continue: the batches before this one were dealt out."""
         with self._changed:
             self._next_batch = next_batch
             self._changed.notify_all()
@@ -111,7 +109,7 @@ class BatchSpool:
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
     def remove(self, batch_id: int, paths: list[str]) -> None:
-        """The batch was read, and no checkpoint refers to it."""
+        """Remove a batch that was read and that no checkpoint refers to."""
         try:
             for folder in {posixpath.dirname(path) for path in paths}:
                 self._files.delete_folder(folder)

@@ -49,8 +49,8 @@ class DataFrameSource(Source[Any, OffsetSplit, DealtSplits]):
     """The rows of a batch DataFrame; made by `env.from_data_frame(df)`.
 
     Computing a DataFrame twice may give its rows in another order, so it is computed once: its rows are written as
-    Parquet files to where the job's checkpoints are, in the partitions they have, and read from there. A checkpoint
-    refers to those files; a job that is restored reads on in them.
+    Parquet files next to the job's checkpoints, in the partitions they have, and read from there. A checkpoint refers
+    to those files; a restored job continues to read them.
     """
 
     def __init__(self, data_frame: Any) -> None:
@@ -66,11 +66,14 @@ class DataFrameSource(Source[Any, OffsetSplit, DealtSplits]):
         self._program: LoweredProgram | None = None
         self._keeps_all = True
 
+    def __repr__(self) -> str:
+        return f"DataFrameSource({self.row_type!r})"
+
     def lowerable_columns(self) -> tuple[list[str], list[Column]]:
         return self.row_type.get_field_names(), self._columns
 
     def lowered(self, program: LoweredProgram, keeps_all: bool) -> DataFrameSource:
-        """The source of what `program` makes of the rows; `keeps_all` if a later job may read on in the files."""
+        """The source of what `program` makes of the rows; `keeps_all` if a later job may continue to read the files."""
         source = DataFrameSource(self._data_frame)
         source._program, source._keeps_all = program, keeps_all
         return source
@@ -93,7 +96,7 @@ class DataFrameSource(Source[Any, OffsetSplit, DealtSplits]):
     def restore_enumerator(
         self, context: SplitEnumeratorContext[OffsetSplit], checkpoint: DealtSplits
     ) -> SplitEnumerator[OffsetSplit, DealtSplits]:
-        # A new folder for every attempt: what a failed one left behind is not looked at.
+        # A new folder for every attempt: what a failed one left behind is ignored.
         folder = location_within(context.get_storage_folder(), secrets.token_hex(8))
         return SplitsEnumerator(context, partial(self._written, folder), former=checkpoint)
 

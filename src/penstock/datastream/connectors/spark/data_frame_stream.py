@@ -54,7 +54,7 @@ class SpoolPosition:
     unread: tuple[tuple[int, tuple[str, ...]], ...] = ()
     """For each batch that was taken and is not removed: its files that are not read to their end."""
     paths: tuple[tuple[int, tuple[str, ...]], ...] = ()
-    """All its files."""
+    """For each of these batches: all its files."""
     has_all: bool = False
     """True if the query has ended."""
 
@@ -62,9 +62,9 @@ class SpoolPosition:
 class StreamingDataFrameSource(Source[Any, OffsetSplit, SpoolPosition]):
     """The rows of a streaming DataFrame; made by `env.from_data_frame(df)`.
 
-    The driver runs the DataFrame's query. Its micro-batches are written as Parquet files to where the job's checkpoints
-    are, each once, and read from there; what Spark knows of the query is there, too. A checkpoint says which files are
-    read how far. The restoring job continues to read them, and Spark continues the query from there.
+    The driver runs the DataFrame's query. Each micro-batch is written once, as Parquet files next to the job's
+    checkpoints, and read from there; what Spark knows of the query is there, too. A checkpoint says how far each file
+    is read. The restoring job continues to read them, and Spark continues the query from there.
     """
 
     def __init__(self, data_frame: Any, trigger: Mapping[str, Any] | None = None) -> None:
@@ -73,6 +73,9 @@ class StreamingDataFrameSource(Source[Any, OffsetSplit, SpoolPosition]):
         self._trigger = dict(trigger or {})
         self.row_type = row_type_of(data_frame.schema.jsonValue())
         self._ends = any(self._trigger.get(name) for name in _ENDING_TRIGGERS)
+
+    def __repr__(self) -> str:
+        return f"StreamingDataFrameSource({self.row_type!r}, trigger={self._trigger})"
 
     def __getstate__(self) -> dict[str, Any]:
         # The rows are in files when readers begin: a DataFrame cannot leave the driver, and need not.
@@ -123,7 +126,7 @@ class BatchesEnumerator(SplitEnumerator[OffsetSplit, SpoolPosition]):
         self._context = context
         self._source = source
         self._ends = ends
-        # A query that is waited for must not wait itself.
+        # The job waits for a query that ends, so such a query must not wait for the job.
         self._spool = BatchSpool(former.folder, former.next_batch, None if ends else MOST_AHEAD)
         self._query: Any = None
         self._next_batch = former.next_batch

@@ -69,13 +69,15 @@ class SparkTarget:
             )
         if callable(self.format):
             if self.options or self.partition_by or self.mode != "append":
-                raise ValueError("sink_to_spark: a function writes as it likes: it takes no options, mode or columns")
+                raise ValueError(
+                    "sink_to_spark: a function decides itself how to write: it takes no options, mode or columns"
+                )
         elif self.format in FILE_FORMATS and not self.options.get("path"):
             raise ValueError(f"sink_to_spark: files need a folder; give options={{'path': ...}} for {self.format!r}")
 
     @property
     def shows_files(self) -> bool:
-        """True if what is written are files that can be shown one by one, once each."""
+        """True if the target is files that can be shown one by one, each once."""
         return self.format in FILE_FORMATS and self.mode == "append"
 
 
@@ -103,6 +105,9 @@ class SparkSink(Sink, SupportsWriterState[int], SupportsCommitter[StagedFile]):
         self._session = session
         options = FileSinkOptions.for_bulk(staging, factory)
         self._staging = replace(options, bucket_assigner=BucketAssigner.base_path_bucket_assigner())
+
+    def __repr__(self) -> str:
+        return f"SparkSink({self.target!r}, schema={self.schema!r})"
 
     def __getstate__(self) -> dict[str, Any]:
         # A session cannot leave the driver, and subtasks need none.
@@ -151,7 +156,7 @@ class StagingWriter(CommittingSinkWriter[Any, StagedFile], StatefulSinkWriter[An
 
 
 class SparkCommitter(Committer[StagedFile]):
-    """Has Spark write every batch once, as far as its target lets know; see `stream.sink_to_spark`."""
+    """Has Spark write every batch once, as far as the target makes that possible; see `stream.sink_to_spark`."""
 
     def __init__(self, target: SparkTarget, schema: str, staging: str, session: Callable[[], Any]) -> None:
         self._target = target
@@ -220,7 +225,7 @@ class SparkCommitter(Committer[StagedFile]):
             self._files.sync(mark, path)
 
     def _forget_old(self, done: str) -> None:
-        """A restart asks for the last batch, perhaps for a few before it, and never for all."""
+        """Remove old marks: a restart asks for the last batch, perhaps for a few before it, never for all."""
         if done not in self._done:
             self._done.append(done)
         while len(self._done) > _MOST_MARKS:
@@ -261,13 +266,13 @@ class _Shown(CommitRequest[FileCommittable]):
         self.failure = reason
 
     def retry_later(self) -> None:
-        """Files are renamed at once, or not at all."""
+        """Does nothing: files are renamed at once, or not at all."""
 
     def update_and_retry_later(self, committable: FileCommittable) -> None:
-        """As above."""
+        """Does nothing, for the same reason."""
 
     def signal_already_committed(self) -> None:
-        """All is well."""
+        """Does nothing: the file is shown."""
 
 
 def _file_batches() -> Any:

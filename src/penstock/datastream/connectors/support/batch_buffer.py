@@ -1,4 +1,4 @@
-"""Items that a sink's writer puts together and writes at once."""
+"""Items that a sink's writer collects and writes at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class BatchBuffer(Generic[T]):
-    """Hands items over when they are enough, when the first of them has waited for long enough, or when asked to.
+    """Hands items over when there are enough, when the first of them has waited long enough, or when asked to.
 
     :param size: How many are enough; 0 for no limit.
     :param interval_ms: How long an item may wait; 0 for no limit.

@@ -15,13 +15,13 @@ from penstock.metrics import MetricGroup
 __all__ = ["DeadLetters", "OnRefused"]
 
 REFUSED_METRIC = "numRecordsSendErrors"
-"""Flink's name for it."""
+"""Flink's name for the metric that counts them."""
 
 _log = logging.getLogger(__name__)
 
 
 class OnRefused(Enum):
-    """What a sink does with an element that its serializer, or the target for good, refuses."""
+    """What a sink does with an element that its serializer refuses, or that its target refuses for good."""
 
     FAIL = "fail"
     """The job fails, and a restart meets the element again."""

@@ -19,21 +19,21 @@ class DealtSplits:
 
     unassigned: tuple[OffsetSplit, ...] = ()
     known: frozenset[str] = frozenset()
-    """By what all splits are known that were ever found; kept only if they are looked for again."""
+    """The names of all splits ever found; kept only if splits are looked for again."""
     has_looked: bool = False
     handed_out: int = 0
     """How many splits readers have got so far; 0 in checkpoints of former versions."""
 
 
 class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
-    """Finds splits with `find`: once, or again and again every `period_ms`.
+    """Finds splits with `find`: once, or every `period_ms`.
 
     Readers that ask get one split at a time, so quick readers get more of them. With `deals_at_once` every split goes
     to a reader as soon as it is found, and all readers get about the same number. Where splits have no end, or are
     looked for again, readers never learn that there are no more.
 
-    Where splits are looked for again and again, a look that fails with an error of `looks_again_after` is only logged,
-    as in Flink; not the first one, which may never succeed.
+    Where splits are looked for repeatedly, a search that fails with an error of `looks_again_after` is only logged, as
+    in Flink; except for the first one, which may never succeed.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
         self._known = set(former.known)
         self._has_looked = former.has_looked
         self._waiting: dict[int, None] = {}
-        """Readers that have asked in vain, in the order they did."""
+        """Readers that wait for a split, in the order in which they asked."""
         self._dealt = len(self._known)
         self._handed_out = former.handed_out
         self._complete: set[int] = set()
@@ -75,7 +75,7 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
         if error is not None:
             if self._period_ms is None or not self._has_looked or not isinstance(error, self._looks_again_after):
                 raise error
-            _log.warning("looking for new splits failed, and is tried again in %d ms: %s", self._period_ms, error)
+            _log.warning("looking for new splits failed and will be repeated in %d ms: %s", self._period_ms, error)
             return
         new = [split for split in splits if self._known_by(split) not in self._known]
         if self._period_ms is not None or not self._splits_end:
@@ -112,7 +112,8 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
         total = self._handed_out + len(self._unassigned)
         if total == 0:
             return None  # Restored readers have what there is, or there is nothing.
-        # Who asks for a split has read the one before, unless it has several. The last one is read until the end.
+        # A reader that asks for a split has finished the one before, unless it has several. The last one counts as
+        # being read until the end.
         reading = max(1, len(self._context.registered_readers() - self._complete))
         return max(0, self._handed_out - reading) / total
 

@@ -62,7 +62,7 @@ class OpenSplit:
 
 
 class SplitsReader(SourceReader[Any, OffsetSplit]):
-    """Reads each split with `read`, one to its end before it begins the next, and asks for more as it gets on.
+    """Reads each split with `read`, one to its end before it begins the next, and asks for more as it proceeds.
 
     With `takes_turns` it reads all splits that it is given in turns, and does not ask. Neither does it where splits
     have no end: there `read` begins again later, from the last offset, and the next split is read when one has nothing.
@@ -81,7 +81,7 @@ class SplitsReader(SourceReader[Any, OffsetSplit]):
         self._has_all = False
         self._paused: set[str] = set()
         self._resting = 0
-        """How many splits in turn had nothing."""
+        """How many splits in a row had nothing."""
 
     def start(self) -> None:
         if not self._open:
