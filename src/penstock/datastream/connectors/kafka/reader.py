@@ -67,6 +67,8 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
         self._bad_records = BadRecordHandler(source.bad_records, context)
         self._consumer = made_client(self._library.Consumer, self._settings(source, context), _USER)
         self._partitions: dict[KafkaTopicPartition, _Partition] = {}
+        self._topics: set[str] = set()
+        """Of all partitions that were ever read."""
         self._ended: list[_Partition] = []
         """Partitions that are read to their end, until the output knows of it."""
         self._paused: set[KafkaTopicPartition] = set()
@@ -95,6 +97,7 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
 
     def add_splits(self, splits: list[KafkaSplit]) -> None:
         for split in splits:
+            self._topics.add(split.partition.topic)
             partition = _Partition(split)
             if partition.has_ended:
                 self._ended.append(partition)
@@ -175,13 +178,11 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
             self._end(partition)
 
     def _by_partition(self, messages: list[Any]) -> Iterable[tuple[KafkaTopicPartition, list[Any]]]:
-        message = self._library.Message
-        topics, numbers = list(map(message.topic, messages)), list(map(message.partition, messages))
-        if len(set(topics)) * len(set(numbers)) == 1:  # Most readers have one partition.
-            return [(KafkaTopicPartition(topics[0], numbers[0]), messages)]
+        if len(set(map(self._library.Message.partition, messages))) == len(self._topics) == 1:  # As in most readers.
+            return [(KafkaTopicPartition(messages[0].topic(), messages[0].partition()), messages)]
         found: defaultdict[tuple[str, int], list[Any]] = defaultdict(list)
-        for place, each in zip(zip(topics, numbers, strict=True), messages, strict=True):
-            found[place].append(each)
+        for message in messages:
+            found[message.topic(), message.partition()].append(message)
         return [(KafkaTopicPartition(*place), there) for place, there in found.items()]
 
     def _emit(self, partition: _Partition, messages: list[Any], output: ReaderOutput) -> None:
@@ -207,7 +208,7 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
         if self._of_values is None:
             return self._elements_one_by_one(messages, output)
         values = list(map(self._library.Message.value, messages))
-        if None in values:
+        if not all(values):  # Some are empty, or missing.
             messages = [message for message, value in zip(messages, values, strict=True) if value is not None]
             values = [value for value in values if value is not None]
         return self._of_values(values), messages
