@@ -103,14 +103,16 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
 
 def serializer_of_many(schema: SerializationSchema) -> Callable[[Sequence[Any]], list[bytes]] | None:
     """What makes of many elements exactly what `schema.serialize` makes of each, in less time; None if nothing does."""
-    is_simple = isinstance(schema, SimpleStringSchema) and type(schema).serialize is SimpleStringSchema.serialize
-    return schema.serialize_all if is_simple else None
+    if isinstance(schema, SimpleStringSchema) and type(schema).serialize is SimpleStringSchema.serialize:
+        return schema.serialize_all
+    return None
 
 
 def deserializer_of_many(schema: DeserializationSchema) -> Callable[[Sequence[bytes]], list[Any]] | None:
     """The same for messages, of which it refuses none."""
-    is_simple = isinstance(schema, SimpleStringSchema) and type(schema).deserialize is SimpleStringSchema.deserialize
-    return schema.deserialize_all if is_simple else None
+    if isinstance(schema, SimpleStringSchema) and type(schema).deserialize is SimpleStringSchema.deserialize:
+        return schema.deserialize_all
+    return None
 
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):

@@ -274,8 +274,8 @@ class ProducerAhead:
 class _Serialized:
     """Of some elements: what is to be written."""
 
-    values: list[bytes | None]
-    keys: list[bytes | None] | None
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None] | None
     places: Sequence[int] = ()
     """Which elements they are, if they are not all."""
 
