@@ -68,6 +68,35 @@ def test_records_have_key_value_headers_timestamp_and_partition(kafka, tmp_path)
     assert kafka.topics.records(topic)[1].timestamp == 1
 
 
+@pytest.mark.parametrize("key_schema", [None, SimpleStringSchema(), LengthSchema()])
+def test_many_records_have_keys_values_and_timestamps(kafka, tmp_path, key_schema):
+    topic = kafka.topics.new()
+    schema = to_topic(topic)
+    if key_schema is not None:
+        schema.set_key_serialization_schema(key_schema)
+    ServerSinkJob(sink_to(kafka, schema.build()), tmp_path).write(20).end()
+    key_of = {None: lambda _: None, SimpleStringSchema: str, LengthSchema: lambda i: length_of(str(i))}
+    keys = map(key_of[None if key_schema is None else type(key_schema)], range(20))
+    records = kafka.topics.records(topic)
+    assert [(each.key, each.value) for each in records] == [(key, str(i)) for i, key in enumerate(keys)]
+    assert [each.timestamp for each in records[1:]] == list(range(1, 20))  # For the client 0 is none.
+
+
+def test_more_records_than_the_client_queues_are_all_sent(kafka):
+    topic = kafka.topics.new()
+    settings = {"bootstrap.servers": kafka.bootstrap_servers, "queue.buffering.max.messages": "10"}
+    producer = RecordProducer(settings)
+    values = [str(number).encode() for number in range(1000)]
+    producer.send_all(topic, values[:500], None, None)
+    producer.send_all(topic, values[500:], values[500:], [None, -1, *range(2, 500)])
+    producer.flush()
+    records = kafka.topics.records(topic)
+    assert [each.value for each in records] == [str(number) for number in range(1000)]
+    assert [each.key for each in records] == [None] * 500 + [str(number) for number in range(500, 1000)]
+    assert [each.timestamp for each in records[502:]] == list(range(2, 500))
+    assert min(each.timestamp for each in records[:502]) > 1_000_000_000_000  # The time of writing.
+
+
 def test_topic_is_chosen_element_by_element(kafka, tmp_path):
     topics = [kafka.topics.new(), kafka.topics.new()]
     schema = KafkaRecordSerializationSchema.builder().set_topic_selector(lambda text: topics[int(text) % 2])

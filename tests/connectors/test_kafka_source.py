@@ -65,6 +65,16 @@ def test_records_have_the_timestamps_of_kafka(kafka):
     assert job.shown == [("5", 5), ("7", 7)]
 
 
+def test_records_without_a_value_are_skipped_and_bytes_that_are_no_text_replaced(kafka):
+    topic = kafka.topics.new(partitions=2)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for at, value in enumerate([b"a", None, b"\xff", "\u00e9".encode(), None]):
+        producer.produce(topic, value, partition=at % 2, timestamp=at + 1)
+    producer.flush()
+    job = ServerSourceJob(reading(kafka, topic).set_bounded(LATEST).build()).to_the_end()
+    assert sorted(job.shown) == [("a", 1), ("\u00e9", 4), ("\ufffd", 3)]
+
+
 class WholeRecords(KafkaRecordDeserializationSchema):
     def deserialize_record(self, record):
         if record.value is None:

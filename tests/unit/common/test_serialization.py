@@ -16,6 +16,8 @@ from penstock.common.serialization import (
     RowDataBulkWriterFactory,
     RowFieldExtractorSchema,
     SerializationSchema,
+    deserializer_of_many,
+    serializer_of_many,
 )
 from penstock.common.serializer import VoidNamespaceSerializer
 
@@ -121,3 +123,37 @@ def test_serializers_with_equal_attributes_are_equal():
 
 def test_unknown_names_of_the_package_are_attribute_errors():
     assert not hasattr(penstock.common, "NoSuchThing")
+
+
+@pytest.mark.parametrize("charset", ["UTF-8", "utf8", "ISO-8859-1", "UTF-16"])
+def test_many_texts_become_what_each_becomes(charset):
+    schema = SimpleStringSchema(charset)
+    texts = ["", "a", "\u00e9"]
+    messages = [schema.serialize(text) for text in texts]
+    assert serializer_of_many(schema)(texts) == messages
+    assert deserializer_of_many(schema)(messages) == texts
+
+
+@given(st.lists(st.binary(max_size=5)))
+def test_many_messages_become_what_each_becomes(messages):
+    schema = SimpleStringSchema()
+    assert deserializer_of_many(schema)(messages) == [schema.deserialize(each) for each in messages]
+
+
+@pytest.mark.parametrize("elements", [["a", 1], ["a", None], ["a", "\ud800"]])
+def test_many_with_one_that_is_refused_are_refused(elements):
+    with pytest.raises((TypeError, UnicodeEncodeError)):
+        serializer_of_many(SimpleStringSchema())(elements)
+
+
+class _Reversed(SimpleStringSchema):
+    def serialize(self, element):
+        return super().serialize(element)[::-1]
+
+    def deserialize(self, message):
+        return super().deserialize(message)[::-1]
+
+
+@pytest.mark.parametrize("schema", [_Reversed(), ByteArraySchema()])
+def test_schemas_with_code_of_their_own_are_asked_for_each(schema):
+    assert serializer_of_many(schema) is None and deserializer_of_many(schema) is None

@@ -1,4 +1,4 @@
-"""Offsets of a consumer group, asked of a coordinator that is not ready yet."""
+"""Offsets of groups and partitions, asked of brokers that are not ready yet."""
 
 from __future__ import annotations
 
@@ -37,6 +37,15 @@ class Coordinator:
             answer.set_result(SimpleNamespace(topic_partitions=[kafka.TopicPartition("orders", 0, 42)]))
         return {requests[0]: answer}
 
+    def list_offsets(self, asked, isolation_level, request_timeout):
+        answers = {place: Future() for place in asked}
+        for answer in answers.values():
+            if self._codes:
+                answer.set_exception(kafka.KafkaException(kafka.KafkaError(self._codes.pop(0))))
+            else:
+                answer.set_result(SimpleNamespace(offset=42))
+        return answers
+
 
 def cluster(*codes: int, monkeypatch: pytest.MonkeyPatch) -> KafkaCluster:
     monkeypatch.setattr(offsets, "_ASKED_AGAIN_AFTER_S", 0)
@@ -49,6 +58,12 @@ def test_a_coordinator_that_is_loading_is_asked_again(monkeypatch):
     errors = kafka.KafkaError
     codes = (errors.COORDINATOR_NOT_AVAILABLE, errors.COORDINATOR_LOAD_IN_PROGRESS, errors.NOT_COORDINATOR)
     assert cluster(*codes, monkeypatch=monkeypatch).offsets(COMMITTED, [PLACE]) == {PLACE: 42}
+
+
+def test_a_leader_that_was_just_elected_is_asked_again(monkeypatch):
+    codes = (kafka.KafkaError.NOT_LEADER_FOR_PARTITION, kafka.KafkaError.LEADER_NOT_AVAILABLE)
+    asked = cluster(*codes, monkeypatch=monkeypatch)
+    assert asked.offsets(KafkaOffsetsInitializer.latest(), [PLACE]) == {PLACE: 42}
 
 
 def test_a_coordinator_that_stays_unready_fails_in_the_end(monkeypatch):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.common.serialization import DeserializationSchema
+from penstock.common.serialization import DeserializationSchema, deserializer_of_many
 from penstock.common.typeinfo import TypeInformation
 
 __all__ = ["KafkaConsumerRecord", "KafkaRecordDeserializationSchema"]
@@ -38,6 +38,10 @@ class KafkaRecordDeserializationSchema(DeserializationSchema):
         """A function that makes the element from a record's value alone; None if it takes the whole record."""
         return None
 
+    def of_values(self) -> Callable[[Sequence[bytes]], list[Any]] | None:
+        """What makes the elements from many records' values at once, one from each; None if each is made alone."""
+        return None
+
     def deserialize_record(self, record: KafkaConsumerRecord) -> Any:
         """The element in a record; None for a record to skip."""
         return self.deserialize(record.value or b"")
@@ -62,6 +66,9 @@ class _ValueOnly(KafkaRecordDeserializationSchema):
 
     def of_value(self) -> Callable[[bytes], Any]:
         return self._schema.deserialize
+
+    def of_values(self) -> Callable[[Sequence[bytes]], list[Any]] | None:
+        return deserializer_of_many(self._schema)
 
     def deserialize(self, message: bytes) -> Any:
         return self._schema.deserialize(message)

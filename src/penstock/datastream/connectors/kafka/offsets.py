@@ -22,7 +22,13 @@ from penstock.datastream.connectors.kafka.settings import (
 _USER = "KafkaSource"
 _TIMEOUT_S = 60.0
 _ASKED_AGAIN_AFTER_S = 0.1
-_NOT_READY = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
+_NOT_READY = (
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "LEADER_NOT_AVAILABLE",
+    "NOT_LEADER_FOR_PARTITION",
+)
 _CONSUMERS_SETTINGS = (
     "group.",
     "fetch.",
@@ -166,30 +172,31 @@ class KafkaCluster:
         level = levels.READ_COMMITTED if self._reads_committed else levels.READ_UNCOMMITTED
         asked = {self._library.TopicPartition(each.topic, each.partition): spec for each in partitions}
         with self._reporting(f"the offsets of {_names(partitions)} are not known"):
-            answers = self._client.list_offsets(asked, isolation_level=level, request_timeout=_TIMEOUT_S)
-            return {_named(at): answer.result().offset for at, answer in answers.items()}
+            found = self._asked_until_answered(
+                lambda: self._client.list_offsets(asked, isolation_level=level, request_timeout=_TIMEOUT_S)
+            )
+            return {_named(at): answer.offset for at, answer in found.items()}
 
     def _group_offsets(self, partitions: list[KafkaTopicPartition]) -> Offsets:
         asked = [self._library.TopicPartition(each.topic, each.partition) for each in partitions]
         request = self._library.ConsumerGroupTopicPartitions(self._group, asked)
         with self._reporting(f"the offsets of group {self._group!r} are not known"):
-            found = self._asked_until_answered(
+            [found] = self._asked_until_answered(
                 lambda: self._client.list_consumer_group_offsets([request], request_timeout=_TIMEOUT_S)
-            )
+            ).values()
             return {_named(at): at.offset for at in found.topic_partitions}
 
-    def _asked_until_answered(self, ask: Callable[[], Mapping[Any, Any]]) -> Any:
-        """The answer of a group's coordinator.
+    def _asked_until_answered(self, ask: Callable[[], Mapping[Any, Any]]) -> dict[Any, Any]:
+        """What brokers answer, by what they were asked.
 
-        A broker that has just started reports for a while that it is not ready. Java's client repeats the question by
-        itself, this one leaves that to its user.
+        A broker that has just become a group's coordinator or a partition's leader reports for a while that it is not
+        ready. Java's client repeats the question by itself; this one leaves that to its user.
         """
         passing = {getattr(self._library.KafkaError, name) for name in _NOT_READY}
         until = time.monotonic() + _TIMEOUT_S
         while True:
-            [answer] = ask().values()
             try:
-                return answer.result()
+                return {asked: answer.result() for asked, answer in ask().items()}
             except self._library.KafkaException as failure:
                 if failure.args[0].code() not in passing or time.monotonic() > until:
                     raise

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.common.exceptions import ConnectorError
@@ -30,6 +31,7 @@ _USER = "KafkaSource"
 _MOST_AT_ONCE = 4096
 _PATIENCE_S = 0.05
 """How long to wait for records that Kafka has and that are on their way."""
+_FETCH_PAUSE_MS = 20
 _RESETS = {
     KafkaOffsetResetStrategy.EARLIEST: "earliest",
     KafkaOffsetResetStrategy.LATEST: "latest",
@@ -60,10 +62,13 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
         self._library = kafka_client(_USER)
         self._schema = source.record_schema
         self._of_value = self._schema.of_value()
+        self._of_values = self._schema.of_values()
         self._fails_on_bad = source.bad_records.kind == "fail"
         self._bad_records = BadRecordHandler(source.bad_records, context)
         self._consumer = made_client(self._library.Consumer, self._settings(source, context), _USER)
         self._partitions: dict[KafkaTopicPartition, _Partition] = {}
+        self._topics: set[str] = set()
+        """Of all partitions that were ever read."""
         self._ended: list[_Partition] = []
         """Partitions that are read to their end, until the output knows of it."""
         self._paused: set[KafkaTopicPartition] = set()
@@ -76,6 +81,9 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
         defaults = {
             "isolation.level": "read_uncommitted",  # Java's default, which Flink keeps.
             "enable.auto.commit": "false",
+            # A partition of which the client holds enough is looked at again after this time. Its own default is a
+            # second, in which a reader that is faster than expected has nothing to do.
+            "fetch.queue.backoff.ms": str(_FETCH_PAUSE_MS),
             GROUP_ID: "penstock",  # The client wants one even if it does not use it.
         }
         prefix = source.properties.get(CLIENT_ID_PREFIX)
@@ -89,6 +97,7 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
 
     def add_splits(self, splits: list[KafkaSplit]) -> None:
         for split in splits:
+            self._topics.add(split.partition.topic)
             partition = _Partition(split)
             if partition.has_ended:
                 self._ended.append(partition)
@@ -159,17 +168,22 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
         ends = [message for message in messages if message.error() is not None]
         if ends:
             messages = [message for message in messages if message.error() is None]
-        records: dict[tuple[str, int], list[Any]] = {}
-        for message in messages:
-            records.setdefault((message.topic(), message.partition()), []).append(message)
-        for at, found in records.items():
-            partition = self._partitions.get(KafkaTopicPartition(*at))
+        for at, found in self._by_partition(messages):
+            partition = self._partitions.get(at)
             if partition is not None:  # Otherwise it has ended, and these are beyond its end.
                 self._emit(partition, found, output)
         for message in ends:
             self._take_end(message)
         for partition in [each for each in self._partitions.values() if each.has_ended]:
             self._end(partition)
+
+    def _by_partition(self, messages: list[Any]) -> Iterable[tuple[KafkaTopicPartition, list[Any]]]:
+        if len(set(map(self._library.Message.partition, messages))) == len(self._topics) == 1:  # As in most readers.
+            return [(KafkaTopicPartition(messages[0].topic(), messages[0].partition()), messages)]
+        found: defaultdict[tuple[str, int], list[Any]] = defaultdict(list)
+        for message in messages:
+            found[message.topic(), message.partition()].append(message)
+        return [(KafkaTopicPartition(*place), there) for place, there in found.items()]
 
     def _emit(self, partition: _Partition, messages: list[Any], output: ReaderOutput) -> None:
         partition.is_at_end = False
@@ -178,13 +192,29 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
         if stop is not None and partition.offset > stop:
             partition.offset = stop
             messages = [message for message in messages if message.offset() < stop]
-        elements, timestamps = self._elements(messages, output)
+        elements, used = self._elements(messages, output)
         if elements:
+            timestamps = self._timestamps(used)
             output.create_output_for_split(partition.split.split_id()).collect_batch(elements, timestamps)
 
-    def _elements(self, messages: list[Any], output: ReaderOutput) -> tuple[list[Any], list[int | None]]:
-        """The elements in the messages and their timestamps; messages that the schema skips are left out."""
-        elements, timestamps = [], []
+    def _timestamps(self, messages: list[Any]) -> list[int | None]:
+        timestamps = [timestamp for _, timestamp in map(self._library.Message.timestamp, messages)]
+        if min(timestamps) >= 0:
+            return timestamps
+        return [None if timestamp < 0 else timestamp for timestamp in timestamps]
+
+    def _elements(self, messages: list[Any], output: ReaderOutput) -> tuple[list[Any], list[Any]]:
+        """The elements in the messages, and which messages they are from: those that the schema skips are left out."""
+        if self._of_values is None:
+            return self._elements_one_by_one(messages, output)
+        values = list(map(self._library.Message.value, messages))
+        if not all(values):  # Some are empty, or missing.
+            messages = [message for message, value in zip(messages, values, strict=True) if value is not None]
+            values = [value for value in values if value is not None]
+        return self._of_values(values), messages
+
+    def _elements_one_by_one(self, messages: list[Any], output: ReaderOutput) -> tuple[list[Any], list[Any]]:
+        elements, used = [], []
         of_value, deserialize_record = self._of_value, self._schema.deserialize_record
         for message in messages:
             try:
@@ -197,10 +227,9 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
                 self._take_bad(message, failure, output)
                 continue
             if element is not None:
-                _, timestamp = message.timestamp()
                 elements.append(element)
-                timestamps.append(None if timestamp < 0 else timestamp)
-        return elements, timestamps
+                used.append(message)
+        return elements, used
 
     def _take_bad(self, message: Any, failure: Exception, output: ReaderOutput) -> None:
         place = f"the record at offset {message.offset()} of {message.topic()}-{message.partition()}"

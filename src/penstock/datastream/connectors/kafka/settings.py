@@ -36,6 +36,9 @@ _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "sasl.mechanism": "sasl.mechanisms",
 }
+_RECONNECT_MS = 20
+"""A new client waits for half of this, too, before it connects at all: 50 ms by its own default. It doubles with every
+attempt that fails."""
 _JAAS_FIELD = r"{}\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s;]+))"
 
 _log = logging.getLogger(__name__)
@@ -94,7 +97,7 @@ def made_client(kind: Any, settings: Mapping[str, Any], user: str) -> Any:
     """A client of confluent_kafka; what happens on its connections goes to Python's log."""
     library = kafka_client(user)
     try:
-        return kind({"error_cb": _log_error, "logger": _ClientLog(), **settings})
+        return kind({"error_cb": _log_error, "logger": _ClientLog(), "reconnect.backoff.ms": _RECONNECT_MS, **settings})
     except library.KafkaException as refusal:
         raise ValueError(f"{user}: {refusal.args[0].str()}; its settings are those of librdkafka") from refusal
     except (TypeError, ValueError) as refusal:

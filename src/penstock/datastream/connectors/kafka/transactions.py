@@ -28,13 +28,14 @@ _TRANSACTION_KEY = 1
 _OPEN_STATES = ("Ongoing",)
 
 # Kafka's error codes. The first group passes by itself: the coordinator moves, loads, or still ends a transaction.
+CONCURRENT_TRANSACTIONS = 51
 _PASSING = {
     5: "LEADER_NOT_AVAILABLE",
     7: "REQUEST_TIMED_OUT",
     14: "COORDINATOR_LOAD_IN_PROGRESS",
     15: "COORDINATOR_NOT_AVAILABLE",
     16: "NOT_COORDINATOR",
-    51: "CONCURRENT_TRANSACTIONS",
+    CONCURRENT_TRANSACTIONS: "CONCURRENT_TRANSACTIONS",
 }
 INVALID_PRODUCER_EPOCH = 47
 INVALID_TXN_STATE = 48
@@ -53,7 +54,7 @@ _NAMES = {
     PRODUCER_FENCED: "PRODUCER_FENCED",
 }
 
-_FIRST_PAUSE_S = 0.02
+_FIRST_PAUSE_S = 0.005
 _LONGEST_PAUSE_S = 1.0
 
 
@@ -86,6 +87,11 @@ def _rebuilt_refusal(message: str, code: int) -> TransactionRefusedError:
 
 class _PassingError(Exception):
     """A failure that passes: the request is repeated."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"error {code}, {_PASSING[code]}")
+        self.is_busy = code == CONCURRENT_TRANSACTIONS
+        """True if the right coordinator was asked, which still ends the transaction."""
 
 
 class KafkaTransactions:
@@ -185,8 +191,9 @@ class KafkaTransactions:
             try:
                 return attempt()
             except (_PassingError, OSError) as failure:
-                self.close()
-                self._coordinators.clear()
+                if not (isinstance(failure, _PassingError) and failure.is_busy):
+                    self.close()
+                    self._coordinators.clear()
                 if time.monotonic() + pause_s > until:
                     raise ConnectorError(
                         f"Kafka: {what}, tried for {self._timeout_s:g} s: {failure}; are the brokers up?"
@@ -212,7 +219,7 @@ class KafkaTransactions:
 
     def _check(self, error: int, what: str) -> None:
         if error in _PASSING:
-            raise _PassingError(f"error {error}, {_PASSING[error]}")
+            raise _PassingError(error)
         if error:
             raise TransactionRefusedError(what, error)
 

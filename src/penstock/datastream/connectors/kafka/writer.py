@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.exceptions import ConnectorError
+from penstock.common.serialization import serializer_of_many
 from penstock.datastream.connectors.kafka.records import KafkaRecord
 from penstock.datastream.connectors.kafka.settings import (
     TRANSACTION_TIMEOUT,
@@ -36,7 +39,12 @@ if TYPE_CHECKING:
 _USER = "KafkaSink"
 _POLL_EVERY = 1024
 """Records between two checks of what was delivered."""
+_PAUSE_S = 0.005
+# The client's own values for "not given".
+_ANY_PARTITION = -1
+_NOW = 0
 _PARTITIONS_ARE_KNOWN_FOR_S = 300.0
+_CONNECT_TIMEOUT_S = 5.0
 _BEGIN_TIMEOUT_S = 60.0
 _ABORT_TIMEOUT_S = 5.0
 _STATISTICS_INTERVAL_MS = 100
@@ -92,26 +100,53 @@ class RecordProducer:
         partition: int | None = None,
         headers: tuple[tuple[str, bytes | None], ...] = (),
     ) -> None:
-        # The client's own values for "not given".
-        partition = -1 if partition is None else partition
-        timestamp = 0 if timestamp is None or timestamp < 0 else timestamp
-        more = {"headers": list(headers)} if headers else {}
+        partition = _ANY_PARTITION if partition is None else partition
+        time_ms = _NOW if timestamp is None or timestamp < 0 else timestamp
+        delivered = self._deliveries.delivered
+        self._enqueue((topic, value, key, partition, delivered, None, time_ms, list(headers) or None))
+        self._until_poll -= 1
+        if self._until_poll <= 0:
+            self._look()
+
+    def send_all(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None,
+        timestamps: Sequence[int | None] | None,
+    ) -> None:
+        """As `send`, for many records of a topic."""
+        produce, delivered = self._producer.produce, self._deliveries.delivered
+        keys_or_none = itertools.repeat(None) if keys is None else keys
+        times: Iterable[int] = itertools.repeat(_NOW)
+        if timestamps is not None:
+            times = [_NOW if timestamp is None or timestamp < 0 else timestamp for timestamp in timestamps]
+        for value, key, time_ms in zip(values, keys_or_none, times):  # noqa: B905 - repeats have no length
+            # By position: names would take as much time as all the rest of the call.
+            try:
+                produce(topic, value, key, _ANY_PARTITION, delivered, None, time_ms)
+            except (BufferError, self._library.KafkaException):
+                self._enqueue((topic, value, key, _ANY_PARTITION, delivered, None, time_ms))
+        self._look()
+
+    def _enqueue(self, arguments: tuple[Any, ...]) -> None:
+        """Hand a record to the client. If its queue is full, wait until some records are on their way."""
         while True:
             try:
-                self._producer.produce(
-                    topic, value, key, partition, on_delivery=self._deliveries.delivered, timestamp=timestamp, **more
-                )
-                break
-            except BufferError:  # The client's queue is full: wait until some records are on their way.
-                self._producer.poll(0.1)
+                self._producer.produce(*arguments)
+                return
+            except BufferError:
+                # Not for longer: the client reports failures only, so that nothing ends this when there is room.
+                self._producer.poll(_PAUSE_S)
                 self._deliveries.check()
             except self._library.KafkaException as failure:
-                raise _not_written(topic, failure) from failure
-        self._until_poll -= 1
-        if self._until_poll == 0:
-            self._until_poll = _POLL_EVERY
-            self._producer.poll(0)
-            self._deliveries.check()
+                raise _not_written(arguments[0], failure) from failure
+
+    def _look(self) -> None:
+        """See what the client has to report."""
+        self._until_poll = _POLL_EVERY
+        self._producer.poll(0)
+        self._deliveries.check()
 
     def flush(self) -> None:
         """Wait until Kafka has everything; raises if it has not taken something in `delivery.timeout.ms`."""
@@ -149,16 +184,31 @@ class _ProducerName:
 
 
 class TransactionalProducer(RecordProducer):
-    """A producer for one transaction, which begins when it is made."""
+    """A producer for one transaction, which begins when it is made.
 
-    def __init__(self, settings: Mapping[str, Any], transactional_id: str) -> None:
+    :param topic: What it will write to, if that is known.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], transactional_id: str, topic: str | None = None) -> None:
         self._id = transactional_id
         # Apart from this object: a client that referred to it would keep both, with the client's threads, until Python
         # next collects cycles. There is a producer for every checkpoint.
         self._name = _ProducerName()
         own = {"transactional.id": transactional_id, "statistics.interval.ms": _STATISTICS_INTERVAL_MS}
         super().__init__({**settings, **own, "stats_cb": self._name.read})
+        if topic is not None:
+            self._connect(topic)
         self._begin()
+
+    def _connect(self, topic: str) -> None:
+        """Wait until a broker has answered, here about the topic.
+
+        A client that is to begin a transaction before it is connected looks for a broker again after half a second.
+        Having learned the broker's name from a first answer, it is not connected for a moment: so there is a second.
+        """
+        with contextlib.suppress(self._library.KafkaException):  # Brokers that do not answer are reported by `_begin`.
+            self._producer.list_topics(topic, timeout=_CONNECT_TIMEOUT_S)
+            self._producer.list_topics(topic, timeout=_CONNECT_TIMEOUT_S)
 
     def _begin(self) -> None:
         """Also aborts what an earlier producer left open under this id, and locks that producer out."""
@@ -194,20 +244,21 @@ class TransactionalProducer(RecordProducer):
 
 
 class ProducerAhead:
-    """Makes the producer of the next transaction in the background: that takes several round trips."""
+    """Makes the producer of the next transaction in the background: that takes several round trips.
 
-    def __init__(self, settings: Mapping[str, Any], transactional_id: str) -> None:
+    What the brokers call it is known later, when the client has reported it.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], transactional_id: str, topic: str | None) -> None:
         self._made: Future[TransactionalProducer] = Future()
-        arguments = (settings, transactional_id)
+        arguments = (settings, transactional_id, topic)
         # A daemon: a program must be able to end even if no broker answers.
         self._thread = threading.Thread(target=self._make, args=arguments, name="kafka-producer-ahead", daemon=True)
         self._thread.start()
 
-    def _make(self, settings: Mapping[str, Any], transactional_id: str) -> None:
+    def _make(self, settings: Mapping[str, Any], transactional_id: str, topic: str | None) -> None:
         try:
-            producer = TransactionalProducer(settings, transactional_id)
-            producer.learn_name()
-            self._made.set_result(producer)
+            self._made.set_result(TransactionalProducer(settings, transactional_id, topic))
         except BaseException as failure:  # Raised where the producer is wanted.
             self._made.set_exception(failure)
 
@@ -217,6 +268,16 @@ class ProducerAhead:
     def give_up(self) -> None:
         """Wait a little until it is made: a name that is claimed late would lock out the next writer."""
         self._thread.join(_ABORT_TIMEOUT_S)
+
+
+@dataclass(frozen=True)
+class _Serialized:
+    """Of some elements: what is to be written."""
+
+    values: Sequence[bytes | None]
+    keys: Sequence[bytes | None] | None
+    places: Sequence[int] = ()
+    """Which elements they are, if they are not all."""
 
 
 class KafkaWriter(CommittingSinkWriter[Any, KafkaTransaction], BatchSinkWriter[Any]):
@@ -236,30 +297,52 @@ class KafkaWriter(CommittingSinkWriter[Any, KafkaTransaction], BatchSinkWriter[A
         self._producer: RecordProducer | None = None
 
     def write_batch(self, elements: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        if timestamps is None or not self._writes_timestamps:
-            timestamps = [None] * len(elements)
+        if not self._writes_timestamps:
+            timestamps = None
         topic = self._schema.only_topic()
         if topic is not None and self._partitioner is None:
             self._write_plain(topic, elements, timestamps)
         else:
-            for element, timestamp in zip(elements, timestamps, strict=True):
+            times = [None] * len(elements) if timestamps is None else timestamps
+            for element, timestamp in zip(elements, times, strict=True):
                 self._write_record(element, timestamp)
 
-    def _write_plain(self, topic: str, elements: Sequence[Any], timestamps: Sequence[int | None]) -> None:
+    def _write_plain(self, topic: str, elements: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         """Send elements that have only a key and a value, without making records of them."""
+        serialized = self._serialized_at_once(elements) or self._serialized(elements)
+        if len(serialized.values) < len(elements) and timestamps is not None:
+            timestamps = [timestamps[at] for at in serialized.places]
+        if serialized.values:  # A transaction begins with the first element that is written.
+            (self._producer or self._open()).send_all(topic, serialized.values, serialized.keys, timestamps)
+
+    def _serialized_at_once(self, elements: Sequence[Any]) -> _Serialized | None:
+        """None if the schemas cannot do that, or refuse an element."""
+        key_schema = self._schema.key_schema
+        values_of = serializer_of_many(self._schema.value_schema)
+        keys_of = None if key_schema is None else serializer_of_many(key_schema)
+        if values_of is None or (key_schema is not None and keys_of is None):
+            return None
+        try:
+            return _Serialized(values_of(elements), None if keys_of is None else keys_of(elements))
+        except Exception:  # Which one, and why, is found out by asking for each.
+            return None
+
+    def _serialized(self, elements: Sequence[Any]) -> _Serialized:
+        """What the schemas make of each element that they do not refuse."""
         value_of = self._schema.value_schema.serialize
         key_of = None if self._schema.key_schema is None else self._schema.key_schema.serialize
-        send: Callable[..., None] | None = None
-        for element, timestamp in zip(elements, timestamps, strict=True):
+        values, keys, places = [], [], []
+        for at, element in enumerate(elements):
             try:
                 key = None if key_of is None else key_of(element)
                 value = value_of(element)
             except Exception as reason:  # Whatever a schema raises is its way to refuse.
                 self._refused.add(element, reason)
                 continue
-            if send is None:  # A transaction begins with the first element that is written.
-                send = (self._producer or self._open()).send
-            send(topic, value, key, timestamp)
+            values.append(value)
+            keys.append(key)
+            places.append(at)
+        return _Serialized(values, keys, places)
 
     def _write_record(self, element: Any, timestamp: int | None) -> None:
         try:
@@ -333,6 +416,7 @@ class TransactionalKafkaWriter(KafkaWriter, StatefulSinkWriter[Any, KafkaWriterS
         self._ahead: ProducerAhead | None = None
         self._was_used = self._is_last = False
         self._abort_leftovers({self._name_of(each) for each in self._former})
+        self._make_ahead()
 
     def flush(self, end_of_input: bool) -> None:
         self._is_last = self._is_last or end_of_input
@@ -354,7 +438,7 @@ class TransactionalKafkaWriter(KafkaWriter, StatefulSinkWriter[Any, KafkaWriterS
             self._abort_leftovers(set())
         self._next_number = checkpoint_id + 1
         if self._was_used and not self._is_last:  # More elements will come.
-            self._ahead = ProducerAhead(self._settings, self._next_name())
+            self._make_ahead()
         return [KafkaWriterState(self._prefix, self._subtask)]
 
     def close(self) -> None:
@@ -367,7 +451,12 @@ class TransactionalKafkaWriter(KafkaWriter, StatefulSinkWriter[Any, KafkaWriterS
 
     def _made(self) -> TransactionalProducer:
         ahead, self._ahead = self._ahead, None
-        return TransactionalProducer(self._settings, self._next_name()) if ahead is None else ahead.get()
+        if ahead is not None:
+            return ahead.get()
+        return TransactionalProducer(self._settings, self._next_name(), self._schema.only_topic())
+
+    def _make_ahead(self) -> None:
+        self._ahead = ProducerAhead(self._settings, self._next_name(), self._schema.only_topic())
 
     def _next_name(self) -> str:
         name = self._name_of(KafkaWriterState(self._prefix, self._subtask))
