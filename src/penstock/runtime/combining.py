@@ -372,6 +372,8 @@ class AlignedCombiner(CombiningEdgeTarget):
     def _send_slot(self, slot: Slot) -> None:
         partials = self._open.pop(slot)
         self._held -= len(partials)
+        if any(held is None for held in partials.values()):  # Reduced to nothing, which is no element of the window.
+            partials = {key: held for key, held in partials.items() if held is not None}
         if partials:
             self.deliver(list(partials), list(partials.values()), [slot.start] * len(partials))
 
@@ -385,7 +387,8 @@ class SessionCombiner(CombiningEdgeTarget):
     """For session windows. What is sent are parts of sessions: `(end, value)` at the time the part begins.
 
     A part is what the window operator would have made of its elements, had nothing come in between; so all parts leave
-    before any watermark, which could end a session that a part belongs to.
+    before any watermark, which could end a session that a part belongs to. One that was reduced to None still lengthens
+    its session.
     """
 
     resumes_after_idleness = False
@@ -412,7 +415,7 @@ def combine(values, times, parts, ended):
             parts[key] = [start, end, value]
         elif {_TOUCHING_PART}:
             held = part[2]
-            part[2] = {reduce}
+            part[2] = value if held is None else {reduce}
             if end > part[1]:
                 part[1] = end
             elif start < part[0]:
