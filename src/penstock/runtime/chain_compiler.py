@@ -119,9 +119,7 @@ class FusedOperator(StreamOperator):
             made: int = combining.run(batch.values, batch.timestamps)
         except Exception:
             self._collect(batch, loops)  # Fails again, where operator and record are seen.
-            if combiner.is_worthwhile:
-                raise
-            return  # It was a key that cannot be combined; nothing had been before it.
+            raise
         cast(OperatorOutput, self.output).records_out += made
         combiner.combined(made)
 

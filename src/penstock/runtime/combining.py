@@ -378,6 +378,8 @@ class AlignedCombiner(CombiningEdgeTarget):
     def _send_slot(self, slot: Slot) -> None:
         partials = self._open.pop(slot)
         self._held -= len(partials)
+        if any(held is None for held in partials.values()):  # Reduced to nothing, which is no element of the window.
+            partials = {key: held for key, held in partials.items() if held is not None}
         if partials:
             self.deliver(list(partials), list(partials.values()), [slot.start] * len(partials))
 
@@ -392,7 +394,8 @@ class SessionCombiner(CombiningEdgeTarget):
     an element, or an accumulator.
 
     A part is what the window operator would have made of its elements, had nothing come in between; so all parts leave
-    before any watermark, which could end a session that a part belongs to.
+    before any watermark, which could end a session that a part belongs to. One that was reduced to None still lengthens
+    its session.
     """
 
     resumes_after_idleness = False
@@ -409,7 +412,8 @@ class SessionCombiner(CombiningEdgeTarget):
         look_up = "\n        ".join(_looking_up(scope, "part"))
         aggregate = self.window.aggregate
         if aggregate is None:
-            first, added = "value", scope.call("reduce", self.window.reduce, "held", "value")
+            reduced = scope.call("reduce", self.window.reduce, "held", "value")
+            first, added = "value", f"value if held is None else {reduced}"
         else:
             scope.locals["create"] = aggregate.create_accumulator
             added = scope.call("reduce", aggregate.add, "value", "held")

@@ -391,6 +391,39 @@ def test_sessions_of_several_sources_are_the_same_with_and_without_combining(giv
     assert results[0] == results[1]
 
 
+def cancelling(one: Any, other: Any) -> Any:
+    """A sum, and None if there is nothing left."""
+    total = one[1] + other[1]
+    return None if total == 0 else (one[0], total)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from([1, -1]), st.integers(0, 99)), min_size=1, max_size=40),
+    st.sampled_from(
+        [TumblingEventTimeWindows.of(Time.milliseconds(30)), EventTimeSessionWindows.with_gap(Time.milliseconds(9))]
+    ),
+    st.booleans(),
+    st.integers(1, 60),
+)
+def test_elements_that_are_reduced_to_none_are_the_same_with_and_without_combining(
+    given: list[Event], assigner: WindowAssigner[Any, Any], has_loop_before: bool, max_records: int
+) -> None:
+    def sums(combine: bool) -> Any:
+        timed = environment(combine, max_records).from_collection(given)
+        timed = timed.assign_timestamps_and_watermarks(by_time_of_event(100))
+        timed = timed.map(lambda event: (event[0], event[1])) if has_loop_before else timed
+        windowed = timed.key_by(lambda event: event[0]).window(assigner)
+        return results_of(windowed.reduce(cancelling, Spans()).set_parallelism(2), combine)
+
+    assert sums(True) == sums(False)
+
+
+class Spans(ProcessWindowFunction[Any, Any, str, Any]):
+    def process(self, key: str, context: Any, elements: Any) -> Any:
+        yield key, context.window(), [total for _, total, *_ in elements]
+
+
 any_keys = st.sampled_from(
     [1, True, None, "a", [1], [1, None], (1, [2]), {"a": [1]}, {2}, bytearray(b"a"), float("nan")]
 )

@@ -127,6 +127,13 @@ class Reducing(_Folding):
         return [copied(panes[key]) for key in keys if panes.get(key) is not None]
 
 
+class ReducingParts(Reducing):
+    """One value, of partial results. One that is None adds nothing."""
+
+    def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
+        return held if value is None else super().added(held, value, timestamp)
+
+
 class Aggregating(_Folding):
     """One accumulator."""
 
