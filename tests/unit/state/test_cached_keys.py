@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.common.exceptions import LocalStateError
 from penstock.runtime.nan_keys import NAN
+from penstock.runtime.state import cached_keys, key_store
 from penstock.runtime.state.backends import DiskBackend
 from penstock.runtime.state.codec import decode_state, encode_state
 from penstock.runtime.state.slot_memory import parse_memory_size
@@ -42,29 +43,54 @@ KEYS = [
 ]
 VALUES = [1, -(1 << 63), 1 << 63, 0.5, -0.0, float("inf"), "text", ("a", 1.5, None), [1], {"k": [2]}, b"x" * 300, True]
 
-batches = st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from([None, None, *VALUES])), max_size=12)
-steps = st.one_of(
-    st.tuples(st.just("batch"), batches),
-    st.tuples(st.just("single"), batches),
-    st.tuples(st.just("numbers"), st.lists(st.integers(0, 300), max_size=40)),
-    st.tuples(st.just("snapshot"), st.sampled_from(Extent)),
-    st.tuples(st.just("restore"), st.none()),
-)
+DIFFERENT_KEYS = [0, 1, True, 2.5, "a", "b", ("a", 1), None, b"a", 7, 8, 9]
+"""No two of them are different and have the same hash."""
+
+
+def steps_with(keys):
+    batches = st.lists(st.tuples(st.sampled_from(keys), st.sampled_from([None, None, *VALUES])), max_size=12)
+    step = st.one_of(
+        st.tuples(st.just("batch"), batches),
+        st.tuples(st.just("two_batches"), batches),
+        st.tuples(st.just("single"), batches),
+        st.tuples(st.just("numbers"), st.lists(st.integers(0, 300), max_size=40)),
+        st.tuples(st.just("snapshot"), st.sampled_from(Extent)),
+        st.tuples(st.just("restore"), st.none()),
+    )
+    return st.lists(step, max_size=25)
 
 
 class Subtask:
     """A table, what it must hold, and the snapshots that it can be restored from."""
 
-    def __init__(self, cache_entries, tracks_changes):
+    def __init__(self, cache_entries, tracks_changes, passes=False):
         self._make = DiskBackend((), cache_entries, tracks_changes).tables("run", "s0", "op")
         self._tracks = tracks_changes
-        self.table = self._make("t")
+        self._passes = passes
+        self.table = self._new_table()
         self.model = {}
         self.chain = [(Extent.ALL, [])]
         self.saved = {}
 
+    def _new_table(self):
+        table = self._make("t")
+        if self._passes:  # As if it had turned out that keys come again late, and that most of them are written.
+            table._cached.notes_writes, table._cached._left_to_pass = False, 300
+        return table
+
     def batch(self, accesses):
         """As generated loops do: on a dictionary, with notes of what changed."""
+        self._access(accesses)
+        self.table.close_namespace(VOID_NAMESPACE)
+
+    def two_batches(self, accesses):
+        """As sessions do: more keys are asked for before the first ones are done with."""
+        half = len(accesses) // 2
+        self._access(accesses[:half])
+        self._access(accesses[half:])
+        self.table.close_namespace(VOID_NAMESPACE)
+
+    def _access(self, accesses):
         entries = self.table.open_namespace(VOID_NAMESPACE, [key for key, _ in accesses])
         changes = self.table.open_changes(VOID_NAMESPACE)
         for key, value in accesses:
@@ -79,7 +105,6 @@ class Subtask:
                     changes[key] = True
                 else:
                     del changes[key]
-        self.table.close_namespace(VOID_NAMESPACE)
 
     def single(self, accesses):
         for key, value in accesses:
@@ -100,7 +125,7 @@ class Subtask:
 
     def restore(self):
         self.table.dispose()
-        self.table, self.model = self._make("t"), dict(self.saved)
+        self.table, self.model = self._new_table(), dict(self.saved)
         for extent, blocks in self.chain:
             for block in blocks:
                 self.table.load(decode_state(block), extent)
@@ -117,29 +142,38 @@ def same(one, other):
     return type(one) is type(other) and repr(one) == repr(other)
 
 
+@pytest.mark.parametrize("passes", [False, True])
 @pytest.mark.parametrize("tracks_changes", [True, False])
 @settings(max_examples=200)
 @example(1, [("batch", [(0, 1), (-MODULUS, 1)]), ("batch", [(MODULUS, 1)]), ("single", [(MODULUS, 1)])])
-@given(st.sampled_from([1, 4, 16, 1000]), st.lists(steps, max_size=25))
-def test_state_on_disk_is_a_dictionary(tracks_changes, cache_entries, all_steps):
-    subtask = Subtask(cache_entries, tracks_changes)
-    try:
-        for kind, argument in all_steps:
-            match kind:
-                case "batch" | "single":
-                    getattr(subtask, kind)(argument)
-                case "numbers":
-                    subtask.batch([(number, number * 7) for number in argument])
-                case "snapshot":
-                    subtask.snapshot(argument)
-                case _:
-                    subtask.restore()
-        subtask.check()
-        subtask.snapshot(Extent.CHANGES)
-        subtask.restore()
-        subtask.check()
-    finally:
-        subtask.table.dispose()
+@example(4, [("batch", [(0, 1), (1, 1)])] * 2 + [("batch", [(0, None), (1, 2), (0, 3), (7, 1)])] * 2)
+@given(st.sampled_from([1, 4, 16, 1000]), st.one_of(steps_with(KEYS), steps_with(DIFFERENT_KEYS)))
+def test_state_on_disk_is_a_dictionary(tracks_changes, passes, cache_entries, all_steps):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cached_keys, "_LARGE_BATCH", 1)
+        patch.setattr(key_store, "_WRITTEN_AT_ONCE", 5)
+        subtask = Subtask(cache_entries, tracks_changes, passes)
+        try:
+            run_steps(subtask, all_steps)
+        finally:
+            subtask.table.dispose()
+
+
+def run_steps(subtask, all_steps):
+    for kind, argument in all_steps:
+        match kind:
+            case "batch" | "two_batches" | "single":
+                getattr(subtask, kind)(argument)
+            case "numbers":
+                subtask.batch([(number, number * 7) for number in argument])
+            case "snapshot":
+                subtask.snapshot(argument)
+            case _:
+                subtask.restore()
+    subtask.check()
+    subtask.snapshot(Extent.CHANGES)
+    subtask.restore()
+    subtask.check()
 
 
 def table_of(tmp_path, cache_entries=100):
@@ -152,6 +186,27 @@ def write(table, keys, value):
         changes.setdefault(key, key in entries)
         entries[key] = value(key)
     table.close_namespace(VOID_NAMESPACE)
+
+
+def count(table, keys):
+    entries = table.open_namespace(VOID_NAMESPACE, keys)
+    for key in keys:
+        entries[key] = entries.get(key, 0) + 1
+    table.close_namespace(VOID_NAMESPACE)
+
+
+@pytest.mark.parametrize("key", [int, str])
+def test_batches_pass_for_as_long_as_their_keys_do_not_come_again_in_time(tmp_path, key):
+    table = DiskBackend((str(tmp_path),), 4_000, tracks_changes=False).tables("run", "s0", "op")("t")
+    for _ in range(3):
+        for start in range(0, 50_000, 1_000):
+            count(table, [key(number) for number in range(start, start + 1_000)])
+    assert not table._cached._recent and not table._cached._older
+    for _ in range(500):
+        count(table, [key(number) for number in range(1_000)])
+    assert len(table._cached._recent) == 1_000
+    assert {held for _, _, held in table.all_entries()} == {3, 503} and len(table) == 50_000
+    table.dispose()
 
 
 @pytest.mark.parametrize("value", [lambda key: key, lambda key: (key, "text"), lambda key: [key]])

@@ -6,6 +6,10 @@ What changed goes to the store in bulk: when the dictionary is full, and when a 
 Entries are held in two generations. What is used belongs to the recent one; when that is full, all that changed is
 written, the older one is dropped, and the recent one becomes the older. While somebody works on the dictionary, nothing
 of it is dropped.
+
+Where many keys do not come again before they are dropped, to hold entries costs more than it saves. Then large batches
+pass: their entries go back to where they came from in the store as soon as the batch is done. From time to time entries
+are held again, to see whether their keys come again by now.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from typing import Any
 
 from penstock.common.exceptions import LocalStateError
 from penstock.runtime.state.contents import Contents, EncodedEntries
-from penstock.runtime.state.key_store import KeyStore
+from penstock.runtime.state.key_store import KeyStore, Taken
 from penstock.runtime.state.live_entries import ABSENT, UNKNOWN, FoundEntries
 from penstock.runtime.state.slot_memory import MemoryShare, bytes_of_entries
 from penstock.runtime.state.table import VOID_NAMESPACE, Extent
@@ -27,6 +31,11 @@ _BLOCK_BYTES = 1 << 20
 _LOOKED_AT = 50
 _MOSTLY = 0.9
 _UNNOTED_GENERATIONS = 16
+_SELDOM = 0.6
+"""The share of keys found in memory up to which it costs more to hold entries than to read and write them each time."""
+_PASSING_GENERATIONS = 64
+_LARGE_BATCH = 500
+"""A batch of fewer keys does not pass: to write it would cost more for each key than to hold it."""
 
 
 class CachedKeys(FoundEntries):
@@ -58,6 +67,16 @@ class CachedKeys(FoundEntries):
         """Without notes: keys that the store certainly has, so that they need not be compared when they are written."""
         self._store: KeyStore | None = None
         self._is_in_use = False
+        self._wanted = self._missing = 0
+        """How many keys of batches were asked for in this generation, and how many of them were not in memory."""
+        self._is_complete = False
+        """True if the generation before this one has become as large as it may."""
+        self._left_to_pass = 0
+        """How many more entries pass."""
+        self._passed = 0
+        """How many have passed since the last generation."""
+        self._taken: Taken | None = None
+        """The entries of the batch that is in use, if it passes. They are the recent ones."""
 
     # --- many entries ----------------------------------------------------------------------------------------------
 
@@ -66,19 +85,53 @@ class CachedKeys(FoundEntries):
 
         That a key is not in it means that there is no such entry for `keys` alone.
         """
+        if self._left_to_pass > 0 and not self._is_in_use:
+            keys = keys if isinstance(keys, list) else list(keys)
+            if self._take(keys):
+                return self._recent
         self._is_in_use = True
         recent = self._recent
         if self._older or self._store is not None:
-            missing = set(keys).difference(recent)
+            wanted = set(keys)
+            missing = wanted.difference(recent)
             nowhere = missing.difference(self._older)
             if len(nowhere) < len(missing):
                 older = missing - nowhere
                 recent.update(zip(older, map(self._older.pop, older), strict=True))
                 missing = nowhere
+            self._wanted += len(wanted)
+            self._missing += len(missing)
             if missing and self._store is not None:
                 missing = missing.difference(self.changes)
                 self._fetch(self._store, list(missing))
         return recent
+
+    def _take(self, keys: list[Any]) -> bool:
+        """Have the entries of a batch pass; False if they must be held."""
+        if self.notes_writes or len(keys) < _LARGE_BATCH or (self._store is not None and self._store.has_apart()):
+            return False
+        self._write_back()
+        self._recent, self._older = {}, {}
+        self._taken = None if self._store is None else self._store.take(keys)
+        if self._taken is None:
+            return False
+        self._is_in_use = True
+        self._recent = self._taken.entries
+        return True
+
+    def _give_back(self, store: KeyStore, taken: Taken) -> None:
+        store.give_back(taken)
+        gone = [key for key in self.changes if key not in taken.entries]
+        if gone:
+            store.remove(gone)
+        self.changes.clear()
+        self._fetched.clear()
+        self._recent = {}
+        self._left_to_pass -= len(taken.entries)
+        self._passed += len(taken.entries)
+        if self._passed > self._most_recent:
+            self._passed = 0
+            self._decide_on_notes(has_mostly_changed=False)
 
     def _fetch(self, store: KeyStore, keys: list[Any]) -> None:
         found = store.read(keys)
@@ -94,7 +147,11 @@ class CachedKeys(FoundEntries):
 
     def close(self) -> None:
         self._is_in_use = False
-        self._make_room()
+        taken, self._taken = self._taken, None
+        if taken is not None and self._store is not None:
+            self._give_back(self._store, taken)
+        else:
+            self._make_room()
 
     def _make_room(self) -> None:
         if self._is_in_use:
@@ -107,12 +164,21 @@ class CachedKeys(FoundEntries):
             self._older, self._recent = self._recent, {}
             self._look_at = self._most_recent // 4
             self._decide_on_notes(has_mostly_changed)
+            self._decide_on_passing()
 
     def _decide_on_notes(self, has_mostly_changed: bool) -> None:
         """To note what is written takes long. Where nearly all that is used is written, it is not done for a while."""
         self._generations = 0 if self.notes_writes else (self._generations + 1) % _UNNOTED_GENERATIONS
         if self._tracks_changes and self._generations == 0:
             self.notes_writes = not has_mostly_changed or not self.notes_writes
+
+    def _decide_on_passing(self) -> None:
+        """Entries need not be held if their keys do not come again in time: a generation after them at the latest."""
+        found = self._wanted - self._missing
+        if self._is_complete and self._wanted and found <= _SELDOM * self._wanted:
+            self._left_to_pass = _PASSING_GENERATIONS * self._most_recent
+        self._is_complete = self._left_to_pass <= 0
+        self._wanted = self._missing = 0
 
     def _measure(self, memory: MemoryShare) -> None:
         """See how many entries have room, by the newest ones."""
@@ -251,6 +317,7 @@ class CachedKeys(FoundEntries):
         self._write_back()
         if not self.notes_writes:
             self._older, self._recent = self._recent, {}  # What is used from now on counts as written again.
+            self._is_complete = False
         if self._store is not None:
             self._store.snapshot_written(extent)
 
@@ -268,6 +335,7 @@ class CachedKeys(FoundEntries):
 
     def drop(self) -> None:
         """Nothing is needed from now on, nor that it ever changed."""
+        self._taken = None
         self._recent.clear()
         self._older.clear()
         self.changes.clear()

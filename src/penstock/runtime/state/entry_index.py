@@ -76,12 +76,12 @@ class EntryIndex:
             looking, at = looking[goes_on], at[goes_on] + 1
         return slots
 
-    def place(self, hashes: Hashes) -> Slots:
-        """The slot of each hash, a new one if it has none."""
+    def place(self, hashes: Hashes, are_new: bool = False) -> Slots:
+        """The slot of each hash, a new one if it has none; with `are_new`, that is so for nearly all."""
         if self._used + len(hashes) > _MOST_USED * (1 << self._bits):
             self._make_room(len(hashes))
         codes = ~hashes
-        slots = self._find(codes)
+        slots: Slots = np.full(len(codes), -1, np.intp) if are_new else self._find(codes)
         is_new = slots < 0
         if is_new.any():
             added = self._place(codes[is_new])

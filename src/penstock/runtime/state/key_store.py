@@ -17,7 +17,6 @@ import marshal
 import shutil
 import sys
 import weakref
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from penstock.runtime.state.codec import encode_state
 from penstock.runtime.state.contents import load, pack, unpack
 from penstock.runtime.state.entry_index import EntryIndex, Hashes, Slots
 from penstock.runtime.state.live_entries import ABSENT
+from penstock.runtime.state.number_columns import column_of_floats, column_of_ints
 from penstock.runtime.state.record_log import RecordLog
 from penstock.runtime.state.table import REMOVED, Extent
 
@@ -52,6 +52,7 @@ _IN_BASE = np.uint8(1 << 7)
 _PLAIN = {int, float, str, bytes, bool, type(None)}
 _LARGEST_OWN_HASH = sys.hash_info.modulus - 1
 _AT_ONCE, _BYTES_AT_ONCE = 10_000, 1 << 20
+_WRITTEN_AT_ONCE = 1 << 16
 _LEAST_UNNEEDED = 1 << 24
 
 Flags = NDArray[np.uint8]
@@ -125,6 +126,37 @@ class _Encoded:
     content: bytes
 
 
+@dataclass(frozen=True)
+class _Content:
+    """What entries of one kind leave in the files."""
+
+    what: int
+    is_hash: bool
+    data: NDArray[np.int64] | list[bytes]
+    """What is to be in `places`, or the records."""
+
+    def only(self, kept: list[int]) -> _Content:
+        """The content of some of the entries."""
+        data = self.data[kept] if isinstance(self.data, np.ndarray) else [self.data[at] for at in kept]
+        return _Content(self.what, self.is_hash, data)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Entries that somebody works on, and what is known of those that were found."""
+
+    entries: dict[Any, Any]
+    keys: list[Any]
+    """Of the entries that were found, in the order of `entries`."""
+    slots: Slots
+    absent: list[Any]
+    """The other keys."""
+    hashed: tuple[Hashes, bool]
+    """The hashes of those, and whether they are these themselves."""
+    version: int
+    """That of the store when they were taken."""
+
+
 class KeyStore:
     """Entries by key. Keys that are equal are one key, whatever their types, as in a dictionary."""
 
@@ -171,16 +203,41 @@ class KeyStore:
         return itertools.chain(((key, value) for key, value in apart if value is not ABSENT), found)
 
     def _read(self, keys: list[Any]) -> Iterable[tuple[Any, Any]]:
-        hashes, are_hashes = _hashes_of(keys)
+        is_found, _, values = self._found(keys, *_hashes_of(keys))
+        return zip(keys if is_found.all() else itertools.compress(keys, is_found.tolist()), values, strict=True)
+
+    def _found(self, keys: list[Any], hashes: Hashes, are_hashes: bool) -> tuple[NDArray[np.bool_], Slots, list[Any]]:
+        """Which keys there are that are not kept apart, with their slots and values."""
         slots = self._index.find(hashes)
-        is_there = (slots >= 0) & _is_there(self._index.flags[slots])
-        if not is_there.all():
-            keys, slots = list(itertools.compress(keys, is_there.tolist())), slots[is_there]
+        is_found: NDArray[np.bool_] = (slots >= 0) & _is_there(self._index.flags[slots])
+        if not is_found.all():
+            keys, slots = list(itertools.compress(keys, is_found.tolist())), slots[is_found]
         names, values = self._columns(slots, are_hashes)
-        if not names or all(map(_is_same, names, keys)):
-            return zip(keys, values, strict=True)
-        there = zip(keys, names, values, strict=True)
-        return [(key, value) for key, name, value in there if _is_same(name, key)]
+        if names and names != keys:
+            is_own = np.fromiter(map(_is_same, names, keys), bool, len(keys))
+            is_found[is_found] = is_own
+            slots, values = slots[is_own], list(itertools.compress(values, is_own.tolist()))
+        return is_found, slots, values
+
+    def has_apart(self) -> bool:
+        """True if there are entries apart from the files, because their keys have the hashes of others."""
+        return bool(self._apart)
+
+    def take(self, keys: list[Any]) -> Taken | None:
+        """The entries of `keys`, to be given back when they have changed; None if one of them may be kept apart."""
+        if self._apart:
+            return None
+        hashes, are_hashes = _hashes_of(keys)
+        is_found, slots, values = self._found(keys, hashes, are_hashes)
+        found, absent = keys, []
+        if not is_found.all():
+            found = list(itertools.compress(keys, is_found.tolist()))
+            absent, hashes = list(itertools.compress(keys, (~is_found).tolist())), hashes[~is_found]
+        entries = dict(zip(found, values, strict=True))
+        if len(entries) < len(found):  # Some keys come twice.
+            found = list(entries)
+            slots = self._index.find(_hashes_of(found)[0])
+        return Taken(entries, found, slots, absent, (hashes, are_hashes), self.version)
 
     def _columns(self, slots: Slots, are_known: bool = False) -> tuple[list[Any], list[Any]]:
         """Keys and values of slots, in order; ABSENT for what is gone.
@@ -228,6 +285,31 @@ class KeyStore:
         self.has_changes = True
         self._put(keys, values, were_there, _CHANGED)
 
+    def give_back(self, taken: Taken) -> None:
+        """Write all entries that were taken, and those that have come to them since; not that some were removed.
+
+        Where those are that were found is known, and that they are what they seem to be.
+        """
+        keys, values = list(taken.entries), list(taken.entries.values())
+        found, slots = taken.keys, taken.slots
+        if keys[: len(found)] != found:
+            is_left = list(map(taken.entries.__contains__, found))
+            found, slots = list(itertools.compress(found, is_left)), slots[np.array(is_left, bool)]
+        known = len(found)
+        if taken.version != self.version or keys[:known] != found:
+            self.write(keys, values)
+            return
+        self.has_changes = True
+        for part in _parts(0, known):
+            are_hashes = bool((self._index.flags[slots[part]] & _IS_HASH).all())
+            with self._room_needed():
+                self._fill(slots[part], _content(keys[part], values[part], are_hashes), _CHANGED)
+        hashes, are_hashes = taken.hashed if keys[known:] == taken.absent else _hashes_of(keys[known:])
+        for part in _parts(known, len(keys)):
+            hashed = hashes[part.start - known : part.stop - known], are_hashes
+            self._put_some(keys[part], values[part], hashed, None, _CHANGED, are_new=True)
+        self._end_writing()
+
     def remove(self, keys: list[Any]) -> None:
         self.has_changes = True
         self._take_out(keys, _removed)
@@ -256,58 +338,60 @@ class KeyStore:
         self._index.flags[slots] = flags
 
     def _put(self, keys: list[Any], values: list[Any], were_there: list[bool] | None, change: np.uint8) -> None:
-        for start in range(0, len(keys), 1 << 16):
-            part = slice(start, start + (1 << 16))
+        for part in _parts(0, len(keys)):
             some = None if were_there is None else were_there[part]
-            with self._room_needed():
-                self._put_some(keys[part], values[part], some, change)
+            self._put_some(keys[part], values[part], _hashes_of(keys[part]), some, change)
+        self._end_writing()
+
+    def _end_writing(self) -> None:
         self.version += 1
         self._compact()
 
-    def _put_some(self, keys: list[Any], values: list[Any], were_there: list[bool] | None, change: np.uint8) -> None:
-        hashes, are_hashes = _hashes_of(keys)
-        inline = _inline(values) if are_hashes else None
-        if inline is not None:
-            self._put_slots(keys, values, hashes, were_there, inline, is_hash=True, change=change)
-            return
-        if are_hashes and _are_plain(values):
-            records = list(map(marshal.dumps, values))
-            self._put_slots(keys, values, hashes, were_there, (_MARSHALLED, records), is_hash=True, change=change)
-        elif _are_plain(keys) and _are_plain(values):
-            records = list(map(marshal.dumps, zip(keys, values, strict=True)))
-            self._put_slots(keys, values, hashes, were_there, (_MARSHALLED, records), is_hash=False, change=change)
-        else:
-            records = [pack(encode_state(key), encode_state(value)) for key, value in zip(keys, values, strict=True)]
-            self._put_slots(keys, values, hashes, were_there, (_PACKED, records), is_hash=are_hashes, change=change)
+    def _put_some(
+        self,
+        keys: list[Any],
+        values: list[Any],
+        hashed: tuple[Hashes, bool],
+        were_there: list[bool] | None,
+        change: np.uint8,
+        are_new: bool = False,
+    ) -> None:
+        """Write some entries; with `are_new`, hardly any of the keys is here."""
+        hashes, are_hashes = hashed
+        with self._room_needed():
+            slots = self._index.place(hashes, are_new)
+            self._put_slots(keys, values, slots, were_there, _content(keys, values, are_hashes), change)
 
     def _put_slots(
         self,
         keys: list[Any],
         values: list[Any],
-        hashes: Hashes,
+        slots: Slots,
         were_there: list[bool] | None,
-        content: tuple[int, Any],
-        is_hash: bool,
+        content: _Content,
         change: np.uint8,
     ) -> None:
-        """Write entries of one kind: `content` says which, with what is to be in `places`, or the records."""
-        what, data = content
-        slots = self._index.place(hashes)
-        shared = self._sharing_hashes(keys, slots, were_there, is_hash)
+        """Write entries to the slots of their hashes, or apart from these."""
+        shared = self._sharing_hashes(keys, slots, were_there, content.is_hash)
         if shared:
             for at in shared:
                 self._put_apart(keys[at], values[at], change)
-            kept = np.array([at for at in range(len(keys)) if at not in shared], np.intp)
-            slots = slots[kept]
-            data = data[kept] if isinstance(data, np.ndarray) else [data[at] for at in kept.tolist()]
+            kept = [at for at in range(len(keys)) if at not in shared]
+            slots, content = slots[np.array(kept, np.intp)], content.only(kept)
+        self._fill(slots, content, change)
+
+    def _fill(self, slots: Slots, content: _Content, change: np.uint8) -> None:
+        """Write entries to slots that are theirs."""
         before = self._index.flags[slots]
-        self._log.unneeded += int(self._index.sizes[slots[_is_record(before)]].sum())
-        if isinstance(data, np.ndarray):
-            self._index.places[slots] = data
+        had_record = _is_record(before)
+        if had_record.any():
+            self._log.unneeded += int(self._index.sizes[slots[had_record]].sum())
+        if isinstance(content.data, np.ndarray):
+            self._index.places[slots] = content.data
         else:
-            self._index.places[slots], self._index.sizes[slots] = self._log.append(data)
+            self._index.places[slots], self._index.sizes[slots] = self._log.append(content.data)
         self.count += len(slots) - int(np.count_nonzero(_is_there(before)))
-        self._index.flags[slots] = _written(before, what, is_hash, change)
+        self._index.flags[slots] = _written(before, content.what, content.is_hash, change)
 
     def _sharing_hashes(self, keys: list[Any], slots: Slots, were_there: list[bool] | None, is_hash: bool) -> set[int]:
         """The positions of keys whose hash, and so their slot, belongs to another key."""
@@ -366,7 +450,8 @@ class KeyStore:
         values = [_Encoded(value) for _, value in by_key.values()]
         records = list(itertools.starmap(pack, by_key.values()))
         with self._room_needed():
-            self._put_slots(keys, values, hashes, None, (_PACKED, records), are_hashes, _loaded(extent))
+            slots = self._index.place(hashes)
+            self._put_slots(keys, values, slots, None, _Content(_PACKED, are_hashes, records), _loaded(extent))
         self.version += 1
 
     # --- snapshots -------------------------------------------------------------------------------------------------
@@ -430,6 +515,12 @@ def _is_same(key: Any, other: Any) -> bool:
     return key is other or bool(key == other)
 
 
+def _parts(start: int, end: int) -> Iterator[slice]:
+    """As many entries at a time as are written in one go."""
+    for at in range(start, end, _WRITTEN_AT_ONCE):
+        yield slice(at, min(at + _WRITTEN_AT_ONCE, end))
+
+
 def _loaded(extent: Extent) -> np.uint8:
     """What is known of an entry that comes from a snapshot."""
     known: np.uint8 = _IN_SNAPSHOT | (_IN_BASE if extent is Extent.ALL else _SINCE_BASE)
@@ -438,29 +529,34 @@ def _loaded(extent: Extent) -> np.uint8:
 
 def _hashes_of(keys: list[Any]) -> tuple[Hashes, bool]:
     """Their hashes, and whether the keys are whole numbers that are their own hashes, all of them."""
-    if set(map(type, keys)) == {int}:
-        try:
-            numbers = np.frombuffer(array("q", keys), np.int64)
-        except OverflowError:
-            pass
-        else:
-            in_range = numbers.min() >= -_LARGEST_OWN_HASH and numbers.max() <= _LARGEST_OWN_HASH
-            if in_range and not (numbers == -1).any():
-                return numbers, True
+    numbers = column_of_ints(keys)
+    if numbers is not None and len(numbers):
+        in_range = numbers.min() >= -_LARGEST_OWN_HASH and numbers.max() <= _LARGEST_OWN_HASH
+        if in_range and not (numbers == -1).any():
+            return numbers, True
     return np.fromiter(map(hash, keys), np.int64, len(keys)), False
+
+
+def _content(keys: list[Any], values: list[Any], are_hashes: bool) -> _Content:
+    """How entries are written. With `are_hashes`, the keys are whole numbers that are their own hashes."""
+    inline = _inline(values) if are_hashes else None
+    if inline is not None:
+        return _Content(inline[0], True, inline[1])
+    if are_hashes and _are_plain(values):
+        return _Content(_MARSHALLED, True, list(map(marshal.dumps, values)))
+    if _are_plain(keys) and _are_plain(values):
+        return _Content(_MARSHALLED, False, list(map(marshal.dumps, zip(keys, values, strict=True))))
+    names = zip(keys, values, strict=True)
+    return _Content(_PACKED, are_hashes, [pack(encode_state(key), encode_state(value)) for key, value in names])
 
 
 def _inline(values: list[Any]) -> tuple[int, NDArray[np.int64]] | None:
     """Values that fit into the index, all of them, as they are there."""
-    kinds = set(map(type, values))
-    if kinds == {float}:
-        return _FLOAT, np.array(values, np.float64).view(np.int64)
-    if kinds == {int}:
-        try:
-            return _INT, np.frombuffer(array("q", values), np.int64)
-        except OverflowError:
-            pass
-    return None
+    numbers = column_of_ints(values)
+    if numbers is not None:
+        return _INT, numbers
+    floats = column_of_floats(values)
+    return None if floats is None else (_FLOAT, floats.view(np.int64))
 
 
 def _are_plain(values: list[Any]) -> bool:
