@@ -12,14 +12,17 @@ import ast
 import copy
 import functools
 import inspect
+import itertools
 import linecache
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
+
+from penstock.runtime.loop_bodies import sees_its_frame
 
 _PLAIN = (
     ast.Name,
@@ -53,7 +56,6 @@ _EXPRESSIONS = (
 # Python 3.11 gets confused if two threads make syntax trees at the same time.
 ONE_AT_A_TIME = threading.RLock()
 """Held while text is turned into a syntax tree, or a tree into code."""
-_ABOUT_SCOPES = {"locals", "globals", "vars", "dir", "eval", "exec", "super", "__class__"}
 _NAMES_IN_LOOPS = re.compile(
     r"(values|timestamps|timestamp|out|append|out_timestamps|append_timestamp|zip|value|key|select|reduce"
     r"|partials|get|held|records_made|open_slot|add_one|convert|copied|immutable_types|type_of|tuple_type|item|times|start|end|gap|parts|part|ended|panes|keys|opened|create|[vrf]\d+(_\w+)?|cell_\w+|self_\w+|\w+_of_python)$"
@@ -110,8 +112,8 @@ def source_of(function: Any, parameters: int) -> ast.Lambda | ast.FunctionDef | 
     try:
         with ONE_AT_A_TIME:
             filename, line = function.__code__.co_filename, function.__code__.co_firstlineno
-            nodes = _nodes_of(filename, "".join(linecache.getlines(filename))).get(line, [])
-            return next((node for node in nodes if _is_source_of(node, function)), None)
+            nodes, imported = _functions_in(filename, "".join(linecache.getlines(filename)))
+            return next((node for node in nodes.get(line, []) if _is_source_of(node, function, imported)), None)
     except SystemError:  # The program itself parses Python in another thread.
         return None
 
@@ -137,26 +139,40 @@ _Node = ast.Lambda | ast.FunctionDef
 
 
 @functools.lru_cache(maxsize=16)
-def _nodes_of(filename: str, source: str) -> dict[int, list[_Node]]:
-    """The functions in a file by the line they begin at."""
+def _functions_in(filename: str, source: str) -> tuple[dict[int, list[_Node]], frozenset[str]]:
+    """The functions in a file by the line they begin at, and the names that its imports bind."""
     nodes: dict[int, list[_Node]] = {}
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):  # The file is no longer Python, or never was.
-        return nodes
+        return nodes, frozenset()
     for node in ast.walk(tree):
         if isinstance(node, ast.Lambda) or (isinstance(node, ast.FunctionDef) and not node.decorator_list):
             nodes.setdefault(node.lineno, []).append(node)
-    return nodes
+    return nodes, frozenset(_names_imported_in(tree.body))
 
 
-def _is_source_of(node: _Node, function: FunctionType) -> bool:
+def _names_imported_in(statements: list[ast.stmt]) -> Iterator[str]:
+    """The names that imports bind in the scope of these statements."""
+    for statement in statements:
+        match statement:
+            case ast.Import(names) | ast.ImportFrom(names=names):
+                yield from (each.asname or each.name.partition(".")[0] for each in names if each.name != "*")
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                continue
+            case _:
+                inner = (each for each in ast.iter_child_nodes(statement) if isinstance(each, ast.stmt))
+                handled = (each.body for each in getattr(statement, "handlers", []))
+                yield from _names_imported_in([*inner, *itertools.chain.from_iterable(handled)])
+
+
+def _is_source_of(node: _Node, function: FunctionType, imported: frozenset[str]) -> bool:
     """True if `node` compiles to what `function` runs: a file may have changed, and a line may have several lambdas."""
     code = function.__code__
     if isinstance(node, ast.FunctionDef) != (code.co_name != "<lambda>"):
         return False
     try:
-        own = _compiled(node, code.co_freevars)
+        own = _compiled(node, code.co_freevars, imported)
     except SyntaxError:  # It needs its surroundings: a class, say, or a nonlocal variable.
         return False
     return own is not None and _does_the_same(own, code)
@@ -186,11 +202,15 @@ def _is_name_of(inner: Any, *names: Any) -> bool:
     )
 
 
-def _compiled(node: _Node, free_variables: tuple[str, ...]) -> CodeType | None:
-    """The code of a function within another one that has `free_variables`."""
+def _compiled(node: _Node, free_variables: tuple[str, ...], imported: Iterable[str]) -> CodeType | None:
+    """The code of a function within another one that has `free_variables`, in a module that imports these names.
+
+    `module.function()` is compiled in another way than `variable.method()`, and the compiler knows modules by imports.
+    """
     inner: ast.stmt = ast.Return(node) if isinstance(node, ast.Lambda) else node
     outer = ast.parse(f"def outer({', '.join(free_variables)}): pass")
     outer.body[0].body = [inner]  # type: ignore[attr-defined]
+    outer.body += [ast.Import([ast.alias("imported", name)]) for name in imported]
     module = compile(ast.fix_missing_locations(outer), "<function>", "exec", dont_inherit=True)
     return next((code for outside in _codes_in(module) for code in _codes_in(outside)), None)
 
@@ -228,11 +248,10 @@ def _results_of(node: _Node) -> tuple[list[ast.expr], bool]:
 
 
 def _is_allowed(part: ast.AST, allowed: tuple[type[ast.AST], ...], known: set[str]) -> bool:
-    if not isinstance(part, allowed):
+    is_own = isinstance(part, ast.Name) and part.id in known
+    if not isinstance(part, allowed) or (sees_its_frame(part) and not is_own):
         return False
-    if isinstance(part, ast.Name) and part.id not in known:
-        return part.id not in _ABOUT_SCOPES and can_stand_in_loop(part.id)
-    return True
+    return is_own or not isinstance(part, ast.Name) or can_stand_in_loop(part.id)
 
 
 def can_stand_in_loop(name: str) -> bool:

@@ -28,12 +28,24 @@ _STATEMENTS = (
 )
 _REFUSED = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 _ABOUT_SCOPES = {"locals", "globals", "vars", "dir", "eval", "exec", "super", "__class__"}
+_ABOUT_FRAMES = {"_getframe", "currentframe", "exc_info"}
+_LOOKING_AT_FRAMES = {"inspect", "traceback", "logging", "warnings"}
 _USED_UP_BY = {"sum", "min", "max", "any", "all", "sorted", "list", "tuple", "set", "dict", "frozenset"}
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class UnsuitableBodyError(Exception):
     """The function must be called."""
+
+
+def sees_its_frame(node: ast.AST) -> bool:
+    """True for a name or an attribute by which a function may notice in which frame it runs."""
+    match node:
+        case ast.Name(name):
+            return name in _ABOUT_SCOPES | _ABOUT_FRAMES | _LOOKING_AT_FRAMES
+        case ast.Attribute(attr=name):
+            return name in _ABOUT_FRAMES
+    return False
 
 
 def is_generator(node: ast.FunctionDef) -> bool:
@@ -91,7 +103,7 @@ class _Statements:
         for node in ast.walk(expression) if expression is not None else ():
             if isinstance(node, _REFUSED):
                 raise UnsuitableBodyError
-            if isinstance(node, ast.Name) and node.id in _ABOUT_SCOPES:
+            if sees_its_frame(node):
                 raise UnsuitableBodyError
             if isinstance(node, ast.GeneratorExp) and not self._is_used_up(node, expression):
                 raise UnsuitableBodyError

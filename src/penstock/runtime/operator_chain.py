@@ -216,6 +216,7 @@ class OperatorChain:
         if combines_on_the_way(self._job_graph, receiver):
             target = combining_edge(receiver, *sender, *parallelism, self._ready)
             target.column_maker = ColumnMaker() if self._job_graph.exchanges_columns else None
+            target.scope.inlines = self._job_graph.inlines_functions
             return target
         return EdgeTarget(*sender, *parallelism, self._ready)
 

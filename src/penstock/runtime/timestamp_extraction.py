@@ -20,7 +20,7 @@ class TimestampExtraction:
     """What an assigner says of each element; an element without a timestamp shows it the smallest number."""
 
     def __init__(self, assigner: TimestampAssigner) -> None:
-        self.keeps_timestamps = isinstance(assigner, RecordTimestampAssigner)
+        self.keeps_timestamps = type(assigner) is RecordTimestampAssigner  # What extends it may do otherwise.
         self._giver = f"timestamp assigner {type(assigner).__name__}"
         self._extract = plain_function_of(assigner)
         self._extract_all = EachLoop(self._extract, "timestamp extraction", MIN_LONG_VALUE)

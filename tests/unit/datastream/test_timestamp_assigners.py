@@ -10,6 +10,7 @@ import pytest
 from penstock.common import Configuration, Duration, WatermarkStrategy
 from penstock.common.exceptions import ConfigurationError
 from penstock.common.notices import PenstockWarning
+from penstock.common.watermark_strategy import RecordTimestampAssigner
 from penstock.datastream import ProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors import NumberSequenceSource
 
@@ -63,6 +64,17 @@ def test_an_assigner_is_lost_in_pyflink_if_something_else_follows(order):
 def test_a_strategy_without_an_assigner_is_not_talked_about(recwarn):
     environment("pyflink").from_source(NumberSequenceSource(1, 2), PLAIN, "numbers")
     assert not recwarn.list
+
+
+class Doubled(RecordTimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value * 2
+
+
+def test_an_assigner_that_extends_the_one_that_keeps_timestamps_is_asked():
+    strategy = PLAIN.with_timestamp_assigner(Doubled())
+    timed = environment("flink").from_collection([3, 4]).assign_timestamps_and_watermarks(strategy)
+    assert list(timed.process(Timestamps()).execute_and_collect()) == [6, 8]
 
 
 def test_an_unknown_way_is_refused():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 from penstock.datastream import KeyedProcessFunction, OutputTag
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 
@@ -30,6 +33,14 @@ class Counts(Base):
         self.count.update(count)
         if value[1] % 2 == 0:
             yield value[0], count
+
+
+class CallsModules(Base):
+    def process_element(self, value, ctx):
+        kept = json.loads(self.count.value() or "[]")
+        kept.append(math.isqrt(value[1]))
+        self.count.update(json.dumps(kept))
+        yield value[0], sum(kept)
 
 
 class CountsAndForgets(Base):
@@ -360,7 +371,7 @@ def with_enclosed_state():
 
 
 IN_A_LOOP = [
-    Counts(), CountsAndForgets(), UpdatesToNone(), Lists(), ListsThatAreRead(), Maps(), MapsOtherwise(), SideOutputs(),
+    Counts(), CallsModules(), CountsAndForgets(), UpdatesToNone(), Lists(), ListsThatAreRead(), Maps(), MapsOtherwise(), SideOutputs(),
     MaybeTagged(), ReturnsLists(), ReturnsNothing(), Loops(), SetsItsParameter(), CallsItself(), KeepsStatesInATable(),
     TwoNamesForOneState(), HandsItsStateOut(), DefaultValues(), ChangesItsStates(), Timers(), TimersThatSetOthers(),
     TimersThatAreSet(), TimersThatAreDeleted(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -186,3 +187,20 @@ def test_the_loop_of_a_chain_combines(monkeypatch: pytest.MonkeyPatch) -> None:
     windowed = stream.window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
     assert sorted(windowed.sum(1).execute_and_collect()) == [("a", 2), ("b", 4), ("c", 1)]
     assert plainly == []
+
+
+FRAME = sys._getframe
+
+
+def where_it_runs(a: Any, b: Any) -> Any:
+    return a[0], a[1], FRAME().f_code.co_name
+
+
+def test_functions_are_called_where_inlining_is_off() -> None:
+    def results(inlines: bool) -> Any:
+        stream = timed(environment(inlines, 2), GIVEN, 0).flat_map(split).map(lambda pair: (*pair, ""))
+        windowed = stream.key_by(lambda pair: pair[0]).window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        return {name for *_, name in windowed.reduce(where_it_runs).execute_and_collect()}
+
+    assert "where_it_runs" not in results(True)
+    assert results(False) - {""} == {"where_it_runs"}

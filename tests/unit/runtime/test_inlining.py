@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import linecache
+import math
 import sys
+import warnings
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -76,6 +79,33 @@ def test_methods_are_inlined_with_their_object():
 
 def test_generators_with_nothing_but_yields_are_inlined():
     assert LoopScope().yielded("f0", halves, "v0") == ["v0 // 2", "v0 - v0 // 2"]
+
+
+def parsed(line):
+    return json.loads(line)["n"] + math.floor(2.5)
+
+
+def test_functions_that_call_those_of_modules_are_inlined():
+    """Python compiles such calls in another way where it has seen the import."""
+    assert text_of(parsed, "v0") == "json.loads(v0)['n'] + math.floor(2.5)"
+    assert EachLoop(parsed, "loop")(['{"n": 1}', '{"n": 2}']) == [3, 4]
+
+
+def frame_of(number):
+    return number, sys._getframe().f_code.co_name
+
+
+def warned(number):
+    return warnings.warn(f"{number}", stacklevel=1)
+
+
+@pytest.mark.parametrize("function", [frame_of, warned])
+def test_functions_that_look_at_their_frame_are_called(function):
+    assert small_function(function, 1) is None
+
+
+def test_numbers_of_sys_may_stand_in_a_loop():
+    assert small_function(lambda number: min(number, sys.maxsize), 1) is not None
 
 
 def test_of_two_lambdas_on_a_line_each_is_itself():
