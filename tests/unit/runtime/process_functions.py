@@ -371,7 +371,8 @@ def with_enclosed_state():
 
 
 IN_A_LOOP = [
-    Counts(), CallsModules(), CountsAndForgets(), UpdatesToNone(), Lists(), ListsThatAreRead(), Maps(), MapsOtherwise(), SideOutputs(),
+    Counts(), CallsModules(), CountsAndForgets(), UpdatesToNone(), Lists(), ListsThatAreRead(), Maps(),
+    MapsOtherwise(), SideOutputs(),
     MaybeTagged(), ReturnsLists(), ReturnsNothing(), Loops(), SetsItsParameter(), CallsItself(), KeepsStatesInATable(),
     TwoNamesForOneState(), HandsItsStateOut(), DefaultValues(), ChangesItsStates(), Timers(), TimersThatSetOthers(),
     TimersThatAreSet(), TimersThatAreDeleted(),
