@@ -134,7 +134,7 @@ def test_other_databases_are_refused_when_the_sink_is_built():
     elsewhere = JdbcConnectionOptions("jdbc:oracle:thin:@db")
     with pytest.raises(UnsupportedFeatureError, match=r"'jdbc:oracle:thin:@db' names none of the databases"):
         JdbcSink.sink("insert into t values (?)", NUMBER, elsewhere)
-    with pytest.raises(ValueError, match=r"the parameter 'nonsense' of 'jdbc:postgresql://db/shop' is none of"):
+    with pytest.raises(ValueError, match=r"the parameter 'nonsense' of 'jdbc:postgresql://db/shop' is not one of"):
         JdbcSink.sink("insert into t values (?)", NUMBER, JdbcConnectionOptions("jdbc:postgresql://db/shop?nonsense=1"))
 
 
