@@ -151,13 +151,15 @@ class AlignedWindowOperator(QuickWindowOperator):
 
     def _evaluate_all(self, window: Window, panes: dict[Any, Any], keys: list[Any], fires: bool, is_last: bool) -> None:
         elements_of = self.accumulation.last_elements if is_last else self.accumulation.elements
+        backend, emit, clears = self.backend, self.emit, is_last and self.evaluation.has_clear
         for key in keys:
-            self.backend.current_key = key
-            held = panes.get(key)
-            elements = elements_of(held) if fires and held is not None else None
-            if elements is not None:
-                self.emit(window, elements)
-            if is_last:
+            backend.current_key = key
+            held = panes.get(key) if fires else None
+            if held is not None:
+                elements = elements_of(held)
+                if elements is not None:
+                    emit(window, elements)
+            if clears:
                 self.evaluation.clear(window)
 
     def _drop_all(self, window: Window, panes: dict[Any, Any], keys: list[Any]) -> None:

@@ -24,7 +24,8 @@ class WindowEvaluation:
 
     def __init__(self, description: WindowDescription) -> None:
         self.function = description.window_function
-        self._has_clear = isinstance(self.function, ProcessWindowFunction | ProcessAllWindowFunction)
+        self.has_clear = _has_clear(self.function)
+        """False if the function need not know that a window is gone."""
         self._is_all = description.is_all
 
     def open(self, context: ProcessContext) -> None:
@@ -33,7 +34,7 @@ class WindowEvaluation:
 
     def clear(self, window: Window) -> None:
         """Let the function know that the window is gone for good."""
-        if self._has_clear:
+        if self.has_clear:
             self.function.clear(self._context.at(window))
 
     def _evaluation(self) -> Evaluate:
@@ -49,3 +50,11 @@ class WindowEvaluation:
         if self._is_all:
             return lambda key, window, elements: apply(window, elements)
         return lambda key, window, elements: apply(key, window, elements)
+
+
+def _has_clear(function: Any) -> bool:
+    """True for a function with a `clear` of its own: that of the base classes does nothing."""
+    if not isinstance(function, ProcessWindowFunction | ProcessAllWindowFunction):
+        return False
+    does_nothing = ProcessWindowFunction.clear, ProcessAllWindowFunction.clear
+    return "clear" in vars(function) or type(function).clear not in does_nothing
