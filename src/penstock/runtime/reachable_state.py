@@ -61,7 +61,10 @@ def _parts_of(value: Any) -> Iterable[Any]:
         case list() | tuple() | set() | frozenset():
             return value
     # Not by `vars`, which asks the object: it may be one that stands for another.
-    held = object.__getattribute__(value, "__dict__") if type(value).__dictoffset__ else {}
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except AttributeError:  # It has none, or none that can be seen.
+        held = {}
     return *held.values(), type(value)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+import threading
 import traceback
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -370,3 +372,23 @@ def test_loop_notes_what_it_writes_only_for_tables_that_want_it():
     assert sorted(loop._variants) == [(True, False), (True, True)]
     feed(harness, [(99, 1)])
     assert keyed_state.tables["first"].changed == {VOID_NAMESPACE: {99: False}}
+
+
+T = TypeVar("T")
+_lock = threading.Lock()
+
+
+class NamesObjectsWithoutAttributes(Counts):
+    """Of some objects nobody can see what they hold."""
+
+    def process_element(self, value, ctx):
+        known = T, _lock
+        self.count.update((self.count.value() or 0) + len(known))
+        yield value[0], self.count.value()
+
+
+def test_names_of_objects_without_attributes_are_no_hindrance():
+    harness = harness_of(NamesObjectsWithoutAttributes())
+    feed(harness, [("a", 1), ("a", 2)])
+    assert harness.output == [("a", 2), ("a", 4)]
+    assert loops_of(harness)
