@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.checkpoint.job_checkpoints import JobCheckpoints
+from penstock.checkpoint.job_checkpoints import Completed, JobCheckpoints
 from penstock.checkpoint.options import CheckpointOptions
 from penstock.checkpoint.policy import CheckpointPolicy, FailurePolicy
 from penstock.checkpoint.statistics import CheckpointStats, SubtaskStats
@@ -80,16 +80,16 @@ class CheckpointCoordinator:
         """
         current, failure = self._current, self._failure
         assert current is not None
-        removed: list[int] = []
+        completed = Completed(None, [])
         if failure is None:
             try:
-                removed = self._checkpoints.complete(self._region, current.id, positions, self._prepared, now.wall_ms)
+                completed = self._checkpoints.complete(self._region, current.id, positions, self._prepared, now.wall_ms)
             except OSError as error:
                 failure = f"its metadata could not be written: {error}"
         if failure is not None:
             self._fail(current, failure, now)
             return None
-        self._succeed(current, removed, now)
+        self._succeed(current, completed, now)
         prepared, self._prepared = self._prepared, {}
         return prepared
 
@@ -102,14 +102,16 @@ class CheckpointCoordinator:
             return f"it expired: writing a snapshot took {slowest} ms, more than {self._options.timeout_ms} ms"
         return None
 
-    def _succeed(self, current: CheckpointStats, removed: list[int], now: Moment) -> None:
+    def _succeed(self, current: CheckpointStats, completed: Completed, now: Moment) -> None:
         self._current = None
         self._failures.start_over()
         self.completed_id = current.id
         self.policy.checkpoint_ended(now.tick_ms, is_complete=True)
-        current.external_path = self._checkpoints.store.path_of(current.id)
+        if completed.number is not None:
+            current.id = completed.number  # What people see is the job's checkpoint, under the number it has on disk.
+            current.external_path = self._checkpoints.store.path_of(completed.number)
         self._checkpoints.stats.completed(current)
-        self._checkpoints.stats.discarded(removed)
+        self._checkpoints.stats.discarded(completed.removed)
 
     def _fail(self, current: CheckpointStats, reason: str, now: Moment) -> None:
         self._current = None

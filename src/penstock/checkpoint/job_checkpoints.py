@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.checkpoint.handles import HandleBook
 from penstock.checkpoint.metadata import CheckpointMetadata, OperatorEntry, VertexEntry
@@ -40,6 +40,15 @@ def _part_of(positions: Mapping[str, Any], committables: Committables) -> _Part:
         {operator: encode_state(position) for operator, position in positions.items()},
         {operator: encode_in_driver(found) for operator, found in committables.items()},
     )
+
+
+class Completed(NamedTuple):
+    """What came of a region's checkpoint."""
+
+    number: int | None
+    """The number of the job's checkpoint that it is part of; None while other regions have yet to save their state."""
+    removed: list[int]
+    """The numbers of the job's checkpoints that are removed for it."""
 
 
 class JobCheckpoints:
@@ -124,14 +133,16 @@ class JobCheckpoints:
 
     def complete(
         self, region: Region, checkpoint_id: int, positions: Mapping[str, Any], committables: Committables, now_ms: int
-    ) -> list[int]:
-        """Make a region's checkpoint part of the job's; returns the ids of checkpoints that are removed for it."""
+    ) -> Completed:
+        """Make a region's checkpoint part of the job's."""
         part = _part_of(positions, committables)
         with self._lock:
             missing = self._missing - {region}
+            number: int | None = None
             unwanted: list[CheckpointMetadata] = []
             if not missing:
-                metadata = self._metadata(checkpoint_id, now_ms, {region: part})
+                number = self._next_number(checkpoint_id)
+                metadata = self._metadata(number, now_ms, {region: part})
                 unwanted = self.store.add(metadata)
                 self.latest = metadata
             self._missing = missing
@@ -141,7 +152,16 @@ class JobCheckpoints:
             self._committables[region] = part.committables
         # Only now: until here, subtasks would have been restored from the older files.
         self.store.discard(unwanted)
-        return [each.checkpoint_id for each in unwanted]
+        return Completed(number, [each.checkpoint_id for each in unwanted])
+
+    def _next_number(self, checkpoint_id: int) -> int:
+        """The number of the job's next checkpoint: the region's own, unless another region has passed it meanwhile.
+
+        Whoever restores a job takes the highest number for the newest. So numbers rise in the order in which
+        checkpoints complete, not in the order in which the epochs of different regions began.
+        """
+        is_passed = self.latest is not None and self.latest.checkpoint_id > checkpoint_id
+        return self.next_id() if is_passed else checkpoint_id
 
     def propose(
         self, region: Region, checkpoint_id: int, positions: Mapping[str, Any], committables: Committables, now_ms: int
@@ -150,7 +170,7 @@ class JobCheckpoints:
         part = _part_of(positions, committables)
         with self._lock:
             self._proposed[region] = part
-            self._last_proposal = checkpoint_id, now_ms
+            self._last_proposal = max(self._next_number(checkpoint_id), self._last_proposal[0]), now_ms
 
     def hold(self, proposed: bool = False) -> tuple[CheckpointMetadata, ExitStack]:
         """The newest checkpoint of the job; its files stay until the stack is closed, whatever other regions do.

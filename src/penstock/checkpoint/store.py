@@ -166,7 +166,7 @@ class CompletedCheckpointStore:
 
     def remove_claimed(self, found: FoundCheckpoint) -> None:
         """Remove what the job was restored from, which it owns and no longer needs, soon."""
-        self._removals.start(found.path, partial(_remove_claimed, found))
+        self._removals.start(found.path, partial(_remove_claimed, found, self._retained))
 
     def remove_all(self) -> None:
         """The job has ended and its checkpoints are not wanted."""
@@ -180,13 +180,35 @@ class CompletedCheckpointStore:
             self.folder.delete_all()
 
 
-def _remove_claimed(found: FoundCheckpoint) -> None:
-    if found.metadata.is_savepoint:
-        remove_savepoint(found.folder, found.metadata)
+def _remove_claimed(found: FoundCheckpoint, retained: int) -> None:
+    """Remove a savepoint; or a checkpoint, and those before it that its job would no longer have retained.
+
+    A job that was killed may leave them behind. They share files with the claimed checkpoint, and would be taken for
+    the newest one later. So they go before it, and files that a checkpoint in the folder still needs stay.
+    """
+    folder, claimed = found.folder, found.metadata
+    if claimed.is_savepoint:
+        remove_savepoint(folder, claimed)
         return
-    found.folder.within(f"{CHECKPOINT_PREFIX}{found.metadata.checkpoint_id}").delete_all()
-    for handle in found.metadata.handles():
-        found.folder.delete(handle.name)
+    numbers = sorted(checkpoint_numbers(folder.names()))
+    older = [number for number in numbers if number < claimed.checkpoint_id]
+    unwanted = [*older[: max(0, len(older) - retained + 1)], claimed.checkpoint_id]
+    files = {number: _files_of(folder, number) for number in {*numbers, claimed.checkpoint_id}}
+    for number in unwanted:
+        folder.within(f"{CHECKPOINT_PREFIX}{number}").delete_all()
+    wanted = set[str]().union(*(files[number] for number in numbers if number not in unwanted))
+    for name in set[str]().union(*(files[number] for number in unwanted)) - wanted:
+        folder.delete(name)
+
+
+def _files_of(folder: Folder, number: int) -> set[str]:
+    """The state files of a checkpoint; none if its folder holds no complete one."""
+    checkpoint = folder.within(f"{CHECKPOINT_PREFIX}{number}")
+    try:
+        metadata = decode_metadata(checkpoint.read(METADATA), checkpoint.path_of(METADATA))
+    except (FileNotFoundError, CorruptStateError):
+        return set()
+    return {handle.name for handle in metadata.handles()}
 
 
 def remove_savepoint(folder: Folder, metadata: CheckpointMetadata) -> None:

@@ -6,6 +6,8 @@ import dataclasses
 import pickle
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from penstock.checkpoint.coordinator import CheckpointCoordinator, CheckpointFailedError
 from penstock.checkpoint.finding import find_checkpoint
@@ -58,9 +60,17 @@ class Job:
 
     def checkpoint(self, region=0, *, committables=None, position=None, now_ms=100, **said):
         """A checkpoint of a region; `said` is in the acknowledgement of each of its subtasks."""
-        coordinator = self.coordinators[region]
+        number = self.begin(region, now_ms)
+        return self.complete(region, number, committables=committables, position=position, now_ms=now_ms, **said)
+
+    def begin(self, region=0, now_ms=100):
+        """Its number; `complete` follows, and other regions may have checkpoints in between."""
         number = self.checkpoints.next_id()
-        coordinator.start(number, Moment(now_ms, now_ms))
+        self.coordinators[region].start(number, Moment(now_ms, now_ms))
+        return number
+
+    def complete(self, region, number, *, committables=None, position=None, now_ms=100, **said):
+        coordinator = self.coordinators[region]
         acks = [self._ack(vertex, number, committables or {}, said) for vertex in sorted(self.regions[region])]
         coordinator.acknowledged(acks)
         return coordinator.complete_acknowledged({f"position {region}": position}, Moment(now_ms + 50, now_ms + 50))
@@ -240,6 +250,49 @@ def test_region_that_goes_back_leaves_the_others_alone(tmp_path):
     job.coordinators[0].reset()
     assert job.checkpoint(1) == {}
     assert [handle.epoch for handle in job.on_disk().handles()] == [1, 1, 3, 3]
+
+
+def test_checkpoint_that_another_one_has_passed_is_the_newest_once_it_is_complete(tmp_path):
+    """Nothing older is removed here, as if the process died right after it had committed."""
+    job = Job(tmp_path, regions=2)
+    job.checkpoints.store.discard = lambda unwanted: None
+    job.checkpoint(0, position="a1")
+    number = job.begin(0)
+    job.checkpoint(1, position="b1")
+    assert job.complete(0, number, position="a2", committables={"sink": ["file"]}) == {"sink": ["file"]}
+    metadata = job.on_disk()
+    assert (pickle.loads(metadata.positions["position 0"]), committed(metadata)) == ("a2", {"sink": ["file"]})
+    assert job.coordinator.completed_id == number, "subtasks know the checkpoint by the number of their epoch"
+    newest = job.stats.latest_completed
+    assert (newest.id, newest.external_path) == (metadata.checkpoint_id, job.local.path_of("chk-4"))
+    assert job.begin(1) == 5, "no number is used twice"
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["complete", "fail", "go back"])), max_size=25), st.data())
+def test_whenever_the_process_dies_the_newest_checkpoint_has_all_that_was_completed(tmp_path_factory, steps, data):
+    """Regions begin and complete checkpoints in any order; what is to be removed may still be there, or be gone."""
+    job = Job(tmp_path_factory.mktemp("job"), regions=3, tolerable_failures=1000)
+    discard = job.checkpoints.store.discard
+    job.checkpoints.store.discard = lambda unwanted: discard(unwanted) if data.draw(st.booleans()) else None
+    begun: dict[int, int] = {}
+    completed: dict[str, int] = {}
+    for region, end in steps:
+        if region not in begun:
+            begun[region] = job.begin(region)
+            continue
+        number = begun.pop(region)
+        if end == "go back":
+            job.coordinators[region].epoch_failed("a worker died", 0)
+            job.coordinators[region].reset()
+        elif end == "fail":
+            job.complete(region, number, snapshot_failure="disk full")
+        else:
+            job.complete(region, number, position=number)
+            completed[f"position {region}"] = number
+        job.checkpoints.store.drain()
+        if completed:
+            assert {name: pickle.loads(at) for name, at in job.on_disk().positions.items()} == completed
 
 
 def test_restored_job_has_no_checkpoint_before_all_regions_have_one(tmp_path):

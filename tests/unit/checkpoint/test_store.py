@@ -276,6 +276,57 @@ def test_claimed_checkpoint_is_removed_with_its_files(folder):
     assert (checkpoints_in(folder), files_in(folder)) == (["chk-1"], ["v0-one"])
 
 
+def test_what_a_killed_job_has_not_removed_goes_with_the_claimed_checkpoint(folder):
+    """It shares files with it, and would be taken for the newest checkpoint of the folder later."""
+    left = CompletedCheckpointStore(folder, retained=3)
+    for number, names in enumerate((["v0-base", "v0-one"], ["v0-base", "v0-two"], ["v0-base", "v0-three"]), start=1):
+        left.add(claimed := checkpoint(folder, number, *names))
+    folder.within("chk-4").make()  # It was killed again, before it had written what belongs there.
+    store = CompletedCheckpointStore(folder, retained=1)
+    store.remove_claimed(FoundCheckpoint(claimed, folder, "there"))
+    store.drain()
+    assert (checkpoints_in(folder), files_in(folder)) == (["chk-4"], [])
+
+
+def test_checkpoints_that_were_to_be_retained_stay_whole_when_a_newer_one_is_claimed(folder):
+    left = CompletedCheckpointStore(folder, retained=3)
+    for number in (1, 2, 3):
+        left.add(claimed := checkpoint(folder, number, "v0-base", f"v0-{number}"))
+    store = CompletedCheckpointStore(folder, retained=2)
+    store.remove_claimed(FoundCheckpoint(claimed, folder, "there"))
+    store.drain()
+    assert (checkpoints_in(folder), files_in(folder)) == (["chk-2"], ["v0-2", "v0-base"])
+    assert find_checkpoint(folder.path_of("chk-2")).metadata.checkpoint_id == 2
+
+
+def test_checkpoints_newer_than_the_claimed_one_stay_whole(folder):
+    left = CompletedCheckpointStore(folder, retained=3)
+    left.add(claimed := checkpoint(folder, 1, "v0-base", "v0-one"))
+    left.add(checkpoint(folder, 2, "v0-base", "v0-two"))
+    store = CompletedCheckpointStore(folder, retained=1)
+    store.remove_claimed(FoundCheckpoint(claimed, folder, "there"))
+    store.drain()
+    assert (checkpoints_in(folder), files_in(folder)) == (["chk-2"], ["v0-base", "v0-two"])
+    assert find_checkpoint(folder.path_of("chk-2")).metadata.checkpoint_id == 2
+
+
+@pytest.mark.parametrize("deletion", range(1, 7))
+def test_removal_of_a_claimed_checkpoint_can_stop_anywhere(folder, faulty, deletion):
+    """What is found afterwards is the claimed checkpoint, whole, or nothing; never one that it has replaced."""
+    left = CompletedCheckpointStore(folder, retained=3)
+    for number in (1, 2, 3):
+        left.add(claimed := checkpoint(folder, number, "v0-base", f"v0-{number}"))
+    store = CompletedCheckpointStore(folder, retained=1)
+    broken = faulty(Fault("delete", at=deletion, times=100))
+    store.remove_claimed(FoundCheckpoint(claimed, broken, "there"))
+    store.drain()
+    found = checkpoints_in(folder)
+    if "chk-3" in found:
+        assert find_checkpoint(folder.path_of("chk-3")).metadata.checkpoint_id == 3
+    else:
+        assert found == []
+
+
 def test_claimed_checkpoint_that_cannot_be_removed_is_reported(folder, faulty, caplog):
     store = CompletedCheckpointStore(folder, 1)
     claimed = checkpoint(folder, 1, "v0-one")
