@@ -19,7 +19,7 @@ from penstock.runtime.combining import AlignedCombiner
 from penstock.runtime.fused_loop import FusedSource, Step, generate, generate_combining
 from penstock.runtime.generated_loop import GeneratedLoop, LoopScope
 from penstock.runtime.latency import LatencyMarker
-from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.base import OperatorContext, StreamOperator, close_all
 from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from penstock.runtime.operators.user_function import UserFunctionOperator
 from penstock.runtime.outputs import Attempts, DeclaredForm, OperatorOutput
@@ -85,8 +85,7 @@ class FusedOperator(StreamOperator):
             part.open()
 
     def close(self) -> None:
-        for part in self.parts:
-            part.close()
+        close_all(self.parts)
 
     def snapshot_state(self, checkpoint_id: int) -> None:
         for part in self.parts:

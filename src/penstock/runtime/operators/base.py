@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -205,3 +205,15 @@ class StreamOperator:
 
     def restore_task_memory(self, memory: Any) -> None:
         """Take back what `task_memory` gave."""
+
+
+def close_all(operators: Iterable[StreamOperator]) -> None:
+    """Close every operator, even if some of them fail to close; then raise the first failure."""
+    failures = []
+    for operator in operators:
+        try:
+            operator.close()
+        except Exception as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
