@@ -33,6 +33,8 @@ _GREETING = b"penstock"
 _NONCE_BYTES = 32
 _PROOF_BYTES = hashlib.sha256().digest_size
 _GREETING_TIMEOUT_S = 10
+_ACCEPT_PAUSE_S = 0.1
+"""How long a listener waits after a connection could not be accepted."""
 _MOST_STRANGERS = 64
 """How many more than are expected may be at their greeting at the same time."""
 _HEADER = struct.Struct("<qiiiiqQ")
@@ -185,6 +187,7 @@ class Listener:
         self._greeting: dict[socket.socket, None] = {}
         """Those who have not proved themselves yet, in the order they came."""
         self._lock = threading.Lock()
+        self._is_closed = threading.Event()
         self.port = 0
         if path is not None:
             self._sockets.append(socket.socket(socket.AF_UNIX))
@@ -210,8 +213,11 @@ class Listener:
         while True:
             try:
                 caller, _ = listening.accept()
-            except OSError:  # Closed.
-                return
+            except OSError:
+                # The listener was closed, or the process has no file descriptor left for now.
+                if self._is_closed.wait(_ACCEPT_PAUSE_S):
+                    return
+                continue
             with self._lock:
                 self._greeting[caller] = None
                 if len(self._greeting) > self._most:
@@ -237,6 +243,7 @@ class Listener:
             self._greeting.pop(caller, None)
 
     def close(self) -> None:
+        self._is_closed.set()
         for each in self._sockets:
             _hang_up(each)  # Wakes `accept` up.
             each.close()
