@@ -115,16 +115,16 @@ class ChunkWriter:
 
     def take(self) -> bytes | None:
         """Everything gathered, as bytes; None if there is nothing."""
-        events = self._taken()
+        events = self._take_events()
         return self._encoded(events) if events else None
 
     def take_chunks(self) -> Iterator[bytes]:
         """Everything gathered, as chunks of at most `CHUNK_BYTES`; a record that is larger gets its own chunk."""
         parts = -(-self.bytes // CHUNK_BYTES)
-        events = self._taken()
+        events = self._take_events()
         return self._chunks(events, parts) if events else iter(())
 
-    def _taken(self) -> list[tuple[Any, ...]]:
+    def _take_events(self) -> list[tuple[Any, ...]]:
         self._seal()
         events, self._events, self.size, self.bytes = self._events, [], 0, 0
         return events
@@ -137,16 +137,16 @@ class ChunkWriter:
             return
         chunk = self._encoded(events)
         if len(chunk) <= CHUNK_BYTES or not _can_be_split(events):
-            yield _checked(chunk)
+            yield _check_size(chunk)
         else:
             yield from self._chunks(events, -(-len(chunk) // CHUNK_BYTES))
 
     def _encoded(self, events: list[tuple[Any, ...]]) -> bytes:
-        return self._encode(list(map(_packed, events)))
+        return self._encode(list(map(_wire_form, events)))
 
     def _seal(self) -> None:
         if self._values:
-            self._events.append((_DATA, self._keys, _pack(self._timestamps), self._values))
+            self._events.append((_DATA, self._keys, _packed_timestamps(self._timestamps), self._values))
             self._values, self._timestamps, self._keys = [], None, None
         elif self._columns:
             from penstock.runtime.columns import joined
@@ -155,7 +155,7 @@ class ChunkWriter:
             self._columns = []
 
 
-def _packed(event: tuple[Any, ...]) -> tuple[Any, ...]:
+def _wire_form(event: tuple[Any, ...]) -> tuple[Any, ...]:
     """An event in the form in which it is sent."""
     if event[0] == _COLUMNS:
         return _COLUMNS, event[1].packed()
@@ -214,10 +214,7 @@ def _split(events: list[tuple[Any, ...]], parts: int) -> Iterator[list[tuple[Any
 
 
 def _pieces(event: tuple[Any, ...], first: int, others: int) -> Iterator[tuple[Any, ...]]:
-    """An event, cut into pieces if it has too many records: `first` go into the first piece, `others` into each other.
-
-    An event without records is one piece.
-    """
+    """An event in pieces: `first` records in the first piece, `others` in each further one. Marks stay whole."""
     records = _records_of(event)
     if not records:
         yield event
@@ -239,7 +236,7 @@ def _cut(column: Any, part: slice) -> Any:
     return None if column is None else column[part]
 
 
-def _checked(chunk: bytes) -> bytes:
+def _check_size(chunk: bytes) -> bytes:
     if len(chunk) > MOST_BYTES:
         raise InvalidProgramError(
             f"a record takes {len(chunk):,} bytes, but at most {MOST_BYTES:,} can be sent to another task; send a "
@@ -248,7 +245,7 @@ def _checked(chunk: bytes) -> bytes:
     return chunk
 
 
-def _pack(timestamps: list[int | None] | None) -> Any:
+def _packed_timestamps(timestamps: list[int | None] | None) -> Any:
     if timestamps is None:
         return None
     try:

@@ -52,7 +52,7 @@ from penstock.runtime.inlining import source_of
 from penstock.runtime.loop_bodies import is_generator
 
 _MOST_BLOCKS = 64
-"""Each `if` duplicates the statements behind it; bodies that become more blocks than this do not qualify."""
+"""Each `if` duplicates the statements after it; bodies that become more blocks than this do not qualify."""
 _MISSING = object()
 
 
@@ -154,10 +154,10 @@ class _Compiler:
                 returned = self.expression(value)
                 return lambda variables: [returned(variables)]
             case [ast.If(test, body, orelse), *rest]:
-                # A branch that does not return continues with the statements behind the `if`.
+                # A branch that does not return continues with the statements after the `if`.
                 return self._branches(self.expression(test), self.block([*body, *rest]), self.block([*orelse, *rest]))
             case [statement, *rest]:
-                return _after(self._assignment(statement), self.block(rest))
+                return _followed_by(self._assignment(statement), self.block(rest))
         raise NotInColumnsError
 
     def yielding(self, statements: list[ast.stmt]) -> _Run:
@@ -169,7 +169,7 @@ class _Compiler:
                 yielded, following = self.expression(value), self.yielding(rest)
                 return lambda variables: [yielded(variables), *following(variables)]
             case [statement, *rest]:
-                return _after(self._assignment(statement), self.yielding(rest))
+                return _followed_by(self._assignment(statement), self.yielding(rest))
         raise NotInColumnsError
 
     def _branches(self, test: _Evaluate, first: _Run, second: _Run) -> _Run:
@@ -186,12 +186,13 @@ class _Compiler:
     def _assignment(self, statement: ast.stmt) -> Callable[[_Variables], None]:
         match statement:
             case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), _, ast.expr() as value):
-                return _assigned(name, self.expression(value))
+                return _assign(name, self.expression(value))
             case ast.AugAssign(ast.Name(name), op, value):
                 changed = ast.BinOp(ast.Name(name, ast.Load()), op, value)
-                return _assigned(name, self.expression(changed))
+                return _assign(name, self.expression(changed))
             case ast.Assign([ast.Tuple(targets)], value) if all(isinstance(each, ast.Name) for each in targets):
-                return _unpacked([each.id for each in targets if isinstance(each, ast.Name)], self.expression(value))
+                names = [each.id for each in targets if isinstance(each, ast.Name)]
+                return _assign_items(names, self.expression(value))
         raise NotInColumnsError
 
     # --- expressions -------------------------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ class _Compiler:
             case ast.Name(name) if name in self._locals:
                 return lambda variables: _local(variables, name)
             case ast.Name() | ast.Attribute():
-                found = self._surrounding(node)
+                found = self._outer_value(node)
                 return lambda variables: constant(found())
             case ast.Tuple(parts) if not any(isinstance(part, ast.Starred) for part in parts):
                 items = [self.expression(part) for part in parts]
@@ -234,19 +235,19 @@ class _Compiler:
             case ast.Call(ast.Name("len"), [(ast.Name() | ast.Attribute()) as container], []):
                 return self._length(container)
             case ast.Call(ast.Name(name), arguments, []) if name not in self._locals:
-                return self._called(name, arguments)
+                return self._call(name, arguments)
         raise NotInColumnsError
 
-    def _surrounding(self, node: ast.expr) -> Callable[[], Any]:
+    def _outer_value(self, node: ast.expr) -> Callable[[], Any]:
         """Looks up the current value of a name from outside the function, or of an attribute of `self`."""
         match node:
             case ast.Name(name):
-                return lambda: self._found(name)
+                return lambda: self._value_of(name)
             case ast.Attribute(ast.Name(name), attribute) if name == self._self_name:
                 return lambda: _attribute_of(self._owner, attribute)
         raise NotInColumnsError
 
-    def _found(self, name: str) -> Any:
+    def _value_of(self, name: str) -> Any:
         try:
             if name in self._cells:
                 return self._cells[name].cell_contents
@@ -259,7 +260,7 @@ class _Compiler:
             case ast.Name(name) if name in self._locals:
                 pass
             case ast.Name() | ast.Attribute():
-                sequence = _Sequence(self._surrounding(owner))
+                sequence = _Sequence(self._outer_value(owner))
                 return lambda variables: sequence.items(integers(place(variables)))
             case ast.Tuple(parts) if parts and all(isinstance(each, ast.Constant) for each in parts):
                 constants = tuple(each.value for each in parts if isinstance(each, ast.Constant))
@@ -290,20 +291,20 @@ class _Compiler:
     def _length(self, container: ast.expr) -> _Evaluate:
         if {"len", getattr(container, "id", None)} & self._locals:
             raise NotInColumnsError
-        found = self._surrounding(container)
+        found = self._outer_value(container)
 
         def evaluate(variables: _Variables) -> Value:
-            if self._found("len") is not len or type(found()) not in (tuple, list, str, dict):
+            if self._value_of("len") is not len or type(found()) not in (tuple, list, str, dict):
                 raise NotInColumnsError
             return constant(len(found()))
 
         return evaluate
 
-    def _called(self, name: str, arguments: list[ast.expr]) -> _Evaluate:
+    def _call(self, name: str, arguments: list[ast.expr]) -> _Evaluate:
         evaluated = [self.expression(each) for each in arguments]
 
         def evaluate(variables: _Variables) -> Value:
-            function = self._found(name)
+            function = self._value_of(name)
             values = [each(variables) for each in evaluated]
             if isinstance(function, FunctionType):
                 return self._callees.called(function, values)
@@ -312,7 +313,7 @@ class _Compiler:
         return evaluate
 
 
-def _after(first: Callable[[_Variables], None], following: _Run) -> _Run:
+def _followed_by(first: Callable[[_Variables], None], following: _Run) -> _Run:
     def run(variables: _Variables) -> list[Value]:
         first(variables)
         return following(variables)
@@ -320,14 +321,14 @@ def _after(first: Callable[[_Variables], None], following: _Run) -> _Run:
     return run
 
 
-def _assigned(name: str, value: _Evaluate) -> Callable[[_Variables], None]:
+def _assign(name: str, value: _Evaluate) -> Callable[[_Variables], None]:
     def run(variables: _Variables) -> None:
         variables[name] = value(variables)
 
     return run
 
 
-def _unpacked(names: list[str], value: _Evaluate) -> Callable[[_Variables], None]:
+def _assign_items(names: list[str], value: _Evaluate) -> Callable[[_Variables], None]:
     def run(variables: _Variables) -> None:
         found = value(variables)
         if not isinstance(found, tuple) or len(found) != len(names):

@@ -49,7 +49,7 @@ class Columns:
     def item(self, at: int) -> tuple[str, int] | None:
         """The kinds of item `at` of elements that are tuples, and the number of the item's first column.
 
-        None if the tuples do not have so many items.
+        None if the tuples have no item `at`.
         """
         items = items_of(self.kinds)
         if not -len(items) <= at < len(items):

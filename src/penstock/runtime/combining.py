@@ -53,7 +53,7 @@ _TOUCHING_PART = TOUCHING.format(start="start", end="end", other_start="part[0]"
 
 
 class ReceivingWindow:
-    """The function of the window operator behind the exchange, called in front of it.
+    """The function of the window operator after the exchange, called before the exchange.
 
     The generated loops do most of the work; this class handles the elements that they cannot. Its frame on the stack
     makes a failure count as one of the window operator.
@@ -174,7 +174,7 @@ class CombiningEdgeTarget(EdgeTarget):
             self.send_all()  # The elements that follow must not overtake them.
 
     def count_combined(self, records: int, partials: int) -> None:
-        """Count records that became so many new partial results."""
+        """Count combined records, and the new partial results that they have led to."""
         self._records_combined += records
         self._partials_made += partials
 
@@ -311,7 +311,7 @@ class AlignedCombiner(CombiningEdgeTarget):
         partials[key] = self.window.added(partials.get(key), value)
 
     def combined(self, records: int) -> None:
-        """Another loop has combined so many records."""
+        """Called after another loop has combined this many records."""
         held = sum(map(len, self._open.values()))
         self.count_combined(records, held - self._held)
         self._held = held

@@ -39,7 +39,7 @@ _MOST_STRANGERS = 64
 """How many connections, beyond the expected ones, may be in the handshake at the same time."""
 _HEADER = struct.Struct("<qiiiiqQ")
 JOINED_BYTES = 64 * 1024
-"""Chunks up to this size are copied behind their headers, so that many are sent at once."""
+"""Chunks up to this size are joined with their headers, so that many are sent at once."""
 
 
 class Kind(IntEnum):

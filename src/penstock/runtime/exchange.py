@@ -91,7 +91,7 @@ class Inbox:
         with self._changed:
             if epoch > self._done_epoch:
                 self._marks[epoch].add(mark)
-                if self._awaited is not None and self._has(*self._awaited):
+                if self._awaited is not None and self._have_arrived(*self._awaited):
                     self._changed.notify_all()
 
     def wait_for(self, epoch: int, marks: frozenset[Mark]) -> None:
@@ -99,12 +99,12 @@ class Inbox:
         if marks:
             with self._changed:
                 self._awaited = epoch, marks
-                while not (self._is_abandoned or self._has(epoch, marks)):
+                while not (self._is_abandoned or self._have_arrived(epoch, marks)):
                     self._changed.wait()
                 self._awaited = None
         self.check()
 
-    def _has(self, epoch: int, marks: frozenset[Mark]) -> bool:
+    def _have_arrived(self, epoch: int, marks: frozenset[Mark]) -> bool:
         return marks <= self._marks[epoch]
 
     def check(self) -> None:

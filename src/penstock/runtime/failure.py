@@ -1,4 +1,4 @@
-"""What is reported about a failed task: operator, subtask, record, and the user's own frames."""
+"""The description of a failed task: operator, subtask, record, and the user's own stack frames."""
 
 from __future__ import annotations
 
@@ -72,15 +72,17 @@ def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: i
         record = None
     if isinstance(exc, CheckpointError):
         record = None  # State is restored before there is any record.
+
     all_frames = traceback.extract_tb(exc.__traceback__)
-    users = [frame for frame in all_frames if _is_users(frame.filename)]
+    user_frames = [frame for frame in all_frames if _is_users(frame.filename)]
     # If there is a record but no user frame, the user's function is a built-in that failed on the record.
     # The message of a self-explanatory error tells the user what to do, so it needs no frames of Penstock's.
-    is_user_error = bool(users) or record is not None or timer is not None or isinstance(exc, _SELF_EXPLANATORY)
-    shown = users if is_user_error else all_frames
+    is_user_error = bool(user_frames) or record is not None or timer is not None or isinstance(exc, _SELF_EXPLANATORY)
+    shown = user_frames if is_user_error else all_frames
     hint = "" if not all_frames or _is_users(all_frames[-1].filename) else _hint(exc)
-    said = "".join(traceback.format_exception_only(type(exc), exc))
-    text = "".join(traceback.format_list(as_submitted(shown))) + (f"{said.rstrip()}{hint}\n" if hint else said)
+    error = "".join(traceback.format_exception_only(type(exc), exc))
+    text = "".join(traceback.format_list(as_submitted(shown))) + (f"{error.rstrip()}{hint}\n" if hint else error)
+
     return TaskFailure(
         vertex=vertex,
         task_name=task_name,

@@ -118,7 +118,7 @@ class _LoopBody:
             return
         step = self._steps[at]
         if step.kind is MapDescription:
-            self._take(self.scope.call(f"f{at}", step.function, self.record), at, step)
+            self._set_record(self.scope.call(f"f{at}", step.function, self.record), at, step)
             self.add_steps(at + 1)
         elif step.kind is FilterDescription:
             self._add_filter(at, step)
@@ -130,12 +130,12 @@ class _LoopBody:
         if self._is_in_body:
             self.call(f"if {condition}:", at)
             with self.nested():
-                self._hand_over(at, step, None)
+                self._add_copying(at, step, None)
                 self.add_steps(at + 1)
         else:
             self.call(f"if not ({condition}):", at)
             self.add("    continue")
-            self._hand_over(at, step, None)
+            self._add_copying(at, step, None)
             self.add_steps(at + 1)
 
     def _add_flat_map(self, at: int, step: Step) -> None:
@@ -144,7 +144,7 @@ class _LoopBody:
         if yielded is not None:
             self._add_loop(f"({', '.join(yielded)},)", at, step)
             return
-        statements = self._body_of(at, step, record)
+        statements = self._inlined_body(at, step, record)
         if statements is not None:
             outer, self._is_in_body = self._is_in_body, True
             self._add_statements(statements, at, step)
@@ -160,11 +160,12 @@ class _LoopBody:
         outer, self._is_in_body = self._is_in_body, False
         with self.nested(loops=1):
             self._variable = self.record = f"v{at + 1}"
-            self._hand_over(at, step, None)
+            self._add_copying(at, step, None)
             self.add_steps(at + 1)
         self._is_in_body = outer
 
-    def _body_of(self, at: int, step: Step, record: str) -> list[ast.stmt] | None:
+    def _inlined_body(self, at: int, step: Step, record: str) -> list[ast.stmt] | None:
+        """The statements of the step's generator function; None if it must be called."""
         rest = self._steps[at + 1 :]
         further = sum(each.kind is FlatMapDescription for each in rest)
         if len(rest) > _LONGEST_REST:
@@ -177,7 +178,7 @@ class _LoopBody:
             match statement:
                 case ast.Expr(ast.Yield(value)):
                     before = self._variable, self.record
-                    self._take("None" if value is None else ast.unparse(value), at, step)
+                    self._set_record("None" if value is None else ast.unparse(value), at, step)
                     self.add_steps(at + 1)
                     self._variable, self.record = before
                 case ast.Expr(ast.YieldFrom(value)):
@@ -198,7 +199,7 @@ class _LoopBody:
         with self.nested(loops):
             self._add_statements(body, at, step)
 
-    def _take(self, expression: str, at: int, step: Step) -> None:
+    def _set_record(self, expression: str, at: int, step: Step) -> None:
         """Make the value of `expression` the record. A tuple is taken apart, because it may never have to be built."""
         items = _items_of(expression) if self.scope.inlines else None
         variable_items: list[int] | None = None
@@ -207,12 +208,12 @@ class _LoopBody:
             self._variable = self.record = f"v{at + 1}"
         else:
             variable_items = [place for place, item in enumerate(items) if not isinstance(item, ast.Constant)]
-            names = tuple(self._held(item, f"v{at + 1}_{place}", at) for place, item in enumerate(items))
+            names = tuple(self._variable_of(item, f"v{at + 1}_{place}", at) for place, item in enumerate(items))
             self.record = Unbuilt(names, lambda: self._build(at))
-        self._hand_over(at, step, variable_items)
+        self._add_copying(at, step, variable_items)
 
-    def _held(self, item: ast.expr, variable: str, at: int) -> str:
-        """The variable that holds an item of the record."""
+    def _variable_of(self, item: ast.expr, variable: str, at: int) -> str:
+        """The variable that holds an item of the record: `variable`, unless the item is already in a variable."""
         if isinstance(item, ast.Constant):
             self.scope.locals[variable] = self.constants[variable] = item.value
             return variable
@@ -228,8 +229,11 @@ class _LoopBody:
             self._variable = self.record = f"v{at + 1}"
         return self.record
 
-    def _hand_over(self, at: int, step: Step, variable_items: list[int] | None) -> None:
-        """Make what an operator emits independent of it (`penstock.runtime.element_copies`)."""
+    def _add_copying(self, at: int, step: Step, variable_items: list[int] | None) -> None:
+        """Add lines that copy the record if it is mutable and its operator may keep it (`element_copies`).
+
+        `variable_items` are the numbers of the items that are not constants, if the record is a tuple of known length.
+        """
         gives_one = step.kind is not FlatMapDescription
         is_immutable_tuple = variable_items == [] or (variable_items and step.copied is copied_unless_tuple)
         if step.copied is as_it_is or is_immutable_tuple or (gives_one and keeps_nothing(step.function)):

@@ -1,4 +1,4 @@
-"""Makes the body of a generator function part of a generated loop, with the operators behind it in place of its yield.
+"""Makes the body of a generator function part of a generated loop, with the following operators in place of its yield.
 
     def split(line):                           for v0 in values:
         for word in line.split():                  for f0_word in v0.split():

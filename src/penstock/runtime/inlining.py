@@ -198,7 +198,7 @@ def _does_the_same(own: CodeType, code: CodeType) -> bool:
 
 
 def _is_name_of(inner: Any, *names: Any) -> bool:
-    """True if both are qualified names of `inner`, which Python 3.10 puts behind the code of an inner function."""
+    """True if both are qualified names of `inner`, which Python 3.10 puts after the code of an inner function."""
     return isinstance(inner, CodeType) and all(
         isinstance(name, str) and name.endswith(f".<locals>.{inner.co_name}") for name in names
     )

@@ -171,7 +171,7 @@ class AsyncWaitOperator(UserFunctionOperator):
         self._answered.put(call)
 
     def _exited(self, ended: BaseException) -> None:
-        """Fail the task because a coroutine wants to end the process, as it does in functions that are not async."""
+        """Fail the task if a coroutine tries to end the process, as for functions that are not async."""
         self._answered.put(_Call(None, error=ended))
 
     async def _answer(self, value: Any) -> list[Any]:

@@ -151,7 +151,7 @@ class StreamOperator:
         self.output.emit_status(idle)
 
     def process_latency_marker(self, marker: LatencyMarker) -> None:
-        """Record the marker's latency, then pass it on behind all elements that were emitted before it."""
+        """Record the marker's latency, then pass it on after all elements that have been emitted."""
         self.context.note_latency(marker)
         self.output.emit_latency_marker(marker)
 

@@ -1,4 +1,4 @@
-"""The interval join: pairs of two keyed streams whose timestamps are near each other."""
+"""The interval join: pairs of elements of two keyed streams whose timestamps are near each other."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def keys_of(batch: Batch, key_selector: KeySelectorFunction) -> list[Any]:
 
 
 class KeyedOperator(StreamOperator):
-    """An operator behind key_by, which knows the key of every element."""
+    """An operator after key_by, which knows the key of every element."""
 
     def __init__(self, description: KeyedDescription) -> None:
         self.key_selector = description.key_selector

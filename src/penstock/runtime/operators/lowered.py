@@ -32,7 +32,7 @@ class LoweredOperator(StreamOperator):
     """A map or filter that Spark SQL has already applied to most elements, which only pass through.
 
     The function is applied to elements that were left to Python, and its results take their declared form. They are
-    marked as left to Python for the next lowered operator, too; behind the last one they are elements like the others.
+    marked as left to Python for the next lowered operator, too; after the last one they are elements like the others.
     """
 
     def __init__(self, description: LoweredDescription) -> None:

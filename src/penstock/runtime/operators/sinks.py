@@ -16,7 +16,7 @@ from penstock.runtime.user_function import UserFunction
 class PrintSinkOperator(StreamOperator):
     """Prints lines as Flink does: `identifier:N> value`, where N is the number of the printing subtask.
 
-    A print of parallelism 1 behind a parallel operator shows the number of that operator's subtask, which is more
+    A print of parallelism 1 after a parallel operator shows the number of that operator's subtask, which is more
     useful. With `penstock.print.look: pyflink`, lines look as in PyFlink.
     """
 

@@ -23,7 +23,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
     """Gives each element its timestamp and lets the strategy's generator emit watermarks, as for a source's only split.
 
     Watermarks from upstream end here, except the last one, which means that the input has ended. The generator's
-    periodic emission happens behind a batch if the interval has passed, and at the end of every epoch; with interval 0,
+    periodic emission happens after a batch if the interval has passed, and at the end of every epoch; with interval 0,
     after every element.
     """
 
