@@ -25,7 +25,7 @@ PLAN_HEADER = "----------------------- Execution Plan -----------------------"
 @click.command(cls=ProgramCommand)
 @program_options
 @click.option("--json", "is_json", is_flag=True, help="Print the plan as JSON (Flink's format) and nothing else.")
-@click.option("--code", "is_code", is_flag=True, help="Print the Python code generated for the job and nothing else.")
+@click.option("--code", "is_code", is_flag=True, help="Print the Python loops generated for the job's chains.")
 @click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Also write a picture to this file.")
 def info(is_json: bool, is_code: bool, svg: Path | None, **given: Any) -> None:
     """Show the plan of a job without running it.

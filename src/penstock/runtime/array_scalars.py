@@ -1,7 +1,8 @@
 """The scalars of NumPy, pandas and Arrow as plain Python values.
 
-A key may be one of them, and then equals keys of other types: `np.bool_(True) == True`, and a `pd.Timestamp` equals a
-`datetime`. Their pickles differ from version to version of these libraries, so nothing lasting is made of them.
+A key may be such a scalar, and then equals keys of other types: `np.bool_(True) == True`, and a `pd.Timestamp` equals a
+`datetime`. The pickle of a scalar differs between versions of its library, so a hash that must last is computed from
+the plain value instead.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ _ATTOSECONDS = {
 
 
 def is_array_scalar(key: Any) -> bool:
-    """True for a value of one of these libraries; they are loaded if there is one."""
+    """True for any value whose class belongs to one of these libraries, whether it is a scalar or not."""
     return type(key).__module__.partition(".")[0] in ("numpy", "pandas", "pyarrow")
 
 
 def plain(key: Any) -> Any:
-    """A plain value that is equal for equal scalars, also of different types; `key` itself if it is no scalar."""
-    libraries: dict[str, Any] = sys.modules
+    """A plain value that is equal for equal scalars, even of different types; `key` itself if it is not a scalar."""
+    libraries: dict[str, Any] = sys.modules  # A library is loaded if one of its values exists.
     match type(key).__module__.partition(".")[0]:
         case "numpy" if isinstance(key, libraries["numpy"].generic):
             return _plain_numpy(key, libraries["numpy"])
@@ -50,7 +51,7 @@ def _plain_numpy(key: Any, np: Any) -> Any:
         if np.isnat(key):
             return math.nan
         return _plain_datetime64(key, np) if isinstance(key, np.datetime64) else _plain_timedelta64(key, np)
-    if isinstance(key, np.longdouble):  # What `item` gives for it is a longdouble again.
+    if isinstance(key, np.longdouble):  # Its `item` returns a longdouble again.
         return float(key)
     if isinstance(key, np.clongdouble):
         return complex(key)
@@ -67,7 +68,7 @@ def _plain_datetime64(key: Any, np: Any) -> Any:
 def _plain_timedelta64(key: Any, np: Any) -> Any:
     unit, count = np.datetime_data(key.dtype)
     ticks = int(key.astype(np.int64)) * count
-    if unit in ("Y", "M"):  # Only these two are comparable with each other.
+    if unit in ("Y", "M"):  # Comparable with each other, but not with other units.
         return "months", ticks * 12 if unit == "Y" else ticks
     return ticks if unit == "generic" else _duration(ticks * _ATTOSECONDS[unit])
 
@@ -76,13 +77,14 @@ def _plain_pandas(key: Any, pd: Any) -> Any:
     if key is pd.NaT or key is pd.NA:  # There is only one of each.
         return None
     if isinstance(key, pd.Timestamp):
-        moment = _plain_numpy(key.to_datetime64(), sys.modules["numpy"])  # In UTC if there is a time zone.
+        moment = _plain_numpy(key.to_datetime64(), sys.modules["numpy"])  # In UTC if the timestamp has a time zone.
         if key.tzinfo is None:
             return moment
         return _in_utc(*moment) if isinstance(moment, tuple) else _in_utc(moment)
     if isinstance(key, pd.Timedelta):
         return _plain_numpy(key.to_timedelta64(), sys.modules["numpy"])
-    if isinstance(key, pd.Period):  # The names of frequencies have changed; a job has few of them.
+    if isinstance(key, pd.Period):
+        # Without its frequency, whose name differs between versions of pandas. Few jobs mix frequencies.
         return key.ordinal
     if isinstance(key, pd.Interval):
         return key.left, key.right, key.closed
@@ -90,12 +92,12 @@ def _plain_pandas(key: Any, pd: Any) -> Any:
 
 
 def _in_utc(moment: Any, *rest: int) -> Any:
-    known = moment.replace(tzinfo=datetime.timezone.utc) if isinstance(moment, datetime.datetime) else moment
-    return (known, *rest) if rest else known
+    aware = moment.replace(tzinfo=datetime.timezone.utc) if isinstance(moment, datetime.datetime) else moment
+    return (aware, *rest) if rest else aware
 
 
 def _moment(attoseconds: int) -> Any:
-    """A datetime if it can hold the moment, otherwise as much of it as it can, and the rest."""
+    """A datetime, and the remaining attoseconds unless they are 0; microseconds and attoseconds outside its range."""
     microseconds, rest = divmod(attoseconds, _ATTOSECONDS["us"])
     try:
         moment = _EPOCH + datetime.timedelta(microseconds=microseconds)
@@ -105,6 +107,7 @@ def _moment(attoseconds: int) -> Any:
 
 
 def _duration(attoseconds: int) -> Any:
+    """The same as `_moment`, with a timedelta."""
     microseconds, rest = divmod(attoseconds, _ATTOSECONDS["us"])
     try:
         duration = datetime.timedelta(microseconds=microseconds)

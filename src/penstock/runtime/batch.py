@@ -1,4 +1,4 @@
-"""What travels between operators: batches of elements, and the marks between them."""
+"""Batches of elements, and the output that operators emit them to."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Batch(NamedTuple):
 
 
 def call_each(function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any]:
-    """A user's function on each value.
+    """The results of a user's function for each value.
 
-    A loop, not a comprehension: newer Pythons forget a comprehension's variable when it raises, and an error shows it
-    as the record: it is `value` in this frame.
+    This is a loop because error reports read the record from the variable `value` of this frame. In a comprehension,
+    newer Pythons drop that variable when the function raises.
     """
     results: list[Any] = []
     append = results.append
@@ -34,9 +34,10 @@ def call_each(function: Callable[[Any], Any], values: Iterable[Any]) -> list[Any
 
 
 class Output(Protocol):
-    """Where an operator emits. Order among elements, watermarks and status marks is kept.
+    """Where an operator emits. Elements, watermarks and status marks keep their order.
 
-    A single record that is collected may be changed by the operator afterwards. The elements of a batch are given away.
+    An operator may change a record after `collect`, so the output copies it. The elements of a batch belong to the
+    output from then on.
     """
 
     def collect(self, value: Any, timestamp: int | None) -> None: ...

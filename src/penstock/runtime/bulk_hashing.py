@@ -1,4 +1,4 @@
-"""Key groups of many keys at once: the same as `key_groups` gives one by one, with the arithmetic done by NumPy."""
+"""The owners of many keys at once: the same as `key_groups` finds one by one, with the arithmetic done by NumPy."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def owners_of(keys: list[Any], max_parallelism: int, parallelism: int) -> list[i
 def owners_of_ints(keys: NDArray[np.int64], max_parallelism: int, parallelism: int) -> NDArray[np.int64]:
     """The same for integers of 64 bits."""
     if len(keys) and keys.min() > -_HASH_MODULUS and keys.max() < _HASH_MODULUS:
-        hashes = np.where(keys == -1, -2, keys)  # As Python has it: -1 says that there is no hash.
+        hashes = np.where(keys == -1, -2, keys)  # As in Python, where a hash of -1 signals an error.
     else:
         hashes = np.array(list(map(hash, keys.tolist())), dtype=np.int64)
     return _owners(_folded(hashes), max_parallelism, parallelism)
 
 
 _HASH_MODULUS = sys.hash_info.modulus
-"""The hash of a smaller number is the number."""
+"""An integer that is smaller than this, in absolute value, is its own hash; -1 is the only exception."""
 
 
 def _owners(codes: _Codes, max_parallelism: int, parallelism: int) -> NDArray[np.int64]:

@@ -1,7 +1,6 @@
-"""Timers set and fired for many keys of one window, or another namespace, at a time.
+"""Timers that are set and fired for many keys of one namespace at a time; a window is such a namespace.
 
-They are the same timers, in the same table, as those that are set one by one: either can continue from the state of the
-other.
+They are stored as timers that are set one by one are, so each kind of queue can continue from the state of the other.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Fuses runs of map, flat_map and filter into one generated Python loop.
 
-The loop has local variables only and no dispatch per record; small functions are not even called
-(`penstock.runtime.inlining`). The source is kept (`FusedOperator.sources`) so that it can be read, and shows in
-tracebacks. A line of it belongs to one operator: that is how a failure finds the operator and the record without any
-bookkeeping while all goes well. If a loop with inlined functions fails, the batch runs once more with calls, so that
-the user's own frames are in the traceback.
+The loop has only local variables and no dispatch per record. Small functions are not even called
+(`penstock.runtime.inlining`). Tracebacks show the source of the loop. Each line that can fail belongs to one operator,
+so the line number of a failure is enough to find the operator and its record (`FusedOperator.sources`), and nothing
+needs to be tracked during normal processing. If a loop with inlined functions fails, the batch runs again in a loop
+that calls them, so that the traceback contains the user's own frames.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.runtime.combining import AlignedCombiner
 from penstock.runtime.fused_loop import FusedSource, Step, generate, generate_combining
 from penstock.runtime.generated_loop import GeneratedLoop, LoopScope
 from penstock.runtime.latency import LatencyMarker
-from penstock.runtime.operators.base import OperatorContext, StreamOperator
+from penstock.runtime.operators.base import OperatorContext, StreamOperator, close_all
 from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from penstock.runtime.operators.user_function import UserFunctionOperator
 from penstock.runtime.outputs import Attempts, DeclaredForm, OperatorOutput
@@ -36,18 +36,18 @@ _OPERATORS: dict[type[OperatorDescription], Callable[[Any], UserFunctionOperator
 
 
 MOST_NESTED = 15
-"""flat_maps in one loop at most: each is a loop within a loop, and Python allows 20."""
+"""How many flat_maps one loop may have: each is a nested loop, and Python allows 20 nested blocks."""
 
 
 def is_fusable(description: OperatorDescription) -> bool:
-    """True for plain functions; one that may use keyed state needs its key set, which the loop does not do."""
+    """True for map, flat_map and filter, unless they are keyed: the loop does not set the current key."""
     return type(description) in _OPERATORS and not description.is_keyed
 
 
 class FusedOperator(StreamOperator):
-    """Several stateless operators in one loop; each keeps its own context, function and life.
+    """Several stateless operators in one loop; each keeps its own context, function and lifecycle.
 
-    Where what comes out of it is combined before the exchange, the loop does that as well.
+    If the results are combined before the exchange, the loop does that as well.
     """
 
     def __init__(self, descriptions: Sequence[OperatorDescription], contexts: Sequence[OperatorContext]) -> None:
@@ -59,14 +59,15 @@ class FusedOperator(StreamOperator):
         ]
         self.inlines_functions = all(context.inlines_functions for context in self.contexts)
         self._loops: dict[int, _Loops] = {}
-        """By the number of the step that they begin with."""
+        """By the number of their first step."""
         self._column_attempts = Attempts()
         self._done_on_columns = 0
-        """How many steps the last attempt to do them all on columns has done."""
+        """How many steps ran on columns in the last attempt that did not get through all of them."""
         self.combiner: AlignedCombiner | None = None
         self._form: DeclaredForm | None = None
-        """Of what goes into the combiner."""
+        """The declared form of the elements that go into the combiner."""
         self.sources: dict[str, FusedSource] = {}
+        """The loops that have been compiled, by file name: failures are looked up here."""
 
     def setup(self, context: OperatorContext, output: Any) -> None:
         super().setup(context, output)
@@ -85,8 +86,7 @@ class FusedOperator(StreamOperator):
             part.open()
 
     def close(self) -> None:
-        for part in self.parts:
-            part.close()
+        close_all(self.parts)
 
     def snapshot_state(self, checkpoint_id: int) -> None:
         for part in self.parts:
@@ -118,7 +118,7 @@ class FusedOperator(StreamOperator):
         try:
             made: int = combining.run(batch.values, batch.timestamps)
         except Exception:
-            self._collect(batch, loops)  # Fails again, where operator and record are seen.
+            self._collect(batch, loops)  # Fails again, in a loop whose lines show operator and record.
             raise
         cast(OperatorOutput, self.output).records_out += made
         combiner.combined(made)
@@ -131,7 +131,7 @@ class FusedOperator(StreamOperator):
         except Exception:
             if fused.has_inlined:
                 loops.compiled(with_timestamps, inlines=False).run(batch.values, batch.timestamps)
-            raise  # If it did not happen again, it is reported from where it was seen.
+            raise  # The failure did not happen again, so the first one is reported.
         self.output.collect_batch(values, timestamps)
 
     def takes_columns(self) -> bool:
@@ -151,7 +151,7 @@ class FusedOperator(StreamOperator):
             self._column_attempts.succeeded()
         if not len(results):
             return
-        # What combines takes elements; those of the columns need not be converted to their declared type any more.
+        # The combiner takes elements, not columns. Elements that already have their declared form go to it directly.
         has_form = self.combiner is not None and cast(OperatorOutput, self.output).have_form(results)
         if done == len(self.steps) and not has_form:
             self.output.collect_columns(results)
@@ -160,7 +160,7 @@ class FusedOperator(StreamOperator):
 
     @cached_property
     def _on_columns(self) -> ColumnChain | None:
-        """The first of the functions on columns; None if already the first must have its elements one by one."""
+        """The functions that can run on columns, from the first one on; None if the first one cannot."""
         if not self.inlines_functions:
             return None
         from penstock.runtime.column_functions import column_chain
@@ -173,7 +173,7 @@ class FusedOperator(StreamOperator):
         return self._loops[first]
 
     def generated_sources(self) -> list[FusedSource]:
-        """The loop in all its forms, if there are several: which one runs is known when the first records come."""
+        """All variants of the loop: the first records decide which of them runs."""
         return self._loops_from(0).sources()
 
     @property
@@ -182,24 +182,24 @@ class FusedOperator(StreamOperator):
 
 
 class _Loops:
-    """The loops of a fused operator from one of its steps on, in all forms."""
+    """All variants of a fused operator's loop that begin with the same step."""
 
     def __init__(self, operator: FusedOperator, first: int, form: DeclaredForm | None) -> None:
         self._operator = operator
         self._first = first
         self._form = form
-        """Of what goes into the combiner."""
+        """The declared form of the elements that go into the combiner; None if they need no conversion."""
         self._compiled: dict[bool, GeneratedLoop] = {}
 
     @cached_property
     def combining(self) -> GeneratedLoop | None:
-        """The loop that also combines; None if there is none."""
+        """The loop that also combines its results; None if there is no such loop."""
         scope = LoopScope()
         source = self._combining_source(scope)
         return None if source is None else scope.compile(source)
 
     def plain(self, with_timestamps: bool) -> GeneratedLoop:
-        """The loop that returns what comes out of it."""
+        """The loop that returns its results."""
         if with_timestamps not in self._compiled:
             self._compiled[with_timestamps] = self.compiled(with_timestamps, self._operator.inlines_functions)
         return self._compiled[with_timestamps]

@@ -42,18 +42,18 @@ _DATA, _WATERMARK, _STATUS, _END, _COLUMNS, _LATENCY, _ROWS = range(7)
 
 
 CHUNK_RECORDS = 8192
-"""A chunk is sent when it has this many records: large enough to make Spark's cost per row small."""
+"""A chunk is sent when it has this many records: enough to make the cost of sending a chunk small per record."""
 CHUNK_BYTES = 4 << 20
-"""A chunk is no larger than this, unless a single record is: Spark holds several of them in Java's memory at a time."""
+"""A chunk is not larger than this, unless a single record is: Spark's shuffle holds several chunks in Java's memory."""
 MOST_BYTES = 1 << 30
-"""A larger record cannot be sent: on its way it is part of a Java array, which has less than 2 GiB."""
+"""A larger record cannot be sent: Spark's shuffle puts it into a Java array, which holds less than 2 GiB."""
 
 
 class ChunkWriter:
     """Gathers the events of one channel and turns them into bytes.
 
-    One pickle holds keys, timestamps and values: a key that is part of its value is written once. Timestamps go as
-    raw 64-bit integers, and so do elements that have columns (`penstock.runtime.columns`).
+    One pickle holds keys, timestamps and values, so a key that is part of its value is written once. Timestamps are
+    written as raw 64-bit integers, and elements in columns as raw buffers (`penstock.runtime.columns`).
     """
 
     def __init__(self, encode_events: Callable[[Any], bytes] | None = None) -> None:
@@ -66,7 +66,7 @@ class ChunkWriter:
         self.size = 0
         """Records gathered since the last `take`."""
         self.bytes = 0
-        """About how large they are: one record of each batch stands for all of it."""
+        """The estimated size of these records: the last record of each batch stands for the whole batch."""
 
     @property
     def is_full(self) -> bool:
@@ -115,38 +115,38 @@ class ChunkWriter:
 
     def take(self) -> bytes | None:
         """Everything gathered, as bytes; None if there is nothing."""
-        events = self._taken()
+        events = self._take_events()
         return self._encoded(events) if events else None
 
     def take_chunks(self) -> Iterator[bytes]:
-        """Everything gathered, as chunks of at most `CHUNK_BYTES`; a record that is larger has one of its own."""
+        """Everything gathered, as chunks of at most `CHUNK_BYTES`; a record that is larger gets its own chunk."""
         parts = -(-self.bytes // CHUNK_BYTES)
-        events = self._taken()
+        events = self._take_events()
         return self._chunks(events, parts) if events else iter(())
 
-    def _taken(self) -> list[tuple[Any, ...]]:
+    def _take_events(self) -> list[tuple[Any, ...]]:
         self._seal()
         events, self._events, self.size, self.bytes = self._events, [], 0, 0
         return events
 
     def _chunks(self, events: list[tuple[Any, ...]], parts: int) -> Iterator[bytes]:
-        """About as many chunks as `parts`, more if that was an underestimate."""
+        """About `parts` chunks, or more if `parts` was an underestimate."""
         if parts > 1 and _can_be_split(events):
             for part in _split(events, parts):
                 yield from self._chunks(part, 1)
             return
         chunk = self._encoded(events)
         if len(chunk) <= CHUNK_BYTES or not _can_be_split(events):
-            yield _checked(chunk)
+            yield _check_size(chunk)
         else:
             yield from self._chunks(events, -(-len(chunk) // CHUNK_BYTES))
 
     def _encoded(self, events: list[tuple[Any, ...]]) -> bytes:
-        return self._encode(list(map(_packed, events)))
+        return self._encode(list(map(_wire_form, events)))
 
     def _seal(self) -> None:
         if self._values:
-            self._events.append((_DATA, self._keys, _pack(self._timestamps), self._values))
+            self._events.append((_DATA, self._keys, _packed_timestamps(self._timestamps), self._values))
             self._values, self._timestamps, self._keys = [], None, None
         elif self._columns:
             from penstock.runtime.columns import joined
@@ -155,24 +155,24 @@ class ChunkWriter:
             self._columns = []
 
 
-def _packed(event: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What is sent of an event."""
+def _wire_form(event: tuple[Any, ...]) -> tuple[Any, ...]:
+    """An event in the form in which it is sent."""
     if event[0] == _COLUMNS:
         return _COLUMNS, event[1].packed()
     if event[0] == _DATA and type(event[3][0]) is Row:
         rows = taken_apart(event[3])
-        if rows is not None:  # A pickle of many rows would make a call for each of them, at either end.
+        if rows is not None:  # Pickling and unpickling rows as objects would cost a call for each of them.
             return _ROWS, *event[1:3], *rows
     return event
 
 
 def _size_of(value: Any) -> int:
-    """About how many bytes a record takes."""
+    """About how many bytes a record takes; 0 if it cannot be pickled."""
     if isinstance(value, (str, bytes)):
         return len(value)
     try:
         return len(pickle.dumps(value, protocol=5))
-    except Exception:  # Whether it can be sent at all turns out when it is.
+    except Exception:  # Cloudpickle may still be able to encode it; if not, `encode` raises.
         return 0
 
 
@@ -192,7 +192,10 @@ def _records_of(event: tuple[Any, ...]) -> int:
 
 
 def _split(events: list[tuple[Any, ...]], parts: int) -> Iterator[list[tuple[Any, ...]]]:
-    """Events in the same order in several lists, with about as many records in each; single records stay alone."""
+    """The events in order, as several lists with about the same number of records.
+
+    If each list has room for only one record, the record is alone in its list.
+    """
     most = max(_records_in(events) // parts, 1)
     part: list[tuple[Any, ...]] = []
     room = most
@@ -211,7 +214,7 @@ def _split(events: list[tuple[Any, ...]], parts: int) -> Iterator[list[tuple[Any
 
 
 def _pieces(event: tuple[Any, ...], first: int, others: int) -> Iterator[tuple[Any, ...]]:
-    """An event, cut where its records are too many: `first` in the first piece, `others` in the others."""
+    """An event in pieces: `first` records in the first piece, `others` in each further one. Marks stay whole."""
     records = _records_of(event)
     if not records:
         yield event
@@ -233,16 +236,16 @@ def _cut(column: Any, part: slice) -> Any:
     return None if column is None else column[part]
 
 
-def _checked(chunk: bytes) -> bytes:
+def _check_size(chunk: bytes) -> bytes:
     if len(chunk) > MOST_BYTES:
         raise InvalidProgramError(
-            f"a record takes {len(chunk):,} bytes, but at most {MOST_BYTES:,} can be sent to another task; send where "
-            f"the data is (a path, a key of an object store) instead of the data itself, or send it in several records"
+            f"a record takes {len(chunk):,} bytes, but at most {MOST_BYTES:,} can be sent to another task; send a "
+            f"reference to the data (a path, a key of an object store) instead, or split it into several records"
         )
     return chunk
 
 
-def _pack(timestamps: list[int | None] | None) -> Any:
+def _packed_timestamps(timestamps: list[int | None] | None) -> Any:
     if timestamps is None:
         return None
     try:
@@ -252,7 +255,7 @@ def _pack(timestamps: list[int | None] | None) -> Any:
 
 
 def encode(value: Any) -> bytes:
-    """Pickle; classes that only this process knows (defined in the user's script) go along by value."""
+    """A pickle. If plain pickle fails, cloudpickle also writes the classes that only this process knows."""
     try:
         return pickle.dumps(value, protocol=5)
     except (pickle.PicklingError, AttributeError, TypeError):
@@ -260,14 +263,18 @@ def encode(value: Any) -> bytes:
 
 
 def encode_in_driver(value: Any) -> bytes:
-    """Like `encode`, in the process where the user's script is `__main__`: plain pickle would only refer to it."""
+    """Like `encode`, for the process whose `__main__` is the user's script.
+
+    There plain pickle would succeed, but it would only refer to the script's classes, which other processes cannot
+    import.
+    """
     buffer = io.BytesIO()
     cloudpickle.CloudPickler(buffer, protocol=5).dump(value)
     return buffer.getvalue()
 
 
 def read_chunk(chunk: bytes, keeps_columns: bool = False) -> Iterator[Event]:
-    """The events of a chunk in order. Elements in columns stay so if `keeps_columns`, where that costs nothing."""
+    """The events of a chunk in order. If `keeps_columns`, elements in columns stay in them unless there are texts."""
     for event in pickle.loads(chunk):
         kind = event[0]
         if kind == _DATA:

@@ -6,9 +6,9 @@ from penstock.common.clocks import monotonic_ms
 
 
 class EpochClock:
-    """Processing time in a subtask: the driver's clock when the epoch began, plus the time the subtask itself has run.
+    """Processing time in a subtask: the driver's clock when the epoch began, plus the time the subtask has run since.
 
-    So all subtasks of an epoch agree on the time, however late some of them began.
+    So all subtasks of an epoch agree on the time, however late some of them start.
     """
 
     def __init__(self) -> None:

@@ -1,18 +1,18 @@
-"""Turns the body of a function into operations on columns: one of NumPy for a batch, not one of Python per element.
+"""Turns the body of a function into operations on columns: NumPy computes a whole batch, not Python each element.
 
     def bid_of(number):                                 newest = column // 50
         newest = number // 50            ->             price = table_of_PRICES[column % 99_991]
         return newest, PRICES[number % 99_991]          (newest, price)
 
-A body qualifies if it consists of assignments to local variables, `if`, and `return` (or `yield`s at its end), of
-arithmetic, comparisons, choices between two values, tuples and their items, look-ups in tuples and lists of the
-surroundings, some built-in functions, and calls of functions that qualify themselves. Nothing of that has an effect
-besides its result, so that it makes no difference that both branches of an `if` are computed for all elements.
+A body qualifies if its statements are assignments to local variables, `if` and `return`, or, in a generator,
+assignments and `yield`. Its expressions may be arithmetic, comparisons, conditional expressions, tuples and their
+items, items of tuples and lists from outside the function, some built-in functions, and calls of functions that qualify
+themselves. None of these has a side effect, so both branches of an `if` can be computed for all elements.
 
-Results are exactly those of Python. Integers of Python have no bounds and those of a column do: from the smallest and
-the largest element follow the bounds of all that is computed from them, and a batch whose results might not fit raises
-NotInColumnsError. So does one that might fail, for instance because it might divide by zero. Such batches are for the
-loop of Python: what fails, fails there, with its record.
+Results are exactly those of Python. Python's integers are unbounded, but those of a column have 64 bits. The smallest
+and the largest element of a batch bound every value that is computed from them. A batch whose values might not fit
+raises NotInColumnsError, and so does a batch that might fail, for instance by a division by zero. Such batches go
+through the Python loop, which reports a failure with its record.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from penstock.runtime.inlining import source_of
 from penstock.runtime.loop_bodies import is_generator
 
 _MOST_BLOCKS = 64
-"""Each `if` doubles what follows it; bodies with more blocks than this do not qualify."""
+"""Each `if` duplicates the statements after it; bodies that become more blocks than this do not qualify."""
 _MISSING = object()
 
 
@@ -60,11 +60,11 @@ _Variables = dict[str, Value]
 _Evaluate = Callable[[_Variables], Value]
 """From the local variables of a function to the value of an expression in it."""
 _Run = Callable[[_Variables], list[Value]]
-"""From the local variables of a function to what it returns, or to all that it yields one after the other."""
+"""From the local variables of a function to its result, or to the values that it yields, in order."""
 
 
 class Body:
-    """The body of a function on columns."""
+    """The body of a function as operations on columns."""
 
     def __init__(self, parameters: Sequence[str], run: _Run, is_generator: bool) -> None:
         self._parameters = parameters
@@ -72,20 +72,23 @@ class Body:
         self.is_generator = is_generator
 
     def results(self, arguments: Sequence[Value]) -> list[Value]:
-        """What it returns, or all that it yields one after the other; raises NotInColumnsError."""
+        """The function's result as the only item, or the values that it yields, in order.
+
+        Raises NotInColumnsError if the elements must be processed one by one.
+        """
         return self._run(dict(zip(self._parameters, arguments, strict=True)))
 
 
 def body_of(function: Any, parameters: int, owner: Any = None) -> Body | None:
-    """The body of a function that takes so many arguments; None if it does not qualify.
+    """The body of a function that takes `parameters` arguments; None if it does not qualify.
 
-    `owner` is the object that a method is bound to; it is not among the arguments.
+    `owner` is the object that a method is bound to; `parameters` does not count it.
     """
     return _Callees().body_of(function, parameters, owner)
 
 
 class _Callees:
-    """The functions that a function calls, and those that they call."""
+    """The functions that a function calls, directly or indirectly."""
 
     def __init__(self) -> None:
         self._bodies: dict[tuple[FunctionType, int], Body | None] = {}
@@ -108,13 +111,13 @@ class _Callees:
             return None
 
     def called(self, function: FunctionType, arguments: list[Value]) -> Value:
-        # Both branches of a choice are computed, so a recursion would not end.
+        # Both branches of an `if` are computed, so a recursion would never end.
         if function in self._running:
             raise NotInColumnsError
-        called = function, len(arguments)
-        if called not in self._bodies:
-            self._bodies[called] = self.body_of(*called)
-        body = self._bodies[called]
+        signature = function, len(arguments)
+        if signature not in self._bodies:
+            self._bodies[signature] = self.body_of(*signature)
+        body = self._bodies[signature]
         if body is None or body.is_generator:
             raise NotInColumnsError
         self._running.add(function)
@@ -151,14 +154,14 @@ class _Compiler:
                 returned = self.expression(value)
                 return lambda variables: [returned(variables)]
             case [ast.If(test, body, orelse), *rest]:
-                # A branch that does not return continues with what follows both.
+                # A branch that does not return continues with the statements after the `if`.
                 return self._branches(self.expression(test), self.block([*body, *rest]), self.block([*orelse, *rest]))
             case [statement, *rest]:
-                return _after(self._assignment(statement), self.block(rest))
+                return _followed_by(self._assignment(statement), self.block(rest))
         raise NotInColumnsError
 
     def yielding(self, statements: list[ast.stmt]) -> _Run:
-        """Statements of which some yield, one after the other."""
+        """Statements that assign or yield, in any order."""
         match statements:
             case []:
                 return lambda variables: []
@@ -166,7 +169,7 @@ class _Compiler:
                 yielded, following = self.expression(value), self.yielding(rest)
                 return lambda variables: [yielded(variables), *following(variables)]
             case [statement, *rest]:
-                return _after(self._assignment(statement), self.yielding(rest))
+                return _followed_by(self._assignment(statement), self.yielding(rest))
         raise NotInColumnsError
 
     def _branches(self, test: _Evaluate, first: _Run, second: _Run) -> _Run:
@@ -174,7 +177,7 @@ class _Compiler:
             condition = plain(test(variables))
             if condition.is_constant:
                 return (first if condition.data else second)(variables)
-            # Each branch sets variables of its own.
+            # What one branch assigns must not be seen in the other, so each gets its own copy of the variables.
             [one], [other] = first(dict(variables)), second(dict(variables))
             return [chosen(truth(condition), one, other)]
 
@@ -183,12 +186,13 @@ class _Compiler:
     def _assignment(self, statement: ast.stmt) -> Callable[[_Variables], None]:
         match statement:
             case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), _, ast.expr() as value):
-                return _assigned(name, self.expression(value))
+                return _assign(name, self.expression(value))
             case ast.AugAssign(ast.Name(name), op, value):
                 changed = ast.BinOp(ast.Name(name, ast.Load()), op, value)
-                return _assigned(name, self.expression(changed))
+                return _assign(name, self.expression(changed))
             case ast.Assign([ast.Tuple(targets)], value) if all(isinstance(each, ast.Name) for each in targets):
-                return _unpacked([each.id for each in targets if isinstance(each, ast.Name)], self.expression(value))
+                names = [each.id for each in targets if isinstance(each, ast.Name)]
+                return _assign_items(names, self.expression(value))
         raise NotInColumnsError
 
     # --- expressions -------------------------------------------------------------------------------------------------
@@ -201,7 +205,7 @@ class _Compiler:
             case ast.Name(name) if name in self._locals:
                 return lambda variables: _local(variables, name)
             case ast.Name() | ast.Attribute():
-                found = self._surrounding(node)
+                found = self._outer_value(node)
                 return lambda variables: constant(found())
             case ast.Tuple(parts) if not any(isinstance(part, ast.Starred) for part in parts):
                 items = [self.expression(part) for part in parts]
@@ -231,24 +235,24 @@ class _Compiler:
             case ast.Call(ast.Name("len"), [(ast.Name() | ast.Attribute()) as container], []):
                 return self._length(container)
             case ast.Call(ast.Name(name), arguments, []) if name not in self._locals:
-                return self._called(name, arguments)
+                return self._call(name, arguments)
         raise NotInColumnsError
 
-    def _surrounding(self, node: ast.expr) -> Callable[[], Any]:
-        """Says what a name outside of the function, or an attribute of the object it belongs to, means now."""
+    def _outer_value(self, node: ast.expr) -> Callable[[], Any]:
+        """Looks up the current value of a name from outside the function, or of an attribute of `self`."""
         match node:
             case ast.Name(name):
-                return lambda: self._found(name)
+                return lambda: self._value_of(name)
             case ast.Attribute(ast.Name(name), attribute) if name == self._self_name:
                 return lambda: _attribute_of(self._owner, attribute)
         raise NotInColumnsError
 
-    def _found(self, name: str) -> Any:
+    def _value_of(self, name: str) -> Any:
         try:
             if name in self._cells:
                 return self._cells[name].cell_contents
             return self._globals[name] if name in self._globals else getattr(builtins, name)
-        except (ValueError, AttributeError):  # It is not set: the function itself says so.
+        except (ValueError, AttributeError):  # The name is not set. The function itself raises the proper error.
             raise NotInColumnsError from None
 
     def _item(self, owner: ast.expr, place: _Evaluate) -> _Evaluate:
@@ -256,12 +260,12 @@ class _Compiler:
             case ast.Name(name) if name in self._locals:
                 pass
             case ast.Name() | ast.Attribute():
-                looked_up = _LookUp(self._surrounding(owner))
-                return lambda variables: looked_up.items(integers(place(variables)))
+                sequence = _Sequence(self._outer_value(owner))
+                return lambda variables: sequence.items(integers(place(variables)))
             case ast.Tuple(parts) if parts and all(isinstance(each, ast.Constant) for each in parts):
                 constants = tuple(each.value for each in parts if isinstance(each, ast.Constant))
-                looked_up = _LookUp(lambda: constants)
-                return lambda variables: looked_up.items(integers(place(variables)))
+                sequence = _Sequence(lambda: constants)
+                return lambda variables: sequence.items(integers(place(variables)))
         inner = self.expression(owner)
 
         def evaluate(variables: _Variables) -> Value:
@@ -287,20 +291,20 @@ class _Compiler:
     def _length(self, container: ast.expr) -> _Evaluate:
         if {"len", getattr(container, "id", None)} & self._locals:
             raise NotInColumnsError
-        found = self._surrounding(container)
+        found = self._outer_value(container)
 
         def evaluate(variables: _Variables) -> Value:
-            if self._found("len") is not len or type(found()) not in (tuple, list, str, dict):
+            if self._value_of("len") is not len or type(found()) not in (tuple, list, str, dict):
                 raise NotInColumnsError
             return constant(len(found()))
 
         return evaluate
 
-    def _called(self, name: str, arguments: list[ast.expr]) -> _Evaluate:
+    def _call(self, name: str, arguments: list[ast.expr]) -> _Evaluate:
         evaluated = [self.expression(each) for each in arguments]
 
         def evaluate(variables: _Variables) -> Value:
-            function = self._found(name)
+            function = self._value_of(name)
             values = [each(variables) for each in evaluated]
             if isinstance(function, FunctionType):
                 return self._callees.called(function, values)
@@ -309,7 +313,7 @@ class _Compiler:
         return evaluate
 
 
-def _after(first: Callable[[_Variables], None], following: _Run) -> _Run:
+def _followed_by(first: Callable[[_Variables], None], following: _Run) -> _Run:
     def run(variables: _Variables) -> list[Value]:
         first(variables)
         return following(variables)
@@ -317,14 +321,14 @@ def _after(first: Callable[[_Variables], None], following: _Run) -> _Run:
     return run
 
 
-def _assigned(name: str, value: _Evaluate) -> Callable[[_Variables], None]:
+def _assign(name: str, value: _Evaluate) -> Callable[[_Variables], None]:
     def run(variables: _Variables) -> None:
         variables[name] = value(variables)
 
     return run
 
 
-def _unpacked(names: list[str], value: _Evaluate) -> Callable[[_Variables], None]:
+def _assign_items(names: list[str], value: _Evaluate) -> Callable[[_Variables], None]:
     def run(variables: _Variables) -> None:
         found = value(variables)
         if not isinstance(found, tuple) or len(found) != len(names):
@@ -335,16 +339,16 @@ def _unpacked(names: list[str], value: _Evaluate) -> Callable[[_Variables], None
 
 
 def _local(variables: _Variables, name: str) -> Value:
-    if name not in variables:  # Python says which variable is not set.
+    if name not in variables:  # The function itself raises UnboundLocalError.
         raise NotInColumnsError
     return variables[name]
 
 
-# --- values of the surroundings --------------------------------------------------------------------------------------
+# --- values from outside the function --------------------------------------------------------------------------------
 
 
 def _attribute_of(owner: Any, name: str) -> Any:
-    """An attribute that is nothing but a value: to ask for one that is computed might have an effect."""
+    """The value of a plain attribute. A computed one (a property, say) does not qualify: it may have side effects."""
     kind = type(owner)
     in_kind = next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), _MISSING)
     is_plain = in_kind is _MISSING or type(in_kind) in (*KINDS, tuple, list)
@@ -355,26 +359,26 @@ def _attribute_of(owner: Any, name: str) -> Any:
     return found
 
 
-class _LookUp:
-    """Items of a tuple or a list of the surroundings."""
+class _Sequence:
+    """A tuple or a list from outside the function, whose items it looks up."""
 
-    def __init__(self, found: Callable[[], Any]) -> None:
-        self._found = found
+    def __init__(self, find: Callable[[], Any]) -> None:
+        self._find = find
         self._table: tuple[tuple[Any, ...], Column] | None = None
-        """The tuple that was asked last, as a column: it cannot change."""
+        """The tuple that was found last, and its items as a column, which stays valid: a tuple cannot change."""
 
     def items(self, places: Column) -> Column:
-        asked = self._found()
-        if type(asked) not in (tuple, list) or not asked:
+        found = self._find()
+        if type(found) not in (tuple, list) or not found:
             raise NotInColumnsError
         least, largest = places.bounds()
-        if least < -len(asked) or largest >= len(asked):
+        if least < -len(found) or largest >= len(found):
             raise NotInColumnsError
         if places.is_constant:
-            return constant(asked[places.data])
-        if isinstance(asked, list):
-            return column_of([asked[place] for place in places.data.tolist()])
-        if self._table is None or self._table[0] is not asked:
-            self._table = asked, column_of(asked)
+            return constant(found[places.data])
+        if isinstance(found, list):
+            return column_of([found[place] for place in places.data.tolist()])
+        if self._table is None or self._table[0] is not found:
+            self._table = found, column_of(found)
         table = self._table[1]
         return Column(table.kind, table.data[places.data], table.bounds() if table.kind == INTS else None)

@@ -2,7 +2,7 @@
 
     lambda n: (n * 7919 % keys, n)        ->        (column * 7919 % keys, column)
 
-Which functions qualify, and on what promise: `penstock.runtime.column_expressions`.
+`penstock.runtime.column_expressions` says which functions qualify, and why their results are the same.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from penstock.runtime.columns import Array, Columns, items_of
 
 
 class ColumnFunction:
-    """A function on columns."""
+    """A function that is applied to columns."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
 
     def integers(self, columns: Columns, *further: int) -> Array | None:
-        """The integer that it returns for each element; None if these must be computed one by one.
+        """The integer that the function returns for each element; None if they must be computed one by one.
 
-        Arguments behind the first are the same for all elements.
+        The `further` arguments are the same for all elements.
         """
         try:
             [result] = self._body.results([value_of(columns), *map(constant, further)])
@@ -39,7 +39,7 @@ class ColumnFunction:
 
 
 def column_function(function: Any, parameters: int = 1) -> ColumnFunction | None:
-    """`function`, which takes so many arguments, on columns; None if it does not qualify."""
+    """`function`, which takes `parameters` arguments, on columns; None if it does not qualify."""
     body = _body_of(function, parameters)
     return None if body is None or body.is_generator else ColumnFunction(body)
 
@@ -60,8 +60,10 @@ class ColumnChain:
         return len(self._steps)
 
     def run(self, columns: Columns, most: int) -> tuple[Columns, int]:
-        """What comes out of its first steps, which may be nothing, and how many steps these are: at most `most`, and
-        fewer if one must have its elements one by one."""
+        """The results of the first steps, and how many steps these are.
+
+        That is at most `most`, and less if a step must process its elements one by one. The results may be empty.
+        """
         length, value, timestamps = len(columns), value_of(columns), columns.timestamps
         done, found = 0, columns
         for kind, body in self._steps[:most]:
@@ -74,7 +76,7 @@ class ColumnChain:
                     length, value = len(places), _taken(value, places)
                     timestamps = None if timestamps is None else timestamps[places]
                 else:
-                    length, value = length * len(results), _in_turns(results, length)
+                    length, value = length * len(results), _interleaved(results, length)
                     timestamps = None if timestamps is None else np.repeat(timestamps, len(results))
                 found = replace(columns_from(value, length), timestamps=timestamps)
             except NotInColumnsError:
@@ -86,8 +88,7 @@ class ColumnChain:
 
 
 def column_chain(steps: Sequence[tuple[type[OperatorDescription], Callable[[Any], Any]]]) -> ColumnChain | None:
-    """The kinds of operators and their functions on columns, up to the first that does not qualify; None if that is
-    the first of all."""
+    """The steps up to the first one that does not qualify; None if that is already the first step."""
     made: list[tuple[type[OperatorDescription], Body]] = []
     for kind, function in steps:
         body = _body_of(function)
@@ -126,8 +127,8 @@ def _taken(value: Value, places: Array) -> Value:
     return tuple(_taken(item, places) for item in value) if isinstance(value, tuple) else value.taken(places)
 
 
-def _in_turns(results: list[Value], length: int) -> Value:
-    """The results for the first element, then those for the second, and so on."""
+def _interleaved(results: list[Value], length: int) -> Value:
+    """All results for the first element, then those for the second, and so on."""
     parts = [columns_from(result, length) for result in results]
     if len({part.kinds for part in parts}) > 1:
         raise NotInColumnsError

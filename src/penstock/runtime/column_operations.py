@@ -1,8 +1,8 @@
-"""What functions on columns do: arithmetic, comparisons, choices, and some built-in functions, as in Python.
+"""Operations on columns with Python's results: arithmetic, comparisons, choices, and some built-in functions.
 
-Integers of Python have no bounds and those of a column do. So each column knows, or can find out, between which numbers
-its integers are; from that follow the bounds of all that is computed from them. What might not fit, or might fail,
-raises NotInColumnsError.
+Python's integers are unbounded, but those of a column have 64 bits. So each column knows bounds of its integers, or
+computes them when they are needed, and an operation derives the bounds of its result from those of its operands. An
+operation raises NotInColumnsError if its result might not fit, or if it might fail.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.runtime.columns import BOOLS, FLOATS, INTS, TEXTS, Array, array_of
 KINDS: dict[type, str] = {int: INTS, float: FLOATS, bool: BOOLS, str: TEXTS}
 _LEAST, _LARGEST = -(1 << 63), (1 << 63) - 1
 _EXACT_FLOAT = 1 << 53
-"""Integers up to here are floats, too."""
+"""Every integer up to this one, in absolute value, is exactly representable as a float."""
 ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -45,7 +45,7 @@ class NotInColumnsError(Exception):
 
 
 class Column:
-    """What an expression is for each element: a column, or one value for all."""
+    """The value of an expression for each element: an array, or a constant that is the same for all."""
 
     def __init__(self, kind: str, data: Any, bounds: tuple[int, int] | None = None) -> None:
         self.kind = kind
@@ -58,7 +58,7 @@ class Column:
         return not isinstance(self.data, np.ndarray)
 
     def bounds(self) -> tuple[int, int]:
-        """The smallest and the largest of integers; the true ones are within."""
+        """A lower and an upper bound of the integers; the smallest and the largest one may be within."""
         if self._bounds is None:
             constant = self.is_constant
             self._bounds = (self.data,) * 2 if constant else (int(self.data.min()), int(self.data.max()))
@@ -74,7 +74,7 @@ class Column:
 
 
 Value = Column | tuple[Any, ...]
-"""A column, or a tuple of values: the elements are tuples."""
+"""A column, or, for elements that are tuples, a tuple of values."""
 
 
 def constant(value: Any) -> Column:
@@ -98,6 +98,7 @@ def column_of(items: Sequence[Any]) -> Column:
 
 
 def plain(value: Value) -> Column:
+    """`value`, which must not be a tuple."""
     if isinstance(value, tuple):
         raise NotInColumnsError
     return value
@@ -111,19 +112,19 @@ def integers(value: Value) -> Column:
 
 
 def integer_array(value: Value, length: int) -> Array:
-    """The integers that a function gives, one for each element."""
+    """The integers of `value`, one for each element."""
     return integers(value).array(length)
 
 
 def _operand(column: Column) -> Any:
-    """Constants as NumPy's own, so that they do not change the type of the result."""
+    """The data of a column. Constants become NumPy's own, so that they do not change the type of the result."""
     if column.is_constant and column.kind == TEXTS:
         return np.array(column.data, dtype=object)
     return np.int64(column.data) if column.is_constant and column.kind == INTS else column.data
 
 
 def flags(value: Value) -> Any:
-    """`and` and `or` give one of their operands: only of conditions is that one of True and False."""
+    """An operand of `and` or `or`. It must be a condition: with other operands, their result is not a boolean."""
     found = plain(value)
     if found.kind != BOOLS:
         raise NotInColumnsError
@@ -131,7 +132,7 @@ def flags(value: Value) -> Any:
 
 
 def truth(value: Value) -> Any:
-    """What `if value:` takes it for."""
+    """True for each element for which `if value:` takes its first branch. Constants do not qualify."""
     found = plain(value)
     if found.is_constant or found.kind not in (BOOLS, INTS):
         raise NotInColumnsError
@@ -150,18 +151,18 @@ def combined(op: type[ast.operator], left: Value, right: Value) -> Column:
         raise NotInColumnsError
     if op is ast.Div and (not np.all(other.data) or not (_is_exact(one) and _is_exact(other))):
         raise NotInColumnsError
-    with np.errstate(all="ignore"):  # Infinities and NaN come about silently, as in Python.
+    with np.errstate(all="ignore"):  # Infinities and NaN arise silently, as in Python.
         return Column(FLOATS, combine(_operand(one), _operand(other)))
 
 
 def _is_exact(column: Column) -> bool:
-    """True if an operation of floats and these takes them for what they are."""
+    """True if the column's values keep their exact value when they are converted to floats."""
     return column.kind == FLOATS or -_EXACT_FLOAT <= column.bounds()[0] <= column.bounds()[1] <= _EXACT_FLOAT
 
 
 def negative(value: Value) -> Column:
     found = plain(value)
-    if found.kind == FLOATS:  # Subtracted from 0 it would lose the sign of zero.
+    if found.kind == FLOATS:  # Not 0 - x, which is 0.0 for 0.0, while -x is -0.0.
         return Column(FLOATS, -found.data)
     return combined(ast.Sub, constant(0), found)
 
@@ -176,7 +177,10 @@ def compared(compare: Callable[[Any, Any], Any], left: Value, right: Value) -> A
 
 
 def _compared_tuples(compare: Callable[[Any, Any], Any], left: Value, right: Value) -> Any:
-    """The first items that differ decide; NaN, which differs from itself unless it is the same object, is left out."""
+    """The first items that differ decide. All items must be integers.
+
+    Floats do not qualify: tuples with the same NaN object are equal in Python, but NaN differs from itself in NumPy.
+    """
     if not isinstance(left, tuple) or not isinstance(right, tuple) or len(left) != len(right) or not left:
         raise NotInColumnsError
     pairs = [(integers(one), integers(other)) for one, other in zip(left, right, strict=True)]
@@ -187,6 +191,7 @@ def _compared_tuples(compare: Callable[[Any, Any], Any], left: Value, right: Val
 
 
 def chosen(condition: Array, first: Value, second: Value) -> Value:
+    """The value of `first` for elements for which the condition is true, and that of `second` for the others."""
     if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
         return tuple(chosen(condition, one, other) for one, other in zip(first, second, strict=True))
     one, other = plain(first), plain(second)
@@ -200,14 +205,14 @@ def chosen(condition: Array, first: Value, second: Value) -> Value:
 
 
 def _bounds_of(op: type[ast.operator], one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    """Between which numbers all results are, given those of the operands."""
+    """The bounds of the results, from the bounds of the operands."""
     if op in (ast.FloorDiv, ast.Mod) and other[0] <= 0 <= other[1]:
         raise NotInColumnsError
     if op is ast.Mod:
-        _bounds_of(ast.FloorDiv, one, other)  # Processors compute the quotient, too.
+        _bounds_of(ast.FloorDiv, one, other)  # The processor also computes the quotient, which must fit as well.
         bounds = (0, other[1] - 1) if other[0] > 0 else (other[0] + 1, 0)
     else:
-        # Each of these rises or falls in either operand, so the corners have the extremes.
+        # Each of these operations is monotonic in either operand, so its extremes are at the corners.
         corners = [ARITHMETIC[op](left, right) for left in one for right in other]
         bounds = min(corners), max(corners)
     if bounds[0] < _LEAST or bounds[1] > _LARGEST:
@@ -219,9 +224,10 @@ def _bounds_of(op: type[ast.operator], one: tuple[int, int], other: tuple[int, i
 
 
 def builtin(function: Any, arguments: list[Column]) -> Column:
-    # Compared one by one: what a name stands for may be something that cannot be hashed.
+    """The result of a built-in function; raises NotInColumnsError for any other object."""
+    # No dictionary: the object behind a name may not be hashable.
     if len(arguments) == 1:
-        for known, on_column in _OF_ONE:
+        for known, on_column in _WITH_ONE_ARGUMENT:
             if function is known:
                 return on_column(arguments[0])
     elif arguments:
@@ -242,7 +248,7 @@ def _abs(value: Column) -> Column:
     return Column(INTS, abs(value.data), (0, max(-least, largest)))
 
 
-_OF_ONE: list[tuple[Any, Callable[[Column], Column]]] = [(int, integers), (bool, _bool), (abs, _abs)]
+_WITH_ONE_ARGUMENT: list[tuple[Any, Callable[[Column], Column]]] = [(int, integers), (bool, _bool), (abs, _abs)]
 _EXTREMES: list[tuple[Any, Callable[[Any, Any], Any]]] = [(max, np.maximum), (min, np.minimum)]
 
 

@@ -1,8 +1,8 @@
-"""Elements as columns: numbers and texts, or tuples of them, in buffers that cost little to deal out and to send.
+"""Elements as columns: numbers and texts, or tuples of them, in buffers that are cheap to partition and to send.
 
-An element comes out as it went in, with the same types: a column holds one type alone, exactly `int` (of 64 bits),
-`float`, `bool` or `str`. Tuples may hold tuples. Anything else (None, larger integers, subclasses, tuples of different
-lengths) has no columns, and is pickled element by element.
+Elements keep their types exactly: a column holds values of a single type, which is `int` (of 64 bits), `float`, `bool`
+or `str`. Tuples may hold tuples. Other elements (None, larger integers, subclasses, tuples of different lengths) are
+pickled instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.runtime.batch import Batch, Timestamps
 
 Array = NDArray[Any]
 Places = NDArray[np.intp] | slice
-"""Which elements of a batch."""
+"""Positions of elements in a batch."""
 
 INTS, FLOATS, BOOLS, TEXTS, ANY = "q", "d", "?", "U", "*"
 _KINDS = {int: INTS, float: FLOATS, bool: BOOLS, str: TEXTS}
@@ -34,20 +34,23 @@ _SEPARATOR = "\0"
 
 @dataclass(frozen=True)
 class Columns:
-    """Elements of one shape; a key and a timestamp for each are further columns."""
+    """Elements of the same types. Their keys and timestamps, if they have them, are further columns."""
 
     kinds: str
-    """A letter for each column; those of the items of a tuple are in parentheses: `(qU(qd))`."""
+    """A letter for each column; parentheses enclose the items of a tuple: `(qU(qd))`."""
     arrays: list[Array]
     key: Array | int | None = None
-    """The keys, or the number of the column that has them; None if the elements have none."""
+    """The keys, or the number of the column that holds them; None if the elements have no keys."""
     timestamps: Array | None = None
 
     def __len__(self) -> int:
         return len(self.arrays[0])
 
     def item(self, at: int) -> tuple[str, int] | None:
-        """The kind of an item of the tuples that the elements are, and the number of its first column."""
+        """The kinds of item `at` of elements that are tuples, and the number of the item's first column.
+
+        None if the tuples have no item `at`.
+        """
         items = items_of(self.kinds)
         if not -len(items) <= at < len(items):
             return None
@@ -56,7 +59,7 @@ class Columns:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """The same for those that can be put into one."""
+        """Equal for columns that `joined` can put together."""
         key = self.key if self.key is None or isinstance(self.key, int) else self.key.dtype
         return self.kinds, key, self.timestamps is None
 
@@ -66,7 +69,7 @@ class Columns:
         return replace(self, arrays=[each[places] for each in self.arrays], key=key, timestamps=timestamps)
 
     def with_timestamps(self, timestamps: Timestamps) -> Columns | None:
-        """None if some elements have none."""
+        """None if some timestamps are missing or do not fit into 64 bits."""
         try:
             packed = timestamps if isinstance(timestamps, array) else array(INTS, cast("Sequence[int]", timestamps))
         except (TypeError, OverflowError):
@@ -74,7 +77,7 @@ class Columns:
         return replace(self, timestamps=np.frombuffer(packed, dtype=INTS))
 
     def fit(self, declared: DeclaredColumns) -> bool:
-        """True if the elements have the form of their declared type already."""
+        """True if the elements already have the form of their declared type."""
         items = items_of(self.kinds)
         if len(items) != len(declared.kinds) or self.kinds.startswith("(") is not declared.are_tuples:
             return False
@@ -88,7 +91,7 @@ class Columns:
         return True
 
     def size(self) -> int:
-        """About how many bytes they take; one text stands for all of its column."""
+        """About how many bytes the elements take; the last text of a column stands for the whole column."""
         letters = _letters(self.kinds)
         widths = (len(each[-1]) if kind == TEXTS else 8 for kind, each in zip(letters, self.arrays, strict=True))
         return len(self) * sum(widths)
@@ -102,14 +105,14 @@ class Columns:
         return Batch(_put_together(self.kinds, iter(lists)), timestamps, keys)
 
     def packed(self) -> tuple[Any, ...]:
-        """What is sent, made of what any pickle holds cheaply; integers and floats as the bytes they take here."""
+        """The columns as they are sent: bytes and texts, which are cheap to pickle. Numbers have native byte order."""
         key = self.key if self.key is None or isinstance(self.key, int) else _packed(self.key)
         timestamps = None if self.timestamps is None else _packed(self.timestamps)
         return self.kinds, [_packed(each) for each in self.arrays], key, timestamps
 
 
 def joined(parts: list[Columns]) -> Columns:
-    """Batches of one `shape` after each other."""
+    """Batches of the same `shape`, put together in order."""
     first = parts[0]
     if len(parts) == 1:
         return first
@@ -125,7 +128,7 @@ def joined(parts: list[Columns]) -> Columns:
 
 @functools.lru_cache(maxsize=1024)
 def items_of(kinds: str) -> tuple[str, ...]:
-    """The kinds of the items of tuples; those of anything else are its own."""
+    """The kinds of each item, if the elements are tuples; otherwise `kinds` alone."""
     if not kinds.startswith("("):
         return (kinds,)
     items: list[str] = []
@@ -144,7 +147,7 @@ def _letters(kinds: str) -> str:
 
 
 def column_of_numbers(numbers: range) -> Columns | None:
-    """None if they have more than 64 bits."""
+    """None if some numbers do not fit into 64 bits."""
     try:
         return Columns(INTS, [np.arange(numbers.start, numbers.stop, numbers.step, dtype=np.int64)])
     except OverflowError:
@@ -152,14 +155,14 @@ def column_of_numbers(numbers: range) -> Columns | None:
 
 
 def columns_of(values: list[Any]) -> Columns | None:
-    """The columns of one element or more; None if they have none."""
+    """The columns of one or more elements; None if the elements cannot be in columns."""
     arrays: list[Array] = []
     kinds = _take_apart(values, arrays)
     return None if kinds is None else Columns(kinds, arrays)
 
 
 def _take_apart(values: Sequence[Any], arrays: list[Array]) -> str | None:
-    """Add the columns of `values` to `arrays`; their kinds."""
+    """Add the columns of `values` to `arrays` and return their kinds; None if the values cannot be in columns."""
     types = set(map(type, values))
     if types != {tuple}:
         letter = _KINDS.get(types.pop()) if len(types) == 1 else None
@@ -170,14 +173,14 @@ def _take_apart(values: Sequence[Any], arrays: list[Array]) -> str | None:
         return letter
     try:
         columns = list(zip(*values, strict=True))
-    except ValueError:  # Some are longer than others.
+    except ValueError:  # The tuples differ in length.
         return None
     kinds = "("
     for column in columns:
-        of_items = _take_apart(column, arrays)
-        if of_items is None or len(arrays) > _MOST_COLUMNS:
+        kinds_of_item = _take_apart(column, arrays)
+        if kinds_of_item is None or len(arrays) > _MOST_COLUMNS:
             return None
-        kinds += of_items
+        kinds += kinds_of_item
     return f"{kinds})" if columns else None
 
 
@@ -188,9 +191,9 @@ def array_of(items: Sequence[Any], letter: str) -> Array | None:
         texts[:] = items
         return texts
     try:
-        # Twice as quick as NumPy's own way.
+        # Twice as fast as `np.array`.
         return np.frombuffer(struct.pack(f"{len(items)}{letter}", *items), dtype=letter)
-    except struct.error:  # An integer of more than 64 bits
+    except struct.error:  # An integer does not fit into 64 bits.
         return None
 
 
@@ -202,16 +205,22 @@ def _packed(column: Array) -> Any:
 
 
 def _packed_texts(texts: list[str]) -> str | list[str]:
-    """One text, if it can be split again; a list if a few texts come again and again, which a pickle knows to use."""
-    some = list(islice(texts, 64))
-    if len(set(map(id, some))) <= len(some) // 2:
+    """One joined text if it can be split again, otherwise the list.
+
+    It is also the list if the same few objects keep recurring: a pickle writes each of them only once.
+    """
+    sample = list(islice(texts, 64))
+    if len(set(map(id, sample))) <= len(sample) // 2:
         return texts
     text = _SEPARATOR.join(texts)
     return text if text.count(_SEPARATOR) == len(texts) - 1 else texts
 
 
 def unpacked_columns(packed: tuple[Any, ...]) -> Columns | None:
-    """What `Columns.packed` was made of; None if that are texts, which would have to be put into a column again."""
+    """The columns that `Columns.packed` was made of; None if there are texts among them.
+
+    Texts would have to be split and then put into an array, so `unpacked` is cheaper for them.
+    """
     kinds, columns, key, timestamps = packed
     if any(isinstance(column, (str, list)) for column in (*columns, key)):
         return None
@@ -248,12 +257,12 @@ def _items(column: Any, letter: str) -> list[Any]:
 
 @dataclass(frozen=True)
 class DeclaredColumns:
-    """The columns of elements that have the form of a declared type."""
+    """The columns that elements must have to be in the form of a declared type."""
 
     kinds: str
     are_tuples: bool
     bits: tuple[int, ...]
-    """How large the integers of a column may be."""
+    """For each column: how many bits its integers may have."""
 
 
 _BASIC_KINDS = {
@@ -269,7 +278,7 @@ _BITS = {BasicType.INT: 32, BasicType.SHORT: 16, BasicType.BYTE: 8}
 
 
 def declared_columns(type_info: TypeInformation | None) -> DeclaredColumns | None:
-    """None for a type whose elements have no columns that say whether they fit."""
+    """None if columns cannot show whether elements have the form of `type_info`."""
     are_tuples = isinstance(type_info, TupleTypeInfo)
     fields = type_info.get_field_types() if isinstance(type_info, TupleTypeInfo) else [type_info]
     kinds, bits = "", []

@@ -1,9 +1,10 @@
-"""Reduces the elements of a window before they are exchanged: one partial result per key and window, not all.
+"""Reduces the elements of a window before the exchange: the sender sends one partial result per key and window.
 
-What is held back leaves in time before a watermark, and at the end of the epoch. The elements of a key and window are
-reduced in the order they came, but for sliding windows: there a partial result is of elements that are in the same
-windows, and may overtake others in some of these. So the order must not matter (`datastream.windowing.decomposition`).
-Where the function is an aggregate function, partial results are accumulators.
+Partial results are held back, at most until the watermark that ends their window or the end of the epoch. The elements
+of a key and window are reduced in the order of their arrival, except for sliding windows. There a partial result covers
+elements that are in the same windows, and it may overtake other elements of some of these windows. So sliding windows
+are combined only if the order does not matter (`datastream.windowing.decomposition`). The partial results of an
+aggregate function are accumulators.
 """
 
 from __future__ import annotations
@@ -35,25 +36,27 @@ if TYPE_CHECKING:
     from penstock.runtime.columns import Columns
 
 MOST_HELD = 100_000
-"""Partial results held at most; beyond that all are sent."""
+"""If an edge holds more partial results than this, it sends all of them."""
 _TRIAL_RECORDS = 50_000
+"""After so many elements, an edge decides whether it continues to combine."""
 _LEAST_REDUCTION = 1.5
-"""Fewer elements than this per partial result, and combining costs more than it saves."""
+"""With fewer elements per partial result than this, combining costs more than it saves."""
 
 
 _LOOK_UP = """\
 try:
     {found} = get(key)
-except TypeError_of_python:  # A key such as a list, perhaps among others.
+except TypeError_of_python:  # The key is not hashable, for example a list.
     key = hashable_of_python(key)
     {found} = get(key)"""
 _TOUCHING_PART = TOUCHING.format(start="start", end="end", other_start="part[0]", other_end="part[1]")
 
 
 class ReceivingWindow:
-    """The function of the window operator behind the exchange, called before it. Its failures count as the window's.
+    """The function of the window operator after the exchange, called before the exchange.
 
-    What it is asked for is what one of the loops could not do.
+    The generated loops do most of the work; this class handles the elements that they cannot. Its frame on the stack
+    makes a failure count as one of the window operator.
     """
 
     def __init__(self, node: StreamNode) -> None:
@@ -63,14 +66,14 @@ class ReceivingWindow:
         self.reduce: Any = None if self.aggregate is not None else reduce_of(description.reduce_function)
 
     def added(self, held: Any, value: Any) -> Any:
-        """What is held after `value`; `held` is None for the first element."""
+        """The partial result after `value`; `held` is the one before, None for the first element."""
         if self.aggregate is not None:
             return self.aggregate.add(value, self.aggregate.create_accumulator() if held is None else held)
         return value if held is None else self.reduce(held, value)
 
 
 def _looking_up(scope: LoopScope, found: str) -> list[str]:
-    """The lines of a loop that look `key` up; `get` is the method of a dictionary."""
+    """The lines of a loop that look up `key`; `get` is the method of a dictionary."""
     scope.locals |= {"TypeError_of_python": TypeError, "hashable_of_python": _hashable}
     return _LOOK_UP.format(found=found).splitlines()
 
@@ -82,10 +85,10 @@ def _hashable(key: Any) -> Any:
 class CombiningEdgeTarget(EdgeTarget):
     """An edge into a window operator that sends partial results."""
 
-    only_reads = False  # The user's reduce function may change what it is given.
+    only_reads = False  # The user's reduce function may change its arguments.
 
     resumes_after_idleness: bool
-    """True if partial results are right as soon as the channel has sent its watermark again."""
+    """True if combining resumes with the first watermark after idleness; otherwise it stays off."""
 
     def __init__(
         self,
@@ -106,15 +109,16 @@ class CombiningEdgeTarget(EdgeTarget):
         self.window = ReceivingWindow(receiver)
         self.watermark = MIN_LONG_VALUE
         self.column_maker: ColumnMaker | None = None
-        """None if elements are sent one by one."""
+        """None if partial results are not sent in columns."""
         self._is_suspended = False
         self.is_worthwhile = True
-        """False if elements are sent as they are, for good."""
-        self._tried, self._partials = 0, 0
+        """False if combining was given up for good, so that elements are sent as they are."""
+        self._records_combined, self._partials_made = 0, 0
+        """Since the last decision whether combining is worthwhile."""
 
     @cached_property
     def loop(self) -> GeneratedLoop:
-        """Selects the key, looks up, reduces: one loop, because this is where a busy job spends its time."""
+        """Selects the key, looks it up and reduces in one loop, because a busy job spends most of its time here."""
         return self.scope.compile(self._source())
 
     def generated_sources(self) -> list[Source]:
@@ -125,10 +129,10 @@ class CombiningEdgeTarget(EdgeTarget):
 
     @abstractmethod
     def loop_text(self, scope: LoopScope) -> str:
-        """The source of the loop that combines; `scope` takes the names that it refers to."""
+        """The source of the loop that combines; the names that it refers to are added to `scope`."""
 
     def raise_again(self, failure: Exception, held_for: Callable[[Any], Any]) -> None:
-        """Have a failure of the loop happen again outside of it, where the record and the user's frames are seen."""
+        """Repeat the failed step outside of the loop, so that the traceback shows the record and the user's frames."""
         loop_frame = cast(Any, failure.__traceback__).tb_next.tb_frame
         value = loop_frame.f_locals.get("value")
         key = self.select(value)
@@ -146,33 +150,33 @@ class CombiningEdgeTarget(EdgeTarget):
             return
         try:
             earliest, latest = min(times), max(times)
-        except TypeError:  # Some elements have no timestamp: for the window operator to refuse.
+        except TypeError:  # Some elements have no timestamp. The window operator refuses them.
             self.push_as_they_are(values, timestamps)
             return
         self.combine(values, times, earliest, latest)
-        self._settle()
+        self._after_combining()
 
     def _has_hashable_keys(self, value: Any) -> bool:
-        """False for keys such as lists, which the loop looks up the long way: mostly all are like the first."""
+        """False if the key of `value`, a list for example, would be slow to look up. Other keys are usually like it."""
         try:
             hash(self.select(value))
-        except Exception:  # A selector that fails does so again, where it is reported.
+        except Exception:  # A selector that fails will fail again when the element is sent, and be reported then.
             return False
         return True
 
-    def _settle(self) -> None:
-        """Stop combining if it does not pay."""
-        if self._tried <= _TRIAL_RECORDS:
+    def _after_combining(self) -> None:
+        """Stop combining if it is not worthwhile."""
+        if self._records_combined <= _TRIAL_RECORDS:
             return
-        self.is_worthwhile = self._tried >= self._partials * _LEAST_REDUCTION
-        self._tried = self._partials = 0
+        self.is_worthwhile = self._records_combined >= self._partials_made * _LEAST_REDUCTION
+        self._records_combined = self._partials_made = 0
         if not self.is_worthwhile:
-            self.send_all()  # Nothing may overtake what came before it.
+            self.send_all()  # The elements that follow must not overtake them.
 
-    def tried(self, records: int, partials: int) -> None:
-        """Count what was combined to what, to see whether it pays."""
-        self._tried += records
-        self._partials += partials
+    def count_combined(self, records: int, partials: int) -> None:
+        """Count combined records, and the new partial results that they have led to."""
+        self._records_combined += records
+        self._partials_made += partials
 
     def takes_columns(self) -> bool:
         return False
@@ -186,18 +190,18 @@ class CombiningEdgeTarget(EdgeTarget):
 
     @abstractmethod
     def push_as_they_are(self, values: list[Any], timestamps: Timestamps | None) -> None:
-        """Send elements one by one."""
+        """Send elements without combining them."""
 
     @abstractmethod
     def send_until(self, watermark: int) -> None:
-        """Send the partial results that must be there before `watermark`."""
+        """Send the partial results that the receiver needs before `watermark`."""
 
     @abstractmethod
     def send_all(self) -> None:
         """Send all partial results."""
 
     def deliver(self, keys: list[Any], values: list[Any], timestamps: list[int]) -> None:
-        """Send what has its keys already."""
+        """Send values whose keys are known."""
         self.records_out += len(keys)
         dealer = cast(ByKeyGroup, self.dealer)
         columns = None if self.column_maker is None else self.column_maker.of(values)
@@ -210,7 +214,7 @@ class CombiningEdgeTarget(EdgeTarget):
             cast(ColumnMaker, self.column_maker).failed()
         self.send(dealer.deal_keyed(keys, values, timestamps))
 
-    # --- what is held back leaves in time ----------------------------------------------------------------------------
+    # --- when partial results are sent -------------------------------------------------------------------------------
 
     def push_watermark(self, watermark: int) -> None:
         self.watermark = watermark
@@ -220,8 +224,9 @@ class CombiningEdgeTarget(EdgeTarget):
 
     def push_status(self, idle: bool) -> None:
         self.send_all()
-        # While idle, others may move the watermark past what this channel knows: lateness is decided downstream then.
-        # Even when it is awake again, the channel may stay behind for long, unnoticed.
+        # While this channel is idle, other channels may advance the receiver's watermark past the last one that was
+        # sent here. Then only the receiver knows which elements are late, so it must get them one by one. That is still
+        # so when the channel is active again, because it may remain behind the others for a long time.
         self._is_suspended = self._is_suspended or idle
         super().push_status(idle)
 
@@ -245,14 +250,14 @@ class CombiningEdgeTarget(EdgeTarget):
             dealer, self.watermark, self._is_suspended, self.is_worthwhile = memory
             super().restore(dealer)
         else:
-            # The edge did not combine before, and the watermark that it has sent is not known.
+            # The edge did not combine when this was saved, so the last watermark that it sent is not known.
             self._is_suspended = True
 
 
 class AlignedCombiner(CombiningEdgeTarget):
-    """For tumbling and sliding windows: a partial result is of one key and slot, at the time the slot begins.
+    """For tumbling and sliding windows: a partial result covers one key and slot; its timestamp is the slot's start.
 
-    If it is not an accumulator, it is an element like any other: the window operator sees no difference.
+    The window operator treats a partial result like any other element, unless it is an accumulator.
     """
 
     resumes_after_idleness = True
@@ -261,15 +266,16 @@ class AlignedCombiner(CombiningEdgeTarget):
         super().__init__(*edge)
         self._slots = Slots(self.description.assigner)
         self._open: dict[Slot, dict[Any, Any]] = {}
-        """Partial results by key."""
+        """Partial results by slot and key."""
         self._held = 0
+        """How many partial results there are in all slots."""
 
     def loop_text(self, scope: LoopScope) -> str:
         lines = ["get = partials.get", "for value in values:", *(f"    {line}" for line in self.adding(scope, "value"))]
         return "def combine(values, partials):\n" + "".join(f"    {line}\n" for line in lines)
 
     def adding(self, scope: LoopScope, record: str | Unbuilt) -> list[str]:
-        """The lines of a loop that add a record to `partials`, of which `get` is the method."""
+        """The lines of a loop that add a record to the dictionary `partials`; `get` is its method."""
         key = scope.call("select", self.select, record)
         aggregate = self.window.aggregate
         if aggregate is None:
@@ -283,10 +289,10 @@ class AlignedCombiner(CombiningEdgeTarget):
         lines = [f"key = {key}", *_looking_up(scope, "held"), "if held is None:", *begin]
         return [*lines, "else:", f"    partials[key] = {added}"]
 
-    # --- where the loop of the operators before does the combining ---------------------------------------------------
+    # --- combining in the loop of a fused operator -------------------------------------------------------------------
 
     def takes(self, timestamps: Timestamps) -> bool:
-        """True if elements with these timestamps may be combined by another loop: all have one, and none is late."""
+        """True if another loop may combine elements with these timestamps: none is missing, and none is late."""
         if not self.is_worthwhile or self._is_suspended:
             return False
         try:
@@ -296,7 +302,7 @@ class AlignedCombiner(CombiningEdgeTarget):
         return earliest is not None and not self._has_ended(self._slots.at(earliest), self.watermark)
 
     def open_slot(self, timestamp: int) -> tuple[int, int, dict[Any, Any]]:
-        """Where the slot of a time begins and ends, and its partial results."""
+        """The start and the end of the slot of a timestamp, and the slot's partial results."""
         slot = self._slots.at(timestamp)
         return *slot, self._open.setdefault(slot, {})
 
@@ -305,13 +311,13 @@ class AlignedCombiner(CombiningEdgeTarget):
         partials[key] = self.window.added(partials.get(key), value)
 
     def combined(self, records: int) -> None:
-        """So many records were combined by another loop."""
+        """Called after another loop has combined this many records."""
         held = sum(map(len, self._open.values()))
-        self.tried(records, held - self._held)
+        self.count_combined(records, held - self._held)
         self._held = held
-        self._settle()
+        self._after_combining()
 
-    # --- where it does that itself -----------------------------------------------------------------------------------
+    # --- combining in this edge's own loop ---------------------------------------------------------------------------
 
     def push_as_they_are(self, values: list[Any], timestamps: Timestamps | None) -> None:
         count = 0 if self.window.aggregate is None or timestamps is None else _count_timed(timestamps)
@@ -320,7 +326,7 @@ class AlignedCombiner(CombiningEdgeTarget):
             accumulators = call_each(lambda value: self.window.added(None, value), values[:count])
             self.deliver(keys, accumulators, cast("list[int]", list(cast(Timestamps, timestamps)[:count])))
         if count < len(values):
-            # Of accumulators these are without a timestamp, which the window operator refuses.
+            # If the window takes accumulators, elements without a timestamp are left. The window operator refuses them.
             EdgeTarget.push_batch(self, values[count:], None if timestamps is None else timestamps[count:])
 
     def combine(self, values: list[Any], times: Sequence[int], earliest: int, latest: int) -> None:
@@ -330,13 +336,13 @@ class AlignedCombiner(CombiningEdgeTarget):
         else:
             self._combine_by_slot(values, times)
 
-    def _settle(self) -> None:
-        super()._settle()
+    def _after_combining(self) -> None:
+        super()._after_combining()
         if self._held > MOST_HELD:
             self.send_all()
 
     def _has_ended(self, slot: Slot, watermark: int) -> bool:
-        """True if a window of the slot has: late elements are for the window operator to judge, one by one."""
+        """True if a window of the slot has ended. The window operator must see the slot's elements one by one, then."""
         return has_ended(self._slots.first_window_end(slot), watermark)
 
     def _combine_by_slot(self, values: list[Any], times: Sequence[int]) -> None:
@@ -365,7 +371,7 @@ class AlignedCombiner(CombiningEdgeTarget):
             raise
         opened = len(partials) - before
         self._held += opened
-        self.tried(len(values), opened)
+        self.count_combined(len(values), opened)
 
     def send_until(self, watermark: int) -> None:
         for slot in [slot for slot in self._open if self._has_ended(slot, watermark)]:
@@ -378,24 +384,23 @@ class AlignedCombiner(CombiningEdgeTarget):
     def _send_slot(self, slot: Slot) -> None:
         partials = self._open.pop(slot)
         self._held -= len(partials)
-        if any(held is None for held in partials.values()):  # Reduced to nothing, which is no element of the window.
+        if any(held is None for held in partials.values()):  # Reduced to None, which counts as no element at all.
             partials = {key: held for key, held in partials.items() if held is not None}
         if partials:
             self.deliver(list(partials), list(partials.values()), [slot.start] * len(partials))
 
 
 def _count_timed(timestamps: Timestamps) -> int:
-    """How many come before the first that is missing."""
+    """How many timestamps there are before the first one that is missing."""
     return next((at for at, timestamp in enumerate(timestamps) if timestamp is None), len(timestamps))
 
 
 class SessionCombiner(CombiningEdgeTarget):
-    """For session windows. What is sent are parts of sessions: `(end, value)` at the time the part begins; the value is
-    an element, or an accumulator.
+    """For session windows: sends parts of sessions, `(end, value)`, with the start of the part as the timestamp.
 
-    A part is what the window operator would have made of its elements, had nothing come in between; so all parts leave
-    before any watermark, which could end a session that a part belongs to. One that was reduced to None still lengthens
-    its session.
+    The value is a reduced element or an accumulator. A part is what the window operator would have made of the same
+    elements if nothing had happened between them. Any watermark could end the session of a part, so all parts are sent
+    before each watermark. A part that was reduced to None still extends its session.
     """
 
     resumes_after_idleness = False
@@ -405,7 +410,7 @@ class SessionCombiner(CombiningEdgeTarget):
         self._gap: int = self.description.assigner.session_gap
         self.scope.locals["gap"] = self._gap
         self._parts: dict[Any, list[Any]] = {}
-        """By key: start, end, and partial result."""
+        """By key: a list of start, end and partial result."""
 
     def loop_text(self, scope: LoopScope) -> str:
         select = scope.call("select", self.select, "value")
@@ -444,7 +449,7 @@ def combine(values, times, parts, ended):
         self.send_all()
         times = timestamps or [None] * len(values)
         keys = call_each(self.select, values)
-        # The window operator refuses elements without a timestamp, and shows them as they are.
+        # The window operator refuses elements without a timestamp; its error shows the element, not an accumulator.
         count = 0 if self.window.aggregate is None else _count_timed(times)
         held = call_each(lambda value: self.window.added(None, value), values[:count]) + values[count:]
         parts = [(None if time is None else time + self._gap, each) for time, each in zip(times, held, strict=True)]
@@ -452,7 +457,7 @@ def combine(values, times, parts, ended):
 
     def combine(self, values: list[Any], times: Sequence[int], earliest: int, latest: int) -> None:
         if has_ended(earliest + self._gap, self.watermark):
-            # Late elements are for the window operator to judge, one by one.
+            # Some elements may be late. The window operator decides that for each of them.
             self.push_as_they_are(values, times)
             return
         ended: list[tuple[Any, list[Any]]] = []
@@ -462,7 +467,7 @@ def combine(values, times, parts, ended):
         except Exception as failure:
             self.raise_again(failure, lambda key: parts[key][2] if key in parts else None)
             raise
-        self.tried(len(values), len(parts) - before + len(ended))
+        self.count_combined(len(values), len(parts) - before + len(ended))
         self._send_parts(ended)
         if len(parts) > MOST_HELD:
             self.send_all()
@@ -481,11 +486,11 @@ def combine(values, times, parts, ended):
 
 
 def combines_on_the_way(job_graph: JobGraph, vertex: JobVertex) -> bool:
-    """True if a vertex begins with a window operator whose elements come combined, from all its inputs."""
+    """True if a vertex begins with a window operator and all its inputs combine their elements."""
     window = vertex.head.operator
     if not isinstance(window, WindowDescription) or not window.combines:
         return False
-    # All elements go to the one subtask of window_all anyway. A user's own partitioner wants to see each of them.
+    # The elements of a window_all go to its only subtask in any case. A user's own partitioner must see each element.
     partitioners = [edge.partitioner for edge in job_graph.in_edges(vertex.id)]
     if window.is_all:
         return vertex.parallelism == 1 and not any(isinstance(each, CustomPartitioner) for each in partitioners)
@@ -493,17 +498,17 @@ def combines_on_the_way(job_graph: JobGraph, vertex: JobVertex) -> bool:
 
 
 def takes_session_parts(job_graph: JobGraph, vertex: JobVertex) -> bool:
-    """True if what reaches a vertex are parts of sessions, in place of elements."""
+    """True if a vertex receives parts of sessions instead of elements."""
     return combines_on_the_way(job_graph, vertex) and isinstance(_assigner_of(vertex), EventTimeSessionWindows)
 
 
 def takes_accumulators(job_graph: JobGraph, vertex: JobVertex) -> bool:
-    """True if what reaches a vertex are accumulators, in place of elements."""
+    """True if a vertex receives accumulators instead of elements."""
     return combines_on_the_way(job_graph, vertex) and cast(WindowDescription, vertex.head.operator).merge is not None
 
 
 def combining_edge(receiver: JobVertex, *edge: Any) -> CombiningEdgeTarget:
-    """An edge to a vertex that `combines_on_the_way`; `edge` is what any `EdgeTarget` is made of."""
+    """An edge to a vertex for which `combines_on_the_way`; `edge` are the arguments of any `EdgeTarget`."""
     kind = SessionCombiner if isinstance(_assigner_of(receiver), EventTimeSessionWindows) else AlignedCombiner
     return kind(*edge, receiver.head)
 

@@ -1,7 +1,7 @@
 """Connections between a driver and its workers, and between workers.
 
-Both sides prove that they know the secret of the group before anything else is read. So nothing is unpickled that comes
-from somebody else, or from an earlier group. Then frames follow: a fixed header and the bytes of a chunk.
+Before anything else is read, both sides prove that they know the secret of the group. So nothing from a stranger or
+from an earlier group is ever unpickled. Then frames follow: a fixed header and the bytes of a chunk.
 
     caller                                    listener
       "penstock" nonce(32)          ────▶
@@ -33,28 +33,30 @@ _GREETING = b"penstock"
 _NONCE_BYTES = 32
 _PROOF_BYTES = hashlib.sha256().digest_size
 _GREETING_TIMEOUT_S = 10
+_ACCEPT_PAUSE_S = 0.1
+"""How long a listener waits after a connection could not be accepted."""
 _MOST_STRANGERS = 64
-"""How many more than are expected may be at their greeting at the same time."""
+"""How many connections, beyond the expected ones, may be in the handshake at the same time."""
 _HEADER = struct.Struct("<qiiiiqQ")
 JOINED_BYTES = 64 * 1024
-"""Smaller chunks are copied behind their headers, so that many go out at once."""
+"""Chunks up to this size are joined with their headers, so that many are sent at once."""
 
 
 class Kind(IntEnum):
-    """The `vertex` of a frame that carries no row of a vertex."""
+    """The `vertex` of a frame that is a message, not a row."""
 
     HELLO = -10
-    """A caller says who it is."""
+    """A caller introduces itself."""
     PEERS = -11
-    """The driver says where the other workers are."""
+    """The driver sends the addresses of the other workers."""
     READY = -12
     DEPLOY = -13
     DEPLOYED = -14
     EPOCH = -15
-    """The driver's command; the epoch's source rows have come before."""
+    """The driver's command. The epoch's source rows have been sent before it."""
     DONE = -16
     MARK = -17
-    """A worker is done with a stage, whose number is `seq`."""
+    """A worker has finished a stage; `seq` is the stage's number."""
     RELEASE = -18
     """The driver asks to drop the subtasks of the run."""
     RELEASED = -19
@@ -62,21 +64,21 @@ class Kind(IntEnum):
     """A worker has lost another one."""
     HEARTBEAT = -21
     STOP = -22
-    OUTPUT = -24
-    """What functions have printed and logged."""
     HOST = -23
     """The driver asks the worker's process to host a worker of another region as well."""
+    OUTPUT = -24
+    """What functions have printed and logged."""
     THREADS = -25
-    """The driver asks what the threads of the process do, and the worker's answer, with the number of the question."""
+    """The driver asks for a thread dump of the process, and the worker's answer, with the number of the request."""
 
 
 class HandshakeError(PenstockError):
-    """The other side does not know the secret, or speaks another language."""
+    """The other side does not know the secret, or does not follow the protocol."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where somebody listens: on a Unix socket, over TCP, or both."""
+    """The address of a listener: a Unix socket, a TCP port, or both."""
 
     path: str | None = None
     host: str = ""
@@ -84,7 +86,7 @@ class Address:
 
 
 class Connection:
-    """Frames over a socket. Any thread may send; one receives."""
+    """Frames over a socket. Any thread may send; only one may receive."""
 
     def __init__(self, endpoint: socket.socket) -> None:
         self._socket = endpoint
@@ -99,12 +101,15 @@ class Connection:
         self.send(epoch, Row(kind, 0, 0, 0, number, content))
 
     def send_all(self, epoch: int, rows: Iterable[Row]) -> None:
-        """Small ones go out together: every message wakes the other side up."""
+        """Send small rows together, because each transmission wakes up the other side."""
         with self._lock:
             self._send_all(epoch, rows)
 
-    def tell_unless_busy(self, kind: Kind, number: int = 0) -> None:
-        """Leave it out if something else is being sent: that is a sign of life as well."""
+    def send_unless_busy(self, kind: Kind, number: int = 0) -> None:
+        """Send a message, or nothing if another thread is sending: that thread may be blocked for a long time.
+
+        A heartbeat is not missed, because whatever is being sent shows life as well.
+        """
         if self._lock.acquire(blocking=False):
             try:
                 self._send_all(0, [Row(kind, 0, 0, 0, number, b"")])
@@ -130,34 +135,34 @@ class Connection:
             self._socket.sendall(b"".join(joined))
 
     def receive(self) -> tuple[int, Row]:
-        """The next frame: its epoch and its row. Raises EOFError or OSError if there will be none."""
+        """The next frame: its epoch and its row. Raises EOFError or OSError if no more frames follow."""
         epoch, vertex, subtask, edge, channel, seq, length = _HEADER.unpack(self._read(_HEADER.size))
         return epoch, Row(vertex, subtask, edge, channel, seq, self._read(length))
 
     def _read(self, length: int) -> bytes:
         content = self._stream.read(length)
         if len(content) < length:
-            raise EOFError("the other side has hung up")
+            raise EOFError("the other side has closed the connection")
         return content
 
     def local_host(self) -> str | None:
-        """The address by which the other side reaches this one; None on a Unix socket."""
+        """The address of this side, as the other side sees it; None on a Unix socket."""
         return None if self._socket.family == socket.AF_UNIX else str(self._socket.getsockname()[0])
 
     def close(self) -> None:
-        """Also wakes up who sends or receives in another thread."""
+        """Close the socket. Threads that are sending or receiving wake up."""
         _hang_up(self._socket)
         self._socket.close()
 
 
-CallOn = Callable[["Connection"], None]
+OnConnection = Callable[["Connection"], None]
 
 
 class Listener:
     """Waits for callers that know the secret.
 
-    The others cost little: each has a few seconds for its greeting, and when there are too many of them, the one that
-    has been at it for longest is hung up on. Those who know the secret are done before it is their turn.
+    Strangers cost little: each has a few seconds for the handshake, and if there are too many of them, the connection
+    whose handshake has lasted longest is closed. Callers that know the secret have finished theirs by then.
     """
 
     def __init__(
@@ -171,11 +176,14 @@ class Listener:
         expected: int = 1,
         greeting_s: float = _GREETING_TIMEOUT_S,
     ) -> None:
-        """`path`: where to make a Unix socket; `bind_host`: where to listen over TCP; None for not at all.
+        """Start to listen.
 
-        :param ports: One or more ports or ranges of ports, of which the first free one is taken.
-        :param key: The configuration key that says so.
-        :param expected: How many callers may come at the same time.
+        :param path: The path of the Unix socket to make; None for no Unix socket.
+        :param bind_host: The address to listen on over TCP; None for no TCP.
+        :param ports: Ports or ranges of ports, of which the first free one is taken.
+        :param key: The configuration key of `ports`, for error messages.
+        :param expected: How many callers may call at the same time.
+        :param greeting_s: How long a handshake may take.
         """
         self._secret = secret
         self._path = path
@@ -183,8 +191,9 @@ class Listener:
         self._greeting_s = greeting_s
         self._most = expected + _MOST_STRANGERS
         self._greeting: dict[socket.socket, None] = {}
-        """Those who have not proved themselves yet, in the order they came."""
+        """Callers in the handshake, in the order in which they called."""
         self._lock = threading.Lock()
+        self._is_closed = threading.Event()
         self.port = 0
         if path is not None:
             self._sockets.append(socket.socket(socket.AF_UNIX))
@@ -199,33 +208,36 @@ class Listener:
                 raise
             self.port = self._sockets[-1].getsockname()[1]
 
-    def serve(self, on_connection: CallOn) -> None:
-        """In threads of its own: hand every caller that has proved itself over."""
+    def serve(self, on_connection: OnConnection) -> None:
+        """Accept callers in background threads. `on_connection` gets each one that knows the secret."""
         for each in self._sockets:
             threading.Thread(
                 target=self._accept, args=(each, on_connection), daemon=True, name="penstock-listener"
             ).start()
 
-    def _accept(self, listening: socket.socket, on_connection: CallOn) -> None:
+    def _accept(self, listening: socket.socket, on_connection: OnConnection) -> None:
         while True:
             try:
                 caller, _ = listening.accept()
-            except OSError:  # Closed.
-                return
+            except OSError:
+                # The listener was closed, or the process has no file descriptor left for now.
+                if self._is_closed.wait(_ACCEPT_PAUSE_S):
+                    return
+                continue
             with self._lock:
                 self._greeting[caller] = None
                 if len(self._greeting) > self._most:
                     oldest = next(iter(self._greeting))
                     del self._greeting[oldest]
-                    _hang_up(oldest)  # Its thread does the rest.
-            # Somebody who says nothing does not hold up the others.
+                    _hang_up(oldest)  # Its thread wakes up and closes the socket.
+            # In a thread of its own, so that a silent caller does not block the others.
             threading.Thread(target=self._greet, args=(caller, on_connection), daemon=True).start()
 
-    def _greet(self, caller: socket.socket, on_connection: CallOn) -> None:
+    def _greet(self, caller: socket.socket, on_connection: OnConnection) -> None:
         try:
             _prepare(caller)
             answer_greeting(caller, self._secret, self._greeting_s)
-        except (OSError, EOFError, HandshakeError):  # Not one of ours.
+        except (OSError, EOFError, HandshakeError):  # A stranger.
             self._forget(caller)
             caller.close()
             return
@@ -237,6 +249,7 @@ class Listener:
             self._greeting.pop(caller, None)
 
     def close(self) -> None:
+        self._is_closed.set()
         for each in self._sockets:
             _hang_up(each)  # Wakes `accept` up.
             each.close()
@@ -246,19 +259,19 @@ class Listener:
 
 
 def _hang_up(endpoint: socket.socket) -> None:
-    """Wakes up a thread that waits for it."""
+    """End both directions of a socket, which wakes up the threads that wait for it."""
     with contextlib.suppress(OSError):
         endpoint.shutdown(socket.SHUT_RDWR)
 
 
 def connect(address: Address, secret: bytes) -> Connection:
-    """Call somebody, by Unix socket if that is on this machine. Raises OSError, or HandshakeError."""
+    """Call a listener, by Unix socket if it is on this machine. Raises OSError or HandshakeError."""
     endpoint = _reach(address)
     try:
         greet(endpoint, secret)
     except EOFError as error:
         endpoint.close()
-        raise HandshakeError("the other side hung up instead of proving that it belongs to this run") from error
+        raise HandshakeError("the other side hung up before it proved that it belongs to this run") from error
     except BaseException:
         endpoint.close()
         raise
@@ -276,10 +289,10 @@ def _reach(address: Address) -> socket.socket:
             if not address.port:
                 raise
     if not address.port:
-        raise FileNotFoundError(f"nobody listens at {address.path}")
+        raise FileNotFoundError(f"nothing listens at {address.path}")
     try:
         endpoint = socket.create_connection((address.host.strip("[]"), address.port), timeout=_GREETING_TIMEOUT_S)
-    except OSError as error:  # Which does not say whom it could not reach.
+    except OSError as error:  # Its message does not name the address.
         raise ConnectionError(f"{address.host}:{address.port} cannot be reached: {error}") from error
     _prepare(endpoint)
     return endpoint
@@ -297,7 +310,7 @@ def greet(endpoint: socket.socket, secret: bytes) -> None:
     endpoint.sendall(_GREETING + own)
     theirs = _exactly(endpoint, _NONCE_BYTES, deadline)
     if not hmac.compare_digest(_exactly(endpoint, _PROOF_BYTES, deadline), _proof(secret, b"listener", own, theirs)):
-        raise HandshakeError("who listens there does not belong to this run")
+        raise HandshakeError("the listener does not belong to this run")
     endpoint.sendall(_proof(secret, b"caller", own, theirs))
     endpoint.settimeout(None)
 
@@ -306,7 +319,7 @@ def answer_greeting(endpoint: socket.socket, secret: bytes, within_s: float = _G
     """The listener's side of the handshake."""
     deadline = time.monotonic() + within_s
     if _exactly(endpoint, len(_GREETING), deadline) != _GREETING:
-        raise HandshakeError("the caller is no worker")
+        raise HandshakeError("the caller is not a worker")
     theirs = _exactly(endpoint, _NONCE_BYTES, deadline)
     own = secrets.token_bytes(_NONCE_BYTES)
     endpoint.sendall(own + _proof(secret, b"listener", theirs, own))
@@ -320,12 +333,12 @@ def _proof(secret: bytes, side: bytes, of_caller: bytes, of_listener: bytes) -> 
 
 
 def _exactly(endpoint: socket.socket, length: int, deadline: float) -> bytes:
-    """All of it by then, however little comes at a time."""
+    """Read exactly `length` bytes before the deadline, in however many parts they arrive."""
     content = b""
     while len(content) < length:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError("the other side takes too long to prove that it belongs to this run")
+            raise TimeoutError("the other side took too long to prove that it belongs to this run")
         endpoint.settimeout(left)
         part = endpoint.recv(length - len(content))
         if not part:

@@ -1,15 +1,16 @@
-"""Whom an element belongs to: always to one function alone.
+"""Copies of elements, so that each element belongs to one function only.
 
-Object reuse is off in Flink unless it is turned on: a function may change what it gets, keep what it emits, and emit
-what it keeps, and no other function sees it. So
+In Flink, object reuse is off by default: a function may change its input, keep the elements it emits, and emit elements
+it keeps, and no other function sees a change. So
 
-- what a function emits is copied there and then (`copied`), since it may keep it;
-- where several receive an element, each gets one of its own (`all_copied`);
-- what an operator keeps for a function (reduced values, contents of windows) and hands to it is a copy as well.
+- an element is copied as soon as a function emits it (`copied`), because the function may keep it;
+- if several functions receive an element, each gets its own copy (`all_copied`);
+- a function gets copies of the values that its operator keeps (reduced values, contents of windows).
 
-State that a function keeps itself is not copied, as with Flink's heap backend: `value()` gives what `update` got.
+State that a function keeps itself is not copied, as with Flink's heap backend: `value()` returns the object that was
+given to `update`.
 
-Nobody notices for what cannot be changed: numbers, texts, times, tuples of these. They are not copied.
+Immutable values need no copy: numbers, texts, times, and tuples of these.
 """
 
 from __future__ import annotations
@@ -71,18 +72,18 @@ IMMUTABLE_TYPES: set[type] = {
     property,
     Instant,
 }
-"""Types whose values nobody can change. More are added as they are met: enumerations, NumPy's scalars."""
+"""Types whose values cannot change. Further ones (enumerations, NumPy's scalars) are added when they first occur."""
 
 Copy = Callable[[Any], Any]
 _Memo = dict[int, Any]
-"""As `copy.deepcopy` has it: copies by the id of their original, so that what occurs twice is copied once."""
+"""Copies by the id of their original, as in `copy.deepcopy`, so that an object that occurs twice is copied once."""
 
 
 def copied(value: Any) -> Any:
-    """`value` for somebody else: itself if it cannot be changed, or a copy that shares nothing with it.
+    """`value` for another function: the value itself if it is immutable, otherwise a copy that shares nothing with it.
 
-    What cannot be copied (a generator, a connection) goes as it is: it can be neither sent to another task nor kept in
-    state, only be handed on within a chain, as in PyFlink.
+    An object that cannot be copied (a generator, a connection) is returned as it is. It can neither be sent to another
+    task nor be kept in state, but a chain may pass it on, as in PyFlink.
     """
     kind = type(value)
     if kind in IMMUTABLE_TYPES:
@@ -100,29 +101,29 @@ def copied(value: Any) -> Any:
 
 
 def as_it_is(value: Any) -> Any:
-    """In the place of `copied`, where objects are reused or cannot be changed."""
+    """Replaces `copied` if objects are reused or immutable."""
     return value
 
 
 def copied_unless_tuple(value: Any) -> Any:
-    """`copied` for what is declared to be a tuple of immutable items; functions may still give lists for it."""
+    """Replaces `copied` for values declared as tuples of immutable items. A function may still return a list."""
     return value if type(value) is tuple else copied(value)
 
 
 def copies_of_type(type_info: TypeInformation | None) -> Copy:
-    """How to copy what a function gives whose results have a declared type."""
+    """How to copy the results of a function with this declared result type."""
     if not is_immutable_type(type_info):
         return copied
     return copied_unless_tuple if isinstance(type_info, TupleTypeInfo) else as_it_is
 
 
 def all_copied(values: list[Any]) -> list[Any]:
-    """`values` for one more receiver: the same list if none of them can be changed."""
+    """`values` for one more receiver: the same list if all of them are immutable."""
     return values if are_immutable(values) else list(map(copied, values))
 
 
 def are_immutable(values: list[Any]) -> bool:
-    """True if none of `values` can be changed; tuples within tuples are not looked into."""
+    """True if all `values` are immutable. A tuple within a tuple counts as mutable: only one level is examined."""
     kinds = set(map(type, values)) - IMMUTABLE_TYPES
     if not kinds:
         return True
@@ -143,13 +144,13 @@ _IMMUTABLE_TYPE_INFOS = (
 
 
 def is_immutable_type(type_info: TypeInformation | None) -> bool:
-    """True if values of a declared type cannot be changed."""
+    """True if values of a declared type are immutable."""
     if isinstance(type_info, TupleTypeInfo):
         return all(map(is_immutable_type, type_info.get_field_types()))
     return isinstance(type_info, _IMMUTABLE_TYPE_INFOS)
 
 
-# --- one way to copy for each type -----------------------------------------------------------------------------------
+# --- a copier for each type ------------------------------------------------------------------------------------------
 
 _Copier = Callable[[Any, _Memo], Any]
 
@@ -160,19 +161,19 @@ def _copy(value: Any, memo: _Memo) -> Any:
 
 
 def _copier_of(kind: type) -> _Copier:
-    return _COPIERS.get(kind) or _learned(kind)
+    return _COPIERS.get(kind) or _new_copier(kind)
 
 
-def _learned(kind: type) -> _Copier:
-    """The way to copy a type that is met for the first time."""
-    copier = _chosen(kind)
+def _new_copier(kind: type) -> _Copier:
+    """The copier of a type that occurs for the first time; it is remembered."""
+    copier = _choose_copier(kind)
     if copier is _same:
         IMMUTABLE_TYPES.add(kind)
     _COPIERS[kind] = copier
     return copier
 
 
-def _chosen(kind: type) -> _Copier:
+def _choose_copier(kind: type) -> _Copier:
     if issubclass(kind, (enum.Enum, type)):
         return _same
     if kind.__module__ == "numpy" and kind.__name__ not in ("ndarray", "void", "object_", "record"):
@@ -192,24 +193,24 @@ def _is_named_tuple(kind: type) -> bool:
 
 
 def constructs_plainly(kind: type) -> bool:
-    """True for classes that have no `__new__` of their own."""
-    return _has_objects(kind, "__new__")
+    """True for classes that do not define `__new__`."""
+    return _inherits_from_object(kind, "__new__")
 
 
-def _has_objects(kind: type, method: str) -> bool:
+def _inherits_from_object(kind: type, method: str) -> bool:
     return getattr(kind, method, None) is getattr(object, method, None)
 
 
-_WAYS_TO_COPY = (
+_COPY_METHODS = (
     *("__new__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__"),
     *("__getnewargs__", "__getnewargs_ex__"),
 )
 
 
 def _is_plain_class(kind: type) -> bool:
-    """True for classes whose objects are what their `__dict__` holds, and who have no say in their copying."""
+    """True for classes whose objects hold everything in their `__dict__` and do not control how they are copied."""
     return (
-        all(_has_objects(kind, method) for method in _WAYS_TO_COPY)
+        all(_inherits_from_object(kind, method) for method in _COPY_METHODS)
         and not any("__slots__" in base.__dict__ for base in kind.__mro__)
         and kind.__dictoffset__ != 0
     )
@@ -221,7 +222,7 @@ def _same(value: Any, memo: _Memo) -> Any:
 
 def _copy_tuple(value: tuple[Any, ...], memo: _Memo) -> tuple[Any, ...]:
     items = [_copy(item, memo) for item in value]
-    # A list in it may hold this very tuple, which has then been copied meanwhile.
+    # If a list in the tuple contains the tuple itself, copying the list has already copied the tuple.
     if id(value) in memo:
         return memo[id(value)]  # type: ignore[no-any-return]
     made = value if all(map(_is, items, value)) else tuple(items)

@@ -1,8 +1,8 @@
-"""Rows on their way between the workers of a region.
+"""The exchange of rows between the workers of a region.
 
-A worker puts what comes for its subtasks into its inbox, its own rows as well as those of others. A stage begins when
-all workers that send to it have said that they are done with theirs: then every row is there, and is read in an order
-that does not depend on how it came.
+A worker puts all rows for its subtasks into its inbox, its own as well as those of other workers. A stage begins when
+all workers that send to it have reported that their stages have ended. By then every row has arrived, and the rows are
+read in an order that does not depend on the order of arrival.
 """
 
 from __future__ import annotations
@@ -16,40 +16,41 @@ from typing import IO, Protocol
 from penstock.runtime.rows import AnyRow, Row, SpilledRow
 
 SPILL_BYTES = 256 << 20
-"""What a worker holds of an epoch in memory; what comes beyond that waits on disk."""
+"""How many bytes of rows an inbox holds in memory; further rows wait on disk."""
 
 Mark = tuple[int, int]
-"""A worker and a stage that it is done with."""
+"""A worker, and a stage that it has finished."""
 
 
 class EpochAbandonedError(Exception):
-    """The driver has given up the epoch."""
+    """The driver has abandoned the epoch."""
 
 
 class Exchange(Protocol):
-    """Takes rows to the other workers."""
+    """Sends rows to the other workers."""
 
     def send(self, epoch: int, worker: int, row: Row) -> None:
-        """It goes out with the end of its stage at the latest; waits as long as the worker does not take it."""
+        """Send a row, no later than the end of its stage. Blocks while the other worker does not accept rows."""
 
     def end_stage(self, epoch: int, stage: int, workers: Iterable[int]) -> None:
-        """Let these workers know that no row of the stage follows."""
+        """Tell these workers that no more rows of the stage follow."""
 
 
 class NoExchange:
-    """For a worker that is alone."""
+    """For the only worker of a region."""
 
     def send(self, epoch: int, worker: int, row: Row) -> None:
         raise AssertionError(f"there is no worker {worker}")
 
     def end_stage(self, epoch: int, stage: int, workers: Iterable[int]) -> None:
-        """Nobody waits for it."""
+        """Do nothing: no other worker waits for the stage."""
 
 
 class Inbox:
-    """The rows that have come for the subtasks of a worker, by epoch: others may be ahead by one.
+    """The rows that have arrived for the subtasks of a worker, by epoch: other workers may be one epoch ahead.
 
-    Several threads put, one takes. Beyond `spill_bytes` chunks wait in a file, which makes senders wait for the disk.
+    Several threads put rows, one takes them. Chunks beyond `spill_bytes` are written to a file, so senders wait for the
+    disk.
     """
 
     def __init__(self, spill_bytes: int = SPILL_BYTES) -> None:
@@ -59,7 +60,7 @@ class Inbox:
         """By epoch, vertex and subtask."""
         self._marks: defaultdict[int, set[Mark]] = defaultdict(set)
         self._awaited: tuple[int, frozenset[Mark]] | None = None
-        """The epoch and the marks that somebody waits for."""
+        """The epoch and the marks that the worker is waiting for."""
         self._bytes = 0
         self._spilled: IO[bytes] | None = None
         self._done_epoch = 0
@@ -68,7 +69,7 @@ class Inbox:
     def put(self, epoch: int, row: Row) -> None:
         with self._changed:
             if epoch <= self._done_epoch:
-                return  # It was given up while the row was on its way.
+                return  # The epoch was abandoned while the row was on its way.
             waiting = self._rows[(epoch, row.vertex, row.subtask)]
             if self._bytes + len(row.chunk) > self._spill_bytes:
                 waiting.append(self._spill(row))
@@ -78,7 +79,7 @@ class Inbox:
 
     def _spill(self, row: Row) -> SpilledRow:
         if self._spilled is None:
-            # Without a name: the file is gone when it is closed, also if the process is killed.
+            # The file has no name, so the system removes it when it is closed, even if the process is killed.
             self._spilled = tempfile.TemporaryFile(prefix="penstock-exchange-", buffering=0)  # noqa: SIM115
         offset = self._spilled.tell()
         remaining = memoryview(row.chunk)
@@ -90,20 +91,20 @@ class Inbox:
         with self._changed:
             if epoch > self._done_epoch:
                 self._marks[epoch].add(mark)
-                if self._awaited is not None and self._has(*self._awaited):
+                if self._awaited is not None and self._have_arrived(*self._awaited):
                     self._changed.notify_all()
 
     def wait_for(self, epoch: int, marks: frozenset[Mark]) -> None:
-        """Return when these have come; raises if the epoch is given up."""
+        """Return when these marks have arrived; raises EpochAbandonedError if the epoch is abandoned."""
         if marks:
             with self._changed:
                 self._awaited = epoch, marks
-                while not (self._is_abandoned or self._has(epoch, marks)):
+                while not (self._is_abandoned or self._have_arrived(epoch, marks)):
                     self._changed.wait()
                 self._awaited = None
         self.check()
 
-    def _has(self, epoch: int, marks: frozenset[Mark]) -> bool:
+    def _have_arrived(self, epoch: int, marks: frozenset[Mark]) -> bool:
         return marks <= self._marks[epoch]
 
     def check(self) -> None:
@@ -111,14 +112,14 @@ class Inbox:
             raise EpochAbandonedError
 
     def take(self, epoch: int, vertex: int, subtask: int) -> list[AnyRow]:
-        """All rows of a subtask; they are its own from here on."""
+        """All rows of a subtask, which the inbox no longer holds."""
         with self._changed:
             rows = self._rows.pop((epoch, vertex, subtask), [])
             self._bytes -= sum(len(row.chunk) for row in rows if isinstance(row, Row))
         return rows
 
     def end_epoch(self, epoch: int) -> None:
-        """Forget what belongs to it and to those before."""
+        """Forget the rows and marks of this epoch and of those before it."""
         with self._changed:
             self._done_epoch = max(epoch, self._done_epoch)
             for key in [key for key in self._rows if key[0] <= epoch]:
@@ -135,13 +136,13 @@ class Inbox:
             self._spilled = None
 
     def abandon(self) -> None:
-        """Wake up waiting threads; from another thread."""
+        """Make `wait_for` and `check` raise. Called from another thread."""
         with self._changed:
             self._is_abandoned = True
             self._changed.notify_all()
 
     def begin(self) -> None:
-        """A new run begins: what is there is of an epoch that was given up."""
+        """Begin a new run. Any rows and marks that are left belong to an epoch that was abandoned."""
         with self._changed:
             self._is_abandoned = False
             self._rows.clear()

@@ -1,4 +1,4 @@
-"""What is reported about a failed task: operator, subtask, record, and the user's own frames."""
+"""The description of a failed task: operator, subtask, record, and the user's own stack frames."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from penstock.runtime.shipped_files import as_submitted
 
 _PACKAGE = os.path.dirname(os.path.abspath(penstock.__file__)) + os.sep
 _LONGEST_RECORD = 500
-_SAYS_ALL = (PenstockError, FileNotFoundError, PermissionError)
+_SELF_EXPLANATORY = (PenstockError, FileNotFoundError, PermissionError)
 
 
 @dataclass(frozen=True)
 class TaskFailure:
-    """A failure as it travels to the driver. `record` is the repr of the element, None if there was none."""
+    """A failure as it is sent to the driver. `record` is the repr of the element; None if no element was processed."""
 
     vertex: int
     task_name: str
@@ -47,16 +47,16 @@ class TaskFailure:
     is_user_error: bool
     host: str = ""
     made_at: str | None = None
-    """The line of the program to blame, where it did not make the operator."""
+    """The line of the program that called key_by, if that failed. Otherwise None: the operator's own line counts."""
     timer: str | None = None
-    """The key and the time of the timer that failed; None where it was no timer."""
+    """The key and the time of the timer that was firing; None if no timer was."""
 
     def exception(self) -> BaseException | None:
         if self.pickled_exception is None:
             return None
         try:
             loaded: BaseException = pickle.loads(self.pickled_exception)
-        except Exception:  # A user's exception class may fail to load in any way; the text says it all
+        except Exception:  # A user's exception class may fail to load in any way. The text is complete without it.
             return None
         return loaded
 
@@ -72,15 +72,17 @@ def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: i
         record = None
     if isinstance(exc, CheckpointError):
         record = None  # State is restored before there is any record.
+
     all_frames = traceback.extract_tb(exc.__traceback__)
-    users = [frame for frame in all_frames if _is_users(frame.filename)]
-    # Without a frame of the user's, a record says that a built-in of the user's choice failed on it.
-    # An error of Penstock's own says itself what the user can do, and a file that is not there needs no frames.
-    is_user_error = bool(users) or record is not None or timer is not None or isinstance(exc, _SAYS_ALL)
-    shown = users if is_user_error else all_frames
+    user_frames = [frame for frame in all_frames if _is_users(frame.filename)]
+    # If there is a record but no user frame, the user's function is a built-in that failed on the record.
+    # The message of a self-explanatory error tells the user what to do, so it needs no frames of Penstock's.
+    is_user_error = bool(user_frames) or record is not None or timer is not None or isinstance(exc, _SELF_EXPLANATORY)
+    shown = user_frames if is_user_error else all_frames
     hint = "" if not all_frames or _is_users(all_frames[-1].filename) else _hint(exc)
-    said = "".join(traceback.format_exception_only(type(exc), exc))
-    text = "".join(traceback.format_list(as_submitted(shown))) + (f"{said.rstrip()}{hint}\n" if hint else said)
+    error = "".join(traceback.format_exception_only(type(exc), exc))
+    text = "".join(traceback.format_list(as_submitted(shown))) + (f"{error.rstrip()}{hint}\n" if hint else error)
+
     return TaskFailure(
         vertex=vertex,
         task_name=task_name,
@@ -100,11 +102,11 @@ def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: i
 
 
 def _hint(exc: BaseException) -> str:
-    """What Python's own message does not say, where it is Penstock that stumbled over what a function returned."""
+    """What Python's own message lacks if Penstock could not use the result of a function."""
     if isinstance(exc, TypeError) and str(exc).endswith("object is not iterable"):
         return (
-            "; a function that gives any number of elements (flat_map, process, on_timer ...) must return an iterable "
-            "such as a list, yield, or return None for nothing"
+            "; a function that emits any number of elements (flat_map, process_element, on_timer ...) must yield them, "
+            "return an iterable such as a list, or return None for no elements"
         )
     return ""
 
@@ -118,10 +120,10 @@ def _frames(trace: TracebackType | None) -> list[tuple[FrameType, int]]:
 
 
 def _where(frames: list[tuple[FrameType, int]]) -> tuple[str | None, str | None]:
-    """The name of the innermost operator on the stack, and the record it was at.
+    """The name of the innermost operator on the stack, and the record that it was processing.
 
-    Loops of the runtime that call user functions name the record `value`, those that do the work of a process function
-    have a name of their own for it; loops of a chain are looked up by line.
+    The record is found by the name of a variable: `value` in the runtime's own loops, and `RECORD` in generated loops
+    that do the work of a process function. In the loop of a chain, the line tells the operator and the variable.
     """
     record: str | None = None
     for frame, line in reversed(frames):
@@ -140,7 +142,7 @@ def _where(frames: list[tuple[FrameType, int]]) -> tuple[str | None, str | None]
 
 
 def _timer(frames: list[tuple[FrameType, int]]) -> str | None:
-    """The timer that was firing. A loop over many has key and time as variables, as it would have record and key."""
+    """The timer that was firing. A generated loop over timers holds their time in the variable for the record."""
     for at, (frame, _) in enumerate(frames):
         if frame.f_code in TIMER_CALLS:
             for names in (inner.f_locals for inner, _ in frames[at:]):
@@ -153,7 +155,7 @@ def _timer(frames: list[tuple[FrameType, int]]) -> str | None:
 
 
 def _current_key(context: OperatorContext) -> str | None:
-    """For what is not about one record: a window that fires."""
+    """In place of a record, for example when a window fires: the current key. None if there is none."""
     try:
         return f"<none, but key {short_repr(context.keyed_state.key())}>"
     except StateAccessError:
@@ -161,6 +163,7 @@ def _current_key(context: OperatorContext) -> str | None:
 
 
 def _fused_site(frames: list[tuple[FrameType, int]], frame: FrameType, line: int) -> tuple[str | None, str | None]:
+    """The operator and the record of a line in the loop of a chain; None for both if the line is not known."""
     for outer, _ in frames:
         operator = outer.f_locals.get("self")
         if isinstance(operator, FusedOperator) and frame.f_code.co_filename in operator.sources:
@@ -171,7 +174,7 @@ def _fused_site(frames: list[tuple[FrameType, int]], frame: FrameType, line: int
 
 
 def short_repr(value: Any) -> str:
-    """The repr of a record, cut where it gets long; a repr that fails itself must not hide the failure."""
+    """The repr of a record, shortened if it is long. A repr that raises must not hide the failure."""
     try:
         text = repr(value)
     except Exception as exc:
@@ -189,5 +192,5 @@ def _is_users(filename: str) -> bool:
 def _pickled(exc: BaseException) -> bytes | None:
     try:
         return bytes(cloudpickle.dumps(exc))
-    except Exception:  # Exceptions may hold anything; the text goes along in any case
+    except Exception:  # An exception may hold anything. Its text is sent in any case.
         return None

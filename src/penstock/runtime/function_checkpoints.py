@@ -1,4 +1,4 @@
-"""The part that a user function takes in checkpoints: CheckpointedFunction, ListCheckpointed, CheckpointListener."""
+"""How user functions take part in checkpoints: CheckpointedFunction, ListCheckpointed and CheckpointListener."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class _SnapshotContext(FunctionSnapshotContext):
 
 
 class FunctionCheckpoints:
-    """One function's part, from `start` (before the function is opened) to `stop` (before it is closed).
+    """One function's part in checkpoints, from `start` (before the function opens) to `stop` (before it closes).
 
-    Outside of that time a snapshot holds what the function saved last: a finished task is still part of checkpoints.
+    After `stop`, snapshots contain what the function saved last, because a finished task is still part of checkpoints.
     """
 
     def __init__(self, function: Any, runtime_context: StreamingRuntimeContext) -> None:

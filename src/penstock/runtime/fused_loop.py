@@ -4,9 +4,10 @@
         if not (v0 % 3 != 0):
             continue
         v2_0 = v0 * 7919
-        append((v2_0, 1,))
+        append((v2_0, v2_1,))
 
-A line of it belongs to one operator (`FusedSource.call_sites`): that is how a failure finds its operator and record.
+Each line that can fail belongs to one operator (`FusedSource.call_sites`), so its number shows the operator and the
+record of a failure. The items of a tuple are held in variables of their own; here `v2_1` is a constant.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ FUSED_FILE_PREFIX = GENERATED_FILE_PREFIX + "chain "
 
 @dataclass(frozen=True)
 class CallSite:
-    """A line of generated code that calls a user function."""
+    """A line of generated code in which an operator can fail, because it does the work of a user function."""
 
     operator: int
     variable: str
@@ -52,18 +53,19 @@ class Step:
     kind: type[OperatorDescription]
     function: Callable[[Any], Any]
     copied: Copy
-    """Makes a copy of what the function gives."""
+    """Copies the function's results."""
 
 
 _LOOP_VARIABLE = re.compile(r"[vf]\d+(_\w+)?$")
 _MOST_LOOPS = 18
-"""Loops within each other, of which Python allows 20."""
+"""How deeply loops may be nested; Python allows 20 levels."""
 _LONGEST_REST = 50
-"""Operators behind a generator in the loop at most: each filter among them is a level, and Python allows 100."""
+"""How many operators may follow a generator whose statements are part of the loop: each filter among them indents the
+code by one level, and Python allows 100 levels."""
 
 
 class _LoopBody:
-    """The lines of a loop, as they grow from operator to operator. `end` adds what is done with what comes out."""
+    """The lines of a loop, built operator by operator. `end` adds the lines that handle the results."""
 
     def __init__(
         self, lines: list[str], scope: LoopScope, steps: Sequence[Step], first: int, end: Callable[[_LoopBody], None]
@@ -76,24 +78,25 @@ class _LoopBody:
         self._indent = "        "
         self._loops = 1
         self._is_in_body = False
-        """True within the statements of a user's generator: its loops are not left early."""
+        """True within the statements of a user's generator, where a filter must not use `continue`: that would skip the
+        rest of the generator's own statements."""
         self._variable = f"v{first}"
-        """Holds the record, or the last one that was built."""
+        """The variable that holds the record, or the last record that was built."""
         self.record: str | Unbuilt = self._variable
         self.constants: dict[str, Any] = {}
-        """Variables that have one value only."""
+        """The values of variables that never change."""
 
     def add(self, text: str) -> None:
         self.lines.append(self._indent + text)
 
     def call(self, text: str, operator: int) -> None:
-        """Add a line in which the operator may fail."""
+        """Add a line in which the operator can fail."""
         self.add(text)
         self.sites[len(self.lines)] = CallSite(operator, self._variable)
 
     @contextmanager
     def nested(self, loops: int = 0) -> Iterator[None]:
-        """One level deeper; afterwards the record is what it was."""
+        """Add lines one level deeper; afterwards level and record are what they were before."""
         before = self._indent, self._loops, self._variable, self.record
         self._indent += "    "
         self._loops += loops
@@ -105,17 +108,17 @@ class _LoopBody:
         return self.record.text if isinstance(self.record, Unbuilt) else self.record
 
     def built(self) -> str:
-        """The variable that holds the record, which is built now if it is not yet."""
+        """The variable that holds the record. The record is built now, unless it already is."""
         return self.record.build() if isinstance(self.record, Unbuilt) else self.record
 
     def add_steps(self, at: int) -> None:
-        """Add the operators from this one on."""
+        """Add the operators from number `at` on, and the end."""
         if at == len(self._steps):
             self._end(self)
             return
         step = self._steps[at]
         if step.kind is MapDescription:
-            self._take(self.scope.call(f"f{at}", step.function, self.record), at, step)
+            self._set_record(self.scope.call(f"f{at}", step.function, self.record), at, step)
             self.add_steps(at + 1)
         elif step.kind is FilterDescription:
             self._add_filter(at, step)
@@ -127,12 +130,12 @@ class _LoopBody:
         if self._is_in_body:
             self.call(f"if {condition}:", at)
             with self.nested():
-                self._hand_over(at, step, None)
+                self._add_copying(at, step, None)
                 self.add_steps(at + 1)
         else:
             self.call(f"if not ({condition}):", at)
             self.add("    continue")
-            self._hand_over(at, step, None)
+            self._add_copying(at, step, None)
             self.add_steps(at + 1)
 
     def _add_flat_map(self, at: int, step: Step) -> None:
@@ -141,7 +144,7 @@ class _LoopBody:
         if yielded is not None:
             self._add_loop(f"({', '.join(yielded)},)", at, step)
             return
-        statements = self._body_of(at, step, record)
+        statements = self._inlined_body(at, step, record)
         if statements is not None:
             outer, self._is_in_body = self._is_in_body, True
             self._add_statements(statements, at, step)
@@ -157,11 +160,12 @@ class _LoopBody:
         outer, self._is_in_body = self._is_in_body, False
         with self.nested(loops=1):
             self._variable = self.record = f"v{at + 1}"
-            self._hand_over(at, step, None)
+            self._add_copying(at, step, None)
             self.add_steps(at + 1)
         self._is_in_body = outer
 
-    def _body_of(self, at: int, step: Step, record: str) -> list[ast.stmt] | None:
+    def _inlined_body(self, at: int, step: Step, record: str) -> list[ast.stmt] | None:
+        """The statements of the step's generator function; None if it must be called."""
         rest = self._steps[at + 1 :]
         further = sum(each.kind is FlatMapDescription for each in rest)
         if len(rest) > _LONGEST_REST:
@@ -169,12 +173,12 @@ class _LoopBody:
         return self.scope.body(f"f{at}", step.function, record, _MOST_LOOPS - self._loops - further)
 
     def _add_statements(self, statements: list[ast.stmt], at: int, step: Step) -> None:
-        """The statements of a generator function, with the following operators in the place of its yield."""
+        """Add the statements of a generator function, with the following operators in place of its yield."""
         for statement in statements:
             match statement:
                 case ast.Expr(ast.Yield(value)):
                     before = self._variable, self.record
-                    self._take("None" if value is None else ast.unparse(value), at, step)
+                    self._set_record("None" if value is None else ast.unparse(value), at, step)
                     self.add_steps(at + 1)
                     self._variable, self.record = before
                 case ast.Expr(ast.YieldFrom(value)):
@@ -195,8 +199,8 @@ class _LoopBody:
         with self.nested(loops):
             self._add_statements(body, at, step)
 
-    def _take(self, expression: str, at: int, step: Step) -> None:
-        """What `expression` gives is the record from now on. A tuple is taken apart: it may not have to be built."""
+    def _set_record(self, expression: str, at: int, step: Step) -> None:
+        """Make the value of `expression` the record. A tuple is taken apart, because it may never have to be built."""
         items = _items_of(expression) if self.scope.inlines else None
         variable_items: list[int] | None = None
         if items is None:
@@ -204,12 +208,12 @@ class _LoopBody:
             self._variable = self.record = f"v{at + 1}"
         else:
             variable_items = [place for place, item in enumerate(items) if not isinstance(item, ast.Constant)]
-            names = tuple(self._held(item, f"v{at + 1}_{place}", at) for place, item in enumerate(items))
+            names = tuple(self._variable_of(item, f"v{at + 1}_{place}", at) for place, item in enumerate(items))
             self.record = Unbuilt(names, lambda: self._build(at))
-        self._hand_over(at, step, variable_items)
+        self._add_copying(at, step, variable_items)
 
-    def _held(self, item: ast.expr, variable: str, at: int) -> str:
-        """The variable that holds an item of the record."""
+    def _variable_of(self, item: ast.expr, variable: str, at: int) -> str:
+        """The variable that holds an item of the record: `variable`, unless the item is already in a variable."""
         if isinstance(item, ast.Constant):
             self.scope.locals[variable] = self.constants[variable] = item.value
             return variable
@@ -225,8 +229,11 @@ class _LoopBody:
             self._variable = self.record = f"v{at + 1}"
         return self.record
 
-    def _hand_over(self, at: int, step: Step, variable_items: list[int] | None) -> None:
-        """Make what an operator emits independent of it (`penstock.runtime.element_copies`)."""
+    def _add_copying(self, at: int, step: Step, variable_items: list[int] | None) -> None:
+        """Add lines that copy the record if it is mutable and its operator may keep it (`element_copies`).
+
+        `variable_items` are the numbers of the items that are not constants, if the record is a tuple of known length.
+        """
         gives_one = step.kind is not FlatMapDescription
         is_immutable_tuple = variable_items == [] or (variable_items and step.copied is copied_unless_tuple)
         if step.copied is as_it_is or is_immutable_tuple or (gives_one and keeps_nothing(step.function)):
@@ -235,7 +242,7 @@ class _LoopBody:
         self.scope.locals["copied"] = step.copied
         current = self.built()
         copying = f"    {current} = copied({current})"
-        # Most are immutable, or tuples of such, which should not cost a call.
+        # Most records are immutable, or tuples of immutable items. They should not cost a call.
         if step.copied is copied_unless_tuple:
             self.add(f"if type_of({current}) is not tuple_type:")
             self.call(copying, at)
@@ -255,7 +262,7 @@ class _LoopBody:
 
 
 def _items_of(expression: str) -> list[ast.expr] | None:
-    """The items of a tuple; None if the expression is not one, or one of unknown length."""
+    """The items of a tuple; None if the expression is not a tuple, or has an unknown length."""
     with ONE_AT_A_TIME:
         tree = ast.parse(expression, mode="eval").body
     if not isinstance(tree, ast.Tuple) or not tree.elts or any(isinstance(each, ast.Starred) for each in tree.elts):
@@ -266,7 +273,7 @@ def _items_of(expression: str) -> list[ast.expr] | None:
 def generate(steps: Sequence[Step], with_timestamps: bool, name: str, scope: LoopScope, first: int = 0) -> FusedSource:
     """The source of `fused(values, timestamps)`, which returns the output's values and timestamps.
 
-    `scope` takes the names that the source refers to. Steps before the `first` were done otherwise.
+    The names that the source refers to are added to `scope`. The steps before `first` have already run, on columns.
     """
     only_maps = all(step.kind is MapDescription for step in steps[first:])
     each_has_timestamp = with_timestamps and not only_maps
@@ -287,17 +294,17 @@ def generate(steps: Sequence[Step], with_timestamps: bool, name: str, scope: Loo
     body.add_steps(first)
     lines.append(f"    return out, {'out_timestamps' if each_has_timestamp else 'timestamps'}")
     suffix = (" with timestamps" if with_timestamps else "") + ("" if scope.inlines else ", calling")
-    suffix += behind_columns(first)
+    suffix += _start_suffix(first)
     return FusedSource("\n".join(lines) + "\n", f"{FUSED_FILE_PREFIX}{name}{suffix}>", body.sites)
 
 
-def behind_columns(first: int) -> str:
-    """Sets loops apart that begin behind steps which were done on columns."""
+def _start_suffix(first: int) -> str:
+    """The part of a file name that distinguishes loops by their first step."""
     return f", from operator {first + 1} on" if first else ""
 
 
 def _texts(record: str | Unbuilt, constants: dict[str, Any]) -> str | tuple[str, ...]:
-    """A record as `declared_types.fits` takes it."""
+    """A record in the form that `declared_types.fits` expects."""
     if isinstance(record, str):
         return record
     return tuple(
@@ -306,7 +313,7 @@ def _texts(record: str | Unbuilt, constants: dict[str, Any]) -> str | tuple[str,
 
 
 def _with_own_builtins(expression: str, scope: LoopScope) -> str:
-    """An expression of ours with built-ins under names that no module of a user has."""
+    """An expression of Penstock's own, with built-ins under names that no global of the user's module can hide."""
     with ONE_AT_A_TIME:
         tree = ast.parse(expression, mode="eval")
         for node in ast.walk(tree):
@@ -324,9 +331,9 @@ def generate_combining(
     scope: LoopScope,
     first: int = 0,
 ) -> FusedSource | None:
-    """The source of `fused(values, timestamps)`, which combines what comes out of the steps, and returns how many.
+    """The source of `fused(values, timestamps)`, which combines the results of the steps and returns their number.
 
-    None if the declared type of the results has no simple form. Steps before the `first` were done otherwise.
+    None if no expression can tell whether results have their declared form. Steps before `first` ran on columns.
     """
     scope.locals |= {"zip": zip, "open_slot": combiner.open_slot, "add_one": combiner.add_one}
     only_maps = all(step.kind is MapDescription for step in steps[first:])
@@ -360,5 +367,5 @@ def generate_combining(
     body.add_steps(first)
     scope.locals["len_of_python"] = len
     lines.append(f"    return {'len_of_python(values)' if only_maps else 'records_made'}")
-    filename = f"{FUSED_FILE_PREFIX}{name}, and combining before the exchange{behind_columns(first)}>"
+    filename = f"{FUSED_FILE_PREFIX}{name}, and combining before the exchange{_start_suffix(first)}>"
     return FusedSource("\n".join(lines) + "\n", filename, body.sites) if has_form else None

@@ -1,4 +1,4 @@
-"""The Python code that is generated for a job: what runs for every record, to be read by people."""
+"""The Python loops that are generated for the chains of a job, for people to read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class GeneratedCode:
     vertex: str
     """The name of the job vertex whose subtasks run it."""
     title: str
-    """The operators it does the work of."""
+    """The operators whose work it does."""
     source: str
 
     def as_text(self) -> str:
@@ -30,15 +30,16 @@ class GeneratedCode:
 
 @runtime_checkable
 class HasGeneratedCode(Protocol):
-    """An operator, or the sending end of an edge, whose work is done by generated functions."""
+    """An operator, or the sending end of an edge, that can show its generated functions before it is opened."""
 
     def generated_sources(self) -> Sequence[Source]: ...
 
 
 def sources_of(job_graph: JobGraph) -> list[GeneratedCode]:
-    """The generated functions of a job, in the order of its vertices and of the operators in them.
+    """The loops of map, flat_map and filter, and of combining before an exchange, in the order of the vertices.
 
-    The operators are built but not opened, so no code of the user's runs.
+    Operators are built but not opened, so no user function is called. The loops of process functions, windows and
+    rolling reduces are not included.
     """
     return [code for vertex in job_graph.vertices for code in _sources_of_vertex(job_graph, vertex)]
 

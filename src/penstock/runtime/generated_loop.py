@@ -1,4 +1,4 @@
-"""A loop that is generated as source: which functions it calls, which it does the work of, and its compilation."""
+"""Loops that are generated as source: which functions they call, which they inline, and how they are compiled."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GENERATED_FILE_PREFIX = "<penstock "
 
 @dataclass(frozen=True)
 class Source:
-    """A generated function as text, and the name of the file that it pretends to be from."""
+    """The text of a generated function, and the name of the file that it appears to come from in tracebacks."""
 
     text: str
     filename: str
@@ -33,16 +33,16 @@ class GeneratedLoop:
 
     run: Callable[..., Any]
     has_inlined: bool
-    """True if it does the work of some user functions itself, so that a failure does not show their frames."""
+    """True if some user functions are inlined, so that the traceback of a failure lacks their frames."""
 
 
 @dataclass(frozen=True)
 class Unbuilt:
-    """A tuple of which a loop has only the items so far, in variables."""
+    """A tuple that a loop has not built yet: it only has the items, in variables."""
 
     items: tuple[str, ...]
     build: Callable[[], str]
-    """Adds a line to the loop that makes the tuple, and returns the variable that holds it."""
+    """Adds a line to the loop that builds the tuple, and returns the variable that holds it."""
 
     @property
     def text(self) -> str:
@@ -51,7 +51,7 @@ class Unbuilt:
 
 @dataclass
 class LoopScope:
-    """The names that a generated loop knows. Functions that can be inlined are, unless `inlines` is False."""
+    """The names that a generated loop knows. Functions that can be inlined are inlined, unless `inlines` is False."""
 
     inlines: bool = True
     locals: dict[str, Any] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class LoopScope:
     def call(self, name: str, function: Callable[..., Any], *arguments: str | Unbuilt) -> str:
         """An expression for `function(*arguments)`; `name` is unique in the loop."""
         aggregation = getattr(function, "__self__", None)
-        if self.inlines and type(aggregation) is FieldAggregation and _has_quick_way(aggregation):
+        if self.inlines and type(aggregation) is FieldAggregation and _can_be_expression(aggregation):
             return self._aggregated(name, aggregation, *arguments)
         plain, taken = self._unbound(name, function, arguments)
         small = self._small(plain, len(taken))
@@ -75,7 +75,7 @@ class LoopScope:
         return self._inlined(small, name, tuple(texts))[0]
 
     def _aggregated(self, name: str, aggregation: FieldAggregation, held: str | Unbuilt, value: str | Unbuilt) -> str:
-        """sum, min or max of a field of tuples where these are; other elements are for the aggregation itself."""
+        """An expression for sum, min or max of a field of tuples. For other elements it calls the aggregation."""
         self.locals |= {"type_of": type, "tuple_type": tuple, "len_of_python": len, name: aggregation.reduce}
         self._has_inlined = True
         at, one, other = int(aggregation.field), _built(held), _built(value)
@@ -92,13 +92,13 @@ class LoopScope:
         return f"(({quick}) if {are_tuples} else {name}({one}, {other}))"
 
     def yielded(self, name: str, function: Callable[..., Any], argument: str) -> list[str] | None:
-        """Expressions for what a generator function yields for `argument`; None if it must be called."""
+        """Expressions for the values that a generator function yields for `argument`; None if it must be called."""
         plain, taken = self._unbound(name, function, (argument,))
         small = self._small(plain, len(taken))
         return None if small is None or not small.is_generator else self._inlined(small, name, taken)
 
     def body(self, name: str, function: Callable[..., Any], argument: str, most_loops: int) -> list[ast.stmt] | None:
-        """What a generator function does for `argument`; None if it must be called."""
+        """The statements of a generator function for `argument`; None if it must be called."""
         plain, taken = self._unbound(name, function, (argument,))
         with ONE_AT_A_TIME:
             body = generator_body(plain, len(taken)) if self.inlines else None
@@ -108,7 +108,7 @@ class LoopScope:
             return body.renamed(taken, name)
 
     def _unbound(self, name: str, function: Any, arguments: tuple[_T, ...]) -> tuple[Any, tuple[_T | str, ...]]:
-        """A method as a function whose first argument is the object; others as they are."""
+        """A bound method as a plain function, with the object as its first argument; other functions as they are."""
         if not isinstance(function, MethodType):
             return function, arguments
         self.locals[f"self_{name}"] = function.__self__
@@ -119,7 +119,7 @@ class LoopScope:
         return None if small is None or not self._finds_globals_of(small) else small
 
     def _finds_globals_of(self, found: SmallFunction | GeneratorBody) -> bool:
-        """A loop has the globals of one module; functions of others that have need of theirs are called."""
+        """True if the function's globals can be those of the loop: a loop has the globals of only one module."""
         return not found.uses_globals or self._globals is None or found.function.__globals__ is self._globals
 
     def _note_inlined(self, found: SmallFunction | GeneratorBody, name: str) -> None:
@@ -134,10 +134,11 @@ class LoopScope:
             return small.texts(arguments, name)
 
     def compile(self, source: Source) -> GeneratedLoop:
-        """The function that `source` defines. Tracebacks show its lines."""
+        """The function that `source` defines."""
         text, filename = source.text, source.filename
+        # Tracebacks take the lines that they show from this cache.
         linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-        # As default arguments the names of the scope are locals of the loop, not globals.
+        # Names that are default arguments are local variables of the loop, which are faster than globals.
         names = "".join(f", {name}={name}" for name in self.locals)
         head, body = text.split("):", 1)
         scope: dict[str, Any] = dict(self.locals)
@@ -150,22 +151,22 @@ def _built(argument: str | Unbuilt) -> str:
 
 
 _MOST_ITEMS = 16
-"""Items that stand one by one in the expression for a tuple."""
+"""How many items an expression for a tuple may list one by one."""
 
 
-def _has_quick_way(aggregation: FieldAggregation) -> bool:
+def _can_be_expression(aggregation: FieldAggregation) -> bool:
     return isinstance(aggregation.field, int) and 0 <= aggregation.field < _MOST_ITEMS
 
 
 def _with_item(record: str, at: int, item: str) -> str:
-    """An expression for a tuple with one item replaced. Mostly it is the last one, and then no part is copied."""
+    """An expression for a tuple with one item replaced. Usually that is the last item; then nothing is sliced."""
     items = "".join(f"{record}[{each}], " for each in range(at))
     longer = f"(*{record}[:{at}], {item}, *{record}[{at + 1}:])"
     return f"(({items}{item},) if len_of_python({record}) == {at + 1} else {longer})"
 
 
 class EachLoop:
-    """`call_each` for one function, which is inlined if it can be. Further arguments are the same for each value."""
+    """`call_each` for one function, which is inlined if possible. `further` arguments are the same for all values."""
 
     def __init__(self, function: Callable[..., Any], title: str, *further: int) -> None:
         self._function = function
@@ -182,13 +183,13 @@ class EachLoop:
         try:
             results: list[Any] = self._loop.run(values)
         except Exception:
-            call_each(self._call, values)  # Fails again, with the record and the user's frames.
+            call_each(self._call, values)  # Fails again, in frames that show the record and the user's code.
             raise
         return results
 
     @property
     def expression(self) -> str:
-        """What stands in the loop for a `value`."""
+        """The expression that the loop computes for a `value`."""
         return LoopScope().call("f0", self._function, *self._arguments)
 
     def _compile(self) -> GeneratedLoop:

@@ -1,11 +1,11 @@
-"""Takes generator functions apart whose bodies may stand in a generated loop, with what follows in place of the yield.
+"""Makes the body of a generator function part of a generated loop, with the following operators in place of its yield.
 
     def split(line):                           for v0 in values:
         for word in line.split():                  for f0_word in v0.split():
             yield word, 1                              append((f0_word, 1))
 
-The order in which the generator and its receiver take turns stays as it is. `loop_bodies` says which bodies qualify;
-here they have one yield and no return.
+The generator and its receiver still take turns in the same order. `loop_bodies` defines which bodies qualify; a
+generator must also have exactly one yield and no return.
 """
 
 from __future__ import annotations
@@ -24,29 +24,30 @@ _LOOPS = (ast.For, ast.While)
 
 @dataclass(frozen=True)
 class GeneratorBody:
-    """A generator function that can stand in a loop."""
+    """A generator function whose body can be part of a loop."""
 
     function: FunctionType
     statements: tuple[ast.stmt, ...]
     loops: int
-    """How many of its loops are within each other."""
+    """How deeply its loops are nested."""
     uses_globals: bool
 
     def renamed(self, arguments: tuple[str, ...], name: str) -> list[ast.stmt]:
-        """The statements with `arguments` for the parameters; `name` sets its variables apart from others."""
+        """The statements with `arguments` in place of the parameters. `name` makes the names of variables unique."""
         code = self.function.__code__
         parameters = dict(zip(code.co_varnames, arguments, strict=False))
         stored = _stored_in(self.statements)
         names = {each: f"{name}_{each}" for each in stored}
         names |= {each: argument for each, argument in parameters.items() if each not in stored}
         renaming = _Renaming(names, {each: cell_name(name, each) for each in code.co_freevars})
-        begun = [f"{names[each]} = {argument}" for each, argument in parameters.items() if each in stored]
+        # A parameter to which the body assigns becomes a variable, so that the argument keeps its value.
+        assignments = [f"{names[each]} = {argument}" for each, argument in parameters.items() if each in stored]
         body = [renaming.visit(copy.deepcopy(each)) for each in self.statements]
-        return [*ast.parse("\n".join(begun)).body, *body]
+        return [*ast.parse("\n".join(assignments)).body, *body]
 
 
 def generator_body(function: Any, parameters: int) -> GeneratorBody | None:
-    """`function` in a form that can stand where it is called with so many arguments; None if it has none."""
+    """The body of `function`, which takes `parameters` arguments; None if it cannot be part of a loop."""
     node = source_of(function, parameters)
     if not isinstance(node, ast.FunctionDef) or not is_generator(node):
         return None
@@ -59,7 +60,7 @@ def generator_body(function: Any, parameters: int) -> GeneratorBody | None:
     nodes = [each for statement in statements for each in ast.walk(statement)]
     stored = _stored_in(statements)
     outer = {each.id for each in nodes if isinstance(each, ast.Name)} - {*code.co_varnames, *code.co_freevars, *stored}
-    # What only a comprehension sets may be a global elsewhere in the body.
+    # A name that only a comprehension assigns may be a global elsewhere in the body.
     is_mixed = bool((stored - set(code.co_varnames)) & set(code.co_names))
     yields = sum(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in nodes)
     if yields != 1 or is_mixed or any(isinstance(each, ast.Return) for each in nodes):
@@ -84,7 +85,7 @@ def _bodies_of(statement: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def _is_one_line(statement: ast.stmt) -> bool:
-    """True if each of its simple statements, and the head of each other, can be written in one line."""
+    """True if each simple statement in it, and the head of each compound one, can be written on one line."""
     inner = [each for body in _bodies_of(statement) for each in body]
     alone = copy.copy(statement)
     for part in ("body", "orelse"):
@@ -93,13 +94,13 @@ def _is_one_line(statement: ast.stmt) -> bool:
     try:
         text = ast.unparse(alone)
         is_same = ast.dump(ast.parse(text).body[0]) == ast.dump(alone)
-    except (ValueError, SyntaxError):  # Some f-strings have no text.
+    except (ValueError, SyntaxError):  # Some f-strings cannot be written as text.
         return False
     return is_same and text.count("\n") == bool(inner) and all(map(_is_one_line, inner))
 
 
 class _Renaming(ast.NodeTransformer):
-    """Gives variables other names, and puts cells in the place of those of enclosing functions."""
+    """Renames variables; those of enclosing functions are read from their cells."""
 
     def __init__(self, names: dict[str, str], cells: dict[str, str]) -> None:
         self._names = names

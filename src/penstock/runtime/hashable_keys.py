@@ -1,7 +1,7 @@
-"""Keys that Python cannot hash (lists, dicts and the like) as keys that it can: the same values, with a hash.
+"""Hashable forms of keys that Python cannot hash, such as lists and dicts.
 
-A `HashableList` is a list, equals the list it was made from and looks like it: that is the key that functions see. Keys
-that can be hashed stay what they are, and cost nothing.
+A `HashableList` is a list and equals the list that it was made from. It is the key that functions see. Keys that Python
+can hash stay as they are.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class HashableArray(array):  # type: ignore[type-arg]
 
 
 def hashable_keys(keys: list[Any]) -> list[Any]:
-    """These keys, with those made hashable that are not; raises for one that cannot be."""
+    """The keys, each in a hashable form; raises InvalidProgramError for a key that has none."""
     try:
         set(keys)
     except TypeError:

@@ -1,9 +1,9 @@
 """Takes small functions apart, so that a generated loop can do their work without calling them.
 
-A call costs more than most of what such functions do. A function qualifies if it is a lambda, a `def` with nothing but
-a `return`, or a generator with nothing but `yield`s, and if its source is available and compiles to the very code that
-the function has. Names keep their meaning: globals are looked up in the function's own module, variables of an
-enclosing function in their cells, each time again.
+A call often costs more than the work of such a function. A function qualifies if it is a lambda, a `def` that only
+returns an expression, or a generator that only yields expressions, and if its source is available and compiles to
+exactly the code of the function. Names keep their meaning: for each record, globals are looked up in the function's own
+module, and variables of an enclosing function in their cells.
 """
 
 from __future__ import annotations
@@ -53,14 +53,16 @@ _EXPRESSIONS = (
     ast.JoinedStr,
     ast.FormattedValue,
 )
-# Python 3.11 gets confused if two threads make syntax trees at the same time.
+# Python 3.11 raises SystemError if two threads convert syntax trees at the same time.
 ONE_AT_A_TIME = threading.RLock()
-"""Held while text is turned into a syntax tree, or a tree into code."""
+"""Held while text is parsed into a syntax tree, or a tree is compiled."""
 _NAMES_IN_LOOPS = re.compile(
     r"(values|timestamps|timestamp|out|append|out_timestamps|append_timestamp|zip|value|key|select|reduce"
-    r"|partials|get|held|records_made|open_slot|add_one|convert|copied|immutable_types|type_of|tuple_type|item|times|start|end|gap|parts|part|ended|panes|keys|opened|create|[vrf]\d+(_\w+)?|cell_\w+|self_\w+|\w+_of_python)$"
+    r"|partials|get|held|records_made|open_slot|add_one|convert|copied|immutable_types|type_of|tuple_type|item"
+    r"|times|start|end|gap|parts|part|ended|panes|keys|opened|create"
+    r"|[vrf]\d+(_\w+)?|cell_\w+|self_\w+|\w+_of_python)$"
 )
-"""Local variables of generated loops: a global of the same name would not be found there."""
+"""The names of local variables in generated loops, which would hide a global of the same name."""
 
 
 @dataclass(frozen=True)
@@ -69,24 +71,24 @@ class SmallFunction:
 
     function: FunctionType
     results: tuple[ast.expr, ...]
-    """What it returns, or what it yields one after the other."""
+    """The expression that it returns, or those that it yields, in order."""
     is_generator: bool
     uses_globals: bool
 
     def only_picks(self, parameter: int, items: int) -> bool:
-        """True if all that it does with a parameter is to pick one of so many items by its number."""
+        """True if it uses a parameter, a tuple with `items` items, only to pick items by constant indices."""
         name = self.function.__code__.co_varnames[parameter]
         nodes = [node for result in self.results for node in ast.walk(result)]
         picks = sum(_picked(node, name, items) is not None for node in nodes)
         return picks == sum(isinstance(node, ast.Name) and node.id == name for node in nodes)
 
     def texts(self, arguments: tuple[str, ...], name: str) -> list[str]:
-        """Expressions for the results, with `arguments` for the parameters; `name` sets its cells apart from others.
+        """Expressions for the results, with `arguments` in place of the parameters. `name` makes cell names unique.
 
-        Where an item is picked of an argument that is a tuple of expressions, that expression stands.
+        If an argument is a tuple of expressions, an item that is picked from it becomes the item's expression.
         """
         parameters = self.function.__code__.co_varnames[: len(arguments)]
-        # As expressions, so that a negative number gets the parentheses it needs.
+        # Parsed, so that a negative number gets the parentheses it needs.
         names = {name: ast.parse(text, mode="eval").body for name, text in zip(parameters, arguments, strict=True)}
         cells = {variable: cell_name(name, variable) for variable in self.function.__code__.co_freevars}
         renaming = _Renaming(names, cells)
@@ -94,27 +96,27 @@ class SmallFunction:
 
 
 def cells_of(function: FunctionType, name: str) -> dict[str, Any]:
-    """The variables of enclosing functions that an inlined function refers to, by what they are called there."""
+    """The cells of the variables of enclosing functions, by their names in the loop."""
     variables, cells = function.__code__.co_freevars, function.__closure__ or ()
     return {cell_name(name, variable): cell for variable, cell in zip(variables, cells, strict=True)}
 
 
 def small_function(function: Any, parameters: int) -> SmallFunction | None:
-    """`function` in a form that can be inlined where it is called with so many arguments; None if it has none."""
+    """`function`, which takes `parameters` arguments, ready to be inlined; None if it does not qualify."""
     node = source_of(function, parameters)
     return None if node is None else _taken_apart(node, function)
 
 
 def source_of(function: Any, parameters: int) -> ast.Lambda | ast.FunctionDef | None:
-    """The source of a function that takes so many arguments; None if there is none that runs as the function does."""
+    """The source of a function; None if it does not take exactly `parameters` arguments, or has no matching source."""
     if not isinstance(function, FunctionType) or not _takes_just(function, parameters) or _is_watched():
         return None
     try:
         with ONE_AT_A_TIME:
             filename, line = function.__code__.co_filename, function.__code__.co_firstlineno
-            nodes, imported = _functions_in(filename, "".join(linecache.getlines(filename)))
+            nodes, imported = _functions_in("".join(linecache.getlines(filename)))
             return next((node for node in nodes.get(line, []) if _is_source_of(node, function, imported)), None)
-    except SystemError:  # The program itself parses Python in another thread.
+    except SystemError:  # The user's program was parsing Python in another thread.
         return None
 
 
@@ -126,7 +128,7 @@ def _takes_just(function: FunctionType, parameters: int) -> bool:
 
 
 def _is_watched() -> bool:
-    """True under a debugger, a profiler or a coverage tool, which want to see every function called."""
+    """True under a debugger, a profiler or a coverage tool, which must see the calls of all functions."""
     if sys.gettrace() is not None or sys.getprofile() is not None:
         return True
     monitoring = getattr(sys, "monitoring", None)
@@ -139,8 +141,8 @@ _Node = ast.Lambda | ast.FunctionDef
 
 
 @functools.lru_cache(maxsize=16)
-def _functions_in(filename: str, source: str) -> tuple[dict[int, list[_Node]], frozenset[str]]:
-    """The functions in a file by the line they begin at, and the names that its imports bind."""
+def _functions_in(source: str) -> tuple[dict[int, list[_Node]], frozenset[str]]:
+    """The functions in a file by their first line, and the names that its imports bind."""
     nodes: dict[int, list[_Node]] = {}
     try:
         tree = ast.parse(source)
@@ -173,7 +175,7 @@ def _is_source_of(node: _Node, function: FunctionType, imported: frozenset[str])
         return False
     try:
         own = _compiled(node, code.co_freevars, imported)
-    except SyntaxError:  # It needs its surroundings: a class, say, or a nonlocal variable.
+    except SyntaxError:  # It only compiles where it was written, because of a nonlocal variable, for example.
         return False
     return own is not None and _does_the_same(own, code)
 
@@ -189,14 +191,14 @@ def _does_the_same(own: CodeType, code: CodeType) -> bool:
         if isinstance(one, CodeType) and isinstance(other, CodeType):
             if not _does_the_same(one, other):
                 return False
-        elif not _is_name_of(inner, one, other) and repr(one) != repr(other):  # By text, since 1 equals True and 1.0.
+        elif not _is_name_of(inner, one, other) and repr(one) != repr(other):  # Not `!=`: 1 equals True and 1.0.
             return False
         inner = one
     return True
 
 
 def _is_name_of(inner: Any, *names: Any) -> bool:
-    """True if both are what Python 3.10 puts behind the code of an inner function: its qualified name."""
+    """True if both are qualified names of `inner`, which Python 3.10 puts after the code of an inner function."""
     return isinstance(inner, CodeType) and all(
         isinstance(name, str) and name.endswith(f".<locals>.{inner.co_name}") for name in names
     )
@@ -205,7 +207,8 @@ def _is_name_of(inner: Any, *names: Any) -> bool:
 def _compiled(node: _Node, free_variables: tuple[str, ...], imported: Iterable[str]) -> CodeType | None:
     """The code of a function within another one that has `free_variables`, in a module that imports these names.
 
-    `module.function()` is compiled in another way than `variable.method()`, and the compiler knows modules by imports.
+    The imports matter because `module.function()` compiles to other code than `variable.method()`, and the compiler
+    recognizes modules by their imports.
     """
     inner: ast.stmt = ast.Return(node) if isinstance(node, ast.Lambda) else node
     outer = ast.parse(f"def outer({', '.join(free_variables)}): pass")
@@ -225,7 +228,7 @@ def _codes_in(code: CodeType) -> Iterator[CodeType]:
 def _taken_apart(node: _Node, function: FunctionType) -> SmallFunction | None:
     results, is_generator = _results_of(node)
     known = set(function.__code__.co_varnames) | set(function.__code__.co_freevars)
-    # Between two results a generator lets others work, so what it computes then must not depend on them.
+    # Between two yields other code runs. A loop computes all results at once, so they must not depend on that code.
     allowed = _PLAIN if is_generator else _EXPRESSIONS
     if not results or not all(_is_allowed(part, allowed, known) for result in results for part in ast.walk(result)):
         return None
@@ -236,7 +239,7 @@ def _taken_apart(node: _Node, function: FunctionType) -> SmallFunction | None:
 
 
 def _results_of(node: _Node) -> tuple[list[ast.expr], bool]:
-    """The expressions of a body that has nothing else, and whether they are yielded."""
+    """The expressions that a function returns or yields, and whether it yields; no expressions if it does more."""
     if isinstance(node, ast.Lambda):
         return [node.body], False
     body = node.body[1:] if ast.get_docstring(node) is not None else node.body
@@ -255,12 +258,12 @@ def _is_allowed(part: ast.AST, allowed: tuple[type[ast.AST], ...], known: set[st
 
 
 def can_stand_in_loop(name: str) -> bool:
-    """True if a global of this name is found in generated loops."""
+    """True if no variable of a generated loop can hide a global of this name."""
     return _NAMES_IN_LOOPS.match(name) is None
 
 
 def _picked(node: ast.AST, name: str, items: int) -> int | None:
-    """The number of the item that is picked of the variable `name`; None if `node` is something else."""
+    """The index of the item that `node` picks from the variable `name`; None if it is another expression."""
     match node:
         case ast.Subscript(ast.Name(id=variable), ast.Constant(int() as at)) if variable == name:
             return at if type(at) is int and 0 <= at < items else None
@@ -268,7 +271,7 @@ def _picked(node: ast.AST, name: str, items: int) -> int | None:
 
 
 def _can_be_text(result: ast.expr) -> bool:
-    """True if the text of an expression is one line that means the same; some f-strings have none."""
+    """True if an expression can be written on one line; some f-strings cannot."""
     try:
         text = ast.unparse(result)
         return "\n" not in text and ast.dump(ast.parse(text, mode="eval").body) == ast.dump(result)
@@ -281,7 +284,7 @@ def cell_name(name: str, variable: str) -> str:
 
 
 class _Renaming(ast.NodeTransformer):
-    """Puts arguments in the place of parameters, and cells in that of variables of enclosing functions."""
+    """Replaces parameters with arguments, and variables of enclosing functions with their cells."""
 
     def __init__(self, names: dict[str, ast.expr], cells: dict[str, str]) -> None:
         self._names = names

@@ -22,7 +22,7 @@ from penstock.runtime.combining import combines_on_the_way, combining_edge, take
 from penstock.runtime.element_copies import Copy, as_it_is, copied, copies_of_type
 from penstock.runtime.latency import LatencyStats, LatencyTracking
 from penstock.runtime.operators import build_operator
-from penstock.runtime.operators.base import DriverReport, OperatorContext, StreamOperator, TaskInfo
+from penstock.runtime.operators.base import DriverReport, OperatorContext, StreamOperator, TaskInfo, close_all
 from penstock.runtime.operators.watermarks import TimestampsAndWatermarksOperator
 from penstock.runtime.outputs import (
     ChainTarget,
@@ -235,15 +235,7 @@ class OperatorChain:
                 service.restore()
 
     def close(self) -> None:
-        """Close all, also when one fails to; the first failure is raised."""
-        failures = []
-        for operator in self.operators:
-            try:
-                operator.close()
-            except Exception as failure:  # The others must be closed first.
-                failures.append(failure)
-        if failures:
-            raise failures[0]
+        close_all(self.operators)
 
     # --- what continues in another process ---------------------------------------------------------------------------
 

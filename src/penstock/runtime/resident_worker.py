@@ -211,7 +211,7 @@ class ResidentWorker:
                 self._control.close()  # The driver is cut off or stopped: it has given up this worker, too.
                 return
             try:
-                self._control.tell_unless_busy(Kind.HEARTBEAT)
+                self._control.send_unless_busy(Kind.HEARTBEAT)
             except OSError:
                 return
 

@@ -119,7 +119,7 @@ def test_silent_worker_is_given_up(group):
     lost = threading.Event()
     several.group._on_loss = lost.set
     # It neither reads nor writes any more, but its connection is open.
-    several.workers[1]._control.tell_unless_busy = lambda kind: None
+    several.workers[1]._control.send_unless_busy = lambda kind: None
     assert lost.wait(WITHIN_S)
     with pytest.raises(WorkerLostError, match=r"worker 1 .*has not been heard of for .*heartbeat.timeout is 0.3 s"):
         several.group.check()

@@ -116,6 +116,27 @@ def test_function_objects_are_opened_used_and_closed():
     assert Logged.log == ["open 0", "close"]
 
 
+def test_all_functions_are_closed_although_one_fails_to_close():
+    closed: list[str] = []
+
+    class Closing(MapFunction):
+        def __init__(self, name):
+            self.name = name
+
+        def map(self, value):
+            return value
+
+        def close(self):
+            closed.append(self.name)
+            if self.name != "last":
+                raise OSError(f"{self.name} cannot be closed")
+
+    operator, _ = fuse([MapDescription(Closing(name)) for name in ("first", "second", "last")])
+    with pytest.raises(OSError, match="first cannot be closed"):
+        operator.close()
+    assert closed == ["first", "second", "last"]
+
+
 def test_operator_with_a_key_is_not_fused():
     assert is_fusable(MapDescription(str))
     assert not is_fusable(MapDescription(str, key_selector=str))

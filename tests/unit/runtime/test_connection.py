@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
+import resource
 import socket
 import threading
 import time
@@ -11,7 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.runtime.connection import Address, Connection, Kind, Listener, connect
+from penstock.runtime.connection import Address, Connection, Kind, Listener, connect, greet
 
 SECRET = b"secret"
 WITHIN_S = 30
@@ -61,6 +63,27 @@ def listening() -> Iterator[type[Listening]]:
 @pytest.mark.parametrize("host", HOSTS)
 def test_address_of_either_kind_is_called(listening, host):
     listening(host).call()
+
+
+def test_listener_continues_after_the_process_has_run_out_of_file_descriptors(listening):
+    waiting = listening(expected=2)
+    address = waiting.host, waiting.listener.port
+    with socket.socket() as first, socket.socket() as second:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        next_descriptor = os.dup(0)
+        os.close(next_descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (next_descriptor, hard))
+        try:
+            first.connect(address)  # Takes the descriptor that a waiting `accept` has reserved.
+            greet(first, SECRET)
+            let_in = [waiting.let_in.get(timeout=WITHIN_S)]
+            second.connect(address)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        greet(second, SECRET)
+        let_in.append(waiting.let_in.get(timeout=WITHIN_S))
+        for each in let_in:
+            each.close()
 
 
 def test_strangers_cannot_hold_more_than_a_few_threads(listening):

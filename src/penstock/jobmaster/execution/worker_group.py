@@ -230,7 +230,7 @@ class WorkerGroup:
                     )
                     return
                 try:
-                    member.connection.tell_unless_busy(Kind.HEARTBEAT)
+                    member.connection.send_unless_busy(Kind.HEARTBEAT)
                 except OSError:
                     return  # `_hear` reports it.
 
@@ -379,7 +379,7 @@ class WorkerGroup:
         self._listener.close()
         for member in list(self._members.values()):
             try:
-                member.connection.tell_unless_busy(Kind.STOP, OVER if is_over else 0)
+                member.connection.send_unless_busy(Kind.STOP, OVER if is_over else 0)
             except OSError:
                 continue  # It is gone already.
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The operators of a chain, and the one place that knows which class runs which description."""
+"""The operators of a chain, and the table that says which class runs which description."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _OPERATORS: dict[type[d.OperatorDescription], Callable[[Any], StreamOperator]] =
 
 
 def build_operator(description: d.OperatorDescription) -> StreamOperator:
-    """The operator that does what `description` says, not yet set up."""
+    """The operator for `description`, not yet set up."""
     make = _OPERATORS.get(type(description))
     if make is None:
         raise UnsupportedFeatureError(f"there is no operator for {type(description).__name__}")

@@ -1,4 +1,4 @@
-"""Calls of slow systems: many elements wait for their answers at the same time."""
+"""Asynchronous calls to slow systems: many elements wait for their results at the same time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.runtime.operators.user_function import UserFunctionOperator
 
 
 class EventLoopThread:
-    """An event loop in a thread of its own. `on_exit` gets what would end the loop: `sys.exit()`, for example."""
+    """An event loop in its own thread. `on_exit` gets the SystemExit or KeyboardInterrupt that a coroutine raises."""
 
     def __init__(self, name: str, on_exit: Callable[[BaseException], None]) -> None:
         self._loop = asyncio.new_event_loop()
@@ -31,14 +31,14 @@ class EventLoopThread:
             try:
                 self._loop.run_forever()
                 return
-            except (SystemExit, KeyboardInterrupt) as ended:  # Everything else stays within its coroutine.
+            except (SystemExit, KeyboardInterrupt) as ended:  # Other exceptions stay within their coroutine.
                 self._on_exit(ended)
 
     def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def close(self) -> None:
-        """Cancel what still runs, and wait until the thread has ended."""
+        """Cancel all running coroutines, and wait until the thread has ended."""
         self.submit(_cancel_all_others()).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -49,14 +49,14 @@ async def _cancel_all_others() -> None:
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
-    # A coroutine that refuses to be cancelled must not hold up the end of the task.
+    # A coroutine that refuses to be cancelled must not delay the end of the task.
     if others:
         await asyncio.wait(others, timeout=1)
 
 
 @dataclass(eq=False)
 class _Call:
-    """One element on its way. `results` or `error` is set when the answer is there."""
+    """The call for one element. `results` or `error` is set when the call is complete."""
 
     timestamp: int | None
     results: list[Any] | None = None
@@ -64,13 +64,13 @@ class _Call:
 
 
 class AsyncWaitOperator(UserFunctionOperator):
-    """Runs `async_invoke` of up to `capacity` elements at a time.
+    """Runs `async_invoke` for up to `capacity` elements at a time.
 
-    Ordered: results leave in the order of their elements. Unordered: as they come, but never across a watermark.
-    Everything in flight is waited for before a watermark passes and at the end of every epoch, so that nothing is in
-    flight when a snapshot is taken: snapshots hold no elements.
+    In ordered mode, results are emitted in the order of their elements. In unordered mode, they are emitted as they
+    arrive, but never across a watermark. All calls are completed before a watermark passes and at the end of every
+    epoch. So no call is in flight when a snapshot is taken, and snapshots contain no elements.
 
-    The loop's thread only runs the user's coroutines; results are emitted by the task's thread.
+    The thread of the event loop only runs the user's coroutines; the thread of the task emits the results.
     """
 
     def __init__(self, description: AsyncDescription) -> None:
@@ -141,7 +141,7 @@ class AsyncWaitOperator(UserFunctionOperator):
             self._settle_next()
 
     def _settle_next(self) -> None:
-        """Wait for an answer and emit what may leave now; a failed call fails the task."""
+        """Wait until a call is complete, and emit the results that can be emitted now. A failed call fails the task."""
         call = self._answered.get()
         if call.error is not None:
             raise call.error
@@ -160,7 +160,7 @@ class AsyncWaitOperator(UserFunctionOperator):
     # --- the loop's thread -----------------------------------------------------------------------------------------
 
     async def _run(self, call: _Call, value: Any) -> None:
-        # Not through the result of a future: that would replace some exceptions and lose where they were raised.
+        # The result does not pass through a future, which would replace some exceptions and lose their traceback.
         try:
             call.results = await self._answer(value)
         except asyncio.CancelledError as exc:
@@ -171,11 +171,11 @@ class AsyncWaitOperator(UserFunctionOperator):
         self._answered.put(call)
 
     def _exited(self, ended: BaseException) -> None:
-        """A coroutine wants to end the process: that fails the task, as it does in functions that are not async."""
+        """Fail the task if a coroutine tries to end the process, as for functions that are not async."""
         self._answered.put(_Call(None, error=ended))
 
     async def _answer(self, value: Any) -> list[Any]:
-        """The results for an element: its own, or those of `timeout`, which counts for all attempts together."""
+        """The results of `async_invoke`, or those of `timeout` if all attempts together take too long."""
         attempts = asyncio.ensure_future(self._try(value))
         try:
             done, _ = await asyncio.wait({attempts}, timeout=self._timeout_s)
@@ -205,7 +205,7 @@ class AsyncWaitOperator(UserFunctionOperator):
     def _listed(self, results: Any, value: Any, method: str) -> list[Any]:
         if isinstance(results, Iterable):
             return list(results)
-        # PyFlink's own words, for programs that look for them.
+        # PyFlink's own words, for programs that search for them.
         rule = "cannot be none" if results is None else "should be of list type"
         raise RuntimeError(
             f"The result of AsyncFunction {rule}, please check the methods 'async_invoke' and 'timeout' of class "
@@ -219,6 +219,6 @@ def _never(_: Any) -> bool:
 
 
 def _forget(attempts: asyncio.Future[Any]) -> None:
-    """Take the exception of a call that is no longer waited for, so that the loop does not complain about it."""
+    """Retrieve the exception of a call that timed out, so that the event loop does not log it as never retrieved."""
     if not attempts.cancelled():
         attempts.exception()

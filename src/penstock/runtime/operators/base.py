@@ -1,8 +1,8 @@
-"""What every operator of a chain can do, and what the task gives it."""
+"""The base class of all operators, and the context that a task gives to each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """Who a subtask is. `attempt` counts restarts from 0."""
+    """The identity of a subtask. `attempt` counts restarts from 0."""
 
     job_id: str
     job_name: str
@@ -37,17 +37,17 @@ class TaskInfo:
 
 
 class DriverReport:
-    """What a subtask hands to the driver with its acknowledgement: printed lines and collected values, in order."""
+    """Printed lines and collected values, in order, which a subtask sends to the driver with its acknowledgement."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[bool, str]] = []
-        """(to stderr, line)"""
+        """Whether a line goes to stderr, and the line."""
         self.collected: dict[str, list[Any]] = {}
-        """Collect sink id -> values."""
+        """Values by the id of their collect sink."""
 
 
 class CheckpointParticipant(Protocol):
-    """A user function that wants to know about checkpoints."""
+    """A user function that takes part in checkpoints."""
 
     def snapshot_state(self, checkpoint_id: int) -> None: ...
 
@@ -58,7 +58,7 @@ class CheckpointParticipant(Protocol):
 
 @dataclass
 class OperatorContext:
-    """The surroundings of one operator in one subtask."""
+    """What one operator of one subtask has access to: its task, clock, state, timers and metrics."""
 
     task: TaskInfo
     operator_name: str
@@ -71,12 +71,12 @@ class OperatorContext:
     current_channel: Callable[[], tuple[int, int]] = lambda: (0, 1)
     """The channel the current batch came from, and how many there are."""
     restored_checkpoint_id: int | None = None
-    """The checkpoint whose state this is; None on a fresh start."""
+    """The checkpoint that the state was restored from; None on a fresh start."""
     make_table: MakeTable = HeapStateTable
     copied: Copy = copied
-    """Makes what others have too the operator's own; `as_it_is` if objects are reused."""
+    """Copies a value that the operator shares with others; `as_it_is` if objects are reused."""
     copied_result: Copy = copied
-    """The same for what its function gives; `as_it_is` also if that has a declared type that cannot be changed."""
+    """The same for the results of the function; it copies less if their declared type is immutable."""
     latency: LatencyStats | None = None
     """None if latency is not measured."""
     inlines_functions: bool = True
@@ -113,8 +113,9 @@ class OperatorContext:
 class StreamOperator:
     """One operator of a chain.
 
-    Life: `setup`, state is restored, `open`, then batches, watermarks and time; `finish` at the end of all input,
-    `close` always. Keyed operators set `context.keyed_state.current_key` before they touch state.
+    Its lifecycle: `setup`, state is restored, `open`, then batches, watermarks and time; `finish` when all input has
+    ended, and `close`, also after a failure. Keyed operators set `context.keyed_state.current_key` before they access
+    state.
     """
 
     context: OperatorContext
@@ -132,11 +133,11 @@ class StreamOperator:
         raise NotImplementedError
 
     def takes_columns(self) -> bool:
-        """True if `process_columns` may be quicker than `process_batch`."""
+        """True if `process_columns` may be faster than `process_batch`."""
         return False
 
     def process_columns(self, columns: Columns, input_index: int = 0) -> None:
-        """`process_batch` for elements in columns, one or more."""
+        """`process_batch` for one or more elements in columns."""
         self.process_batch(columns.batch(), input_index)
 
     def process_watermark(self, watermark: int) -> None:
@@ -150,7 +151,7 @@ class StreamOperator:
         self.output.emit_status(idle)
 
     def process_latency_marker(self, marker: LatencyMarker) -> None:
-        """Note how long it took, then pass it on behind all that was emitted before."""
+        """Record the marker's latency, then pass it on after all elements that have been emitted."""
         self.context.note_latency(marker)
         self.output.emit_latency_marker(marker)
 
@@ -163,45 +164,57 @@ class StreamOperator:
             self.context.increment("numFiredTimers", timers)
 
     def next_processing_time(self) -> int | None:
-        """When this operator wants to be woken although no input came."""
+        """When this operator must run even without input; None if it need not."""
         times = [service.processing_time.next_timestamp() for service in self.context.timer_services.values()]
         return min((time for time in times if time is not None), default=None)
 
     def end_epoch(self) -> None:
-        """The epoch's input is used up: what need not wait for the next one may be emitted."""
+        """Called after the epoch's input: emit what need not wait for the next epoch."""
 
     def finish(self) -> None:
-        """All input has ended; what is still held back may be emitted."""
+        """Called when all input has ended: emit everything that is still held back."""
 
     def close(self) -> None:
-        """Release what `open` acquired; also called after a failure."""
+        """Release the resources that `open` acquired; also called after a failure."""
 
     def prepare_commit(self, checkpoint_id: int) -> list[Any]:
-        """What the driver is to commit once the checkpoint is complete; asked before `snapshot_state`."""
+        """The committables that the driver commits once the checkpoint is complete. Called before `snapshot_state`."""
         return []
 
     def snapshot_state(self, checkpoint_id: int) -> None:
-        """Write what must survive into `context.operator_state` before the task takes its snapshot."""
+        """Write everything that must survive into `context.operator_state`, before the task takes its snapshot."""
         for participant in self.context.participants:
             participant.snapshot_state(checkpoint_id)
 
     def waits_for_checkpoint(self) -> bool:
-        """True if the operator must hear that a checkpoint is complete before it may close."""
+        """True if the operator must be notified of a complete checkpoint before it may close."""
         return bool(self.context.participants)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
-        """The checkpoint is complete: what was prepared for it may be committed."""
+        """The checkpoint is complete: everything that was prepared for it may be committed."""
         for participant in self.context.participants:
             participant.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
-        """The checkpoint failed: what was prepared for it becomes part of a later one."""
+        """The checkpoint failed: everything that was prepared for it becomes part of a later checkpoint."""
         for participant in self.context.participants:
             participant.notify_checkpoint_aborted(checkpoint_id)
 
     def task_memory(self) -> Any:
-        """What must continue in another process in the next epoch but is not state, such as watermark generators."""
+        """What the operator needs besides state to continue in another process, such as watermark generators."""
         return None
 
     def restore_task_memory(self, memory: Any) -> None:
-        """Take back what `task_memory` gave."""
+        """Restore what `task_memory` returned."""
+
+
+def close_all(operators: Iterable[StreamOperator]) -> None:
+    """Close every operator, even if some of them fail to close; then raise the first failure."""
+    failures = []
+    for operator in operators:
+        try:
+            operator.close()
+        except Exception as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]

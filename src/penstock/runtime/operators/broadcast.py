@@ -1,4 +1,4 @@
-"""A stream joined with a broadcast one: broadcast state that one side changes and both sides read."""
+"""A stream connected with a broadcast stream, whose side changes the broadcast state; both sides read it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.runtime.state.operator import HeapBroadcastState
 
 
 class ReadOnlyView(ReadOnlyBroadcastState[Any, Any]):
-    """Broadcast state where it must not be changed, because other subtasks would not change it alike."""
+    """Broadcast state that must not be changed, because other subtasks would not make the same change."""
 
     def __init__(self, state: HeapBroadcastState, name: str, operator_name: str) -> None:
         self._state = state
@@ -25,7 +25,7 @@ class ReadOnlyView(ReadOnlyBroadcastState[Any, Any]):
         self._operator_name = operator_name
         self.dictionary = state.dictionary
         """For generated loops, which only read it."""
-        self.get = state.get  # type: ignore[method-assign]  # One call less for every element.
+        self.get = state.get  # type: ignore[method-assign]  # Saves a call for every element.
 
     def get(self, key: Any) -> Any:
         return self._state.get(key)
@@ -55,7 +55,7 @@ class ReadOnlyView(ReadOnlyBroadcastState[Any, Any]):
 
 
 class BroadcastStates:
-    """The broadcast states of one operator: those that were given to `broadcast(...)`."""
+    """The broadcast states of one operator: those whose descriptors were passed to `broadcast(...)`."""
 
     def __init__(self, context: OperatorContext, descriptors: tuple[MapStateDescriptor, ...]) -> None:
         self._operator_name = context.operator_name
@@ -85,7 +85,7 @@ class BroadcastStates:
 
 
 class _BroadcastContext(EmittingContext):
-    """Time and state, as both sides see them."""
+    """What the contexts of both sides have in common."""
 
     def __init__(self, emit_side: EmitSide, timers: TimerService, states: BroadcastStates) -> None:
         super().__init__(emit_side)
@@ -100,25 +100,25 @@ class _BroadcastContext(EmittingContext):
 
 
 class WritingContext(_BroadcastContext, BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context):
-    """What `process_broadcast_element` gets."""
+    """The context of `process_broadcast_element`."""
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         return self._states.writable(state_descriptor)
 
 
 class ReadingContext(_BroadcastContext, BroadcastProcessFunction.ReadOnlyContext):
-    """What `process_element` gets on a stream without keys."""
+    """The context of `process_element` on a stream without keys."""
 
     def __init__(self, emit_side: EmitSide, timers: TimerService, states: BroadcastStates) -> None:
         super().__init__(emit_side, timers, states)
-        self.get_broadcast_state = states.read_only  # type: ignore[method-assign]  # One call less for every element.
+        self.get_broadcast_state = states.read_only  # type: ignore[method-assign]  # Saves a call for every element.
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
         return self._states.read_only(state_descriptor)
 
 
 class KeyedReadingContext(ReadingContext, KeyedBroadcastProcessFunction.OnTimerContext):
-    """What `process_element` and `on_timer` get on a keyed stream."""
+    """The context of `process_element` and `on_timer` on a keyed stream."""
 
     domain: TimeDomain
 
@@ -139,7 +139,7 @@ class KeyedReadingContext(ReadingContext, KeyedBroadcastProcessFunction.OnTimerC
 
 
 class BroadcastProcessOperator(ProcessOperator):
-    """The first input is the stream, the second the broadcast one. Broadcast elements have no current key."""
+    """The first input is the stream, the second the broadcast stream, for whose elements there is no current key."""
 
     def __init__(self, description: BroadcastProcessDescription) -> None:
         super().__init__(

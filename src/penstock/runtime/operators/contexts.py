@@ -1,4 +1,4 @@
-"""What process-like operators share: the contexts that user functions get, timers, and what becomes of results."""
+"""What operators of process functions share: the contexts of user functions, timers, and the emission of results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EmitSide = Callable[[str, Any, "int | None"], None]
 
 
 def emit_results(output: Output, results: Any, timestamp: int | None) -> None:
-    """Emit what a function yielded or returned: plain values, `(tag, value)` for a side output, None for nothing."""
+    """Emit the results of a function: values, and `(tag, value)` for a side output. None means no results."""
     if results is None:
         return
     if not hasattr(results, "__iter__"):
@@ -39,7 +39,7 @@ def emit_results(output: Output, results: Any, timestamp: int | None) -> None:
 
 
 def check_results(results: Any) -> None:
-    """Raise for results that are none: a value that a function returned where it should have yielded it."""
+    """Raise TypeError if the results are not iterable: the function returned a value that it should have yielded."""
     try:
         iter(results)
     except TypeError:
@@ -78,7 +78,7 @@ class KeyedTimerService(TimerService):
 
 
 class TimeWithoutTimers(TimerService):
-    """Gives the time on a stream without keys, and refuses timers there."""
+    """The timer service of a stream without keys: it knows the time, but refuses timers."""
 
     def __init__(self, operator: StreamOperator) -> None:
         self._operator = operator
@@ -105,7 +105,7 @@ class TimeWithoutTimers(TimerService):
 
 
 class EmittingContext(SideOutputContext):
-    """A context of one element or timer after the other; `element_timestamp` is that of the current one."""
+    """A context that is reused for each element or timer; `element_timestamp` belongs to the current one."""
 
     def __init__(self, emit_side: EmitSide) -> None:
         self._emit_side = emit_side
@@ -121,7 +121,7 @@ class EmittingContext(SideOutputContext):
 
 
 class ElementContext(EmittingContext, ProcessFunction.Context, CoProcessFunction.Context):
-    """What functions on streams without keys get."""
+    """The context of functions on streams without keys."""
 
     def __init__(self, emit_side: EmitSide, timers: TimerService) -> None:
         super().__init__(emit_side)
@@ -132,7 +132,7 @@ class ElementContext(EmittingContext, ProcessFunction.Context, CoProcessFunction
 
 
 class KeyedElementContext(ElementContext, KeyedProcessFunction.Context, KeyedCoProcessFunction.Context):
-    """What functions on keyed streams get."""
+    """The context of functions on keyed streams."""
 
     def __init__(self, emit_side: EmitSide, timers: TimerService, backend: KeyedStateBackend) -> None:
         super().__init__(emit_side, timers)
@@ -143,7 +143,7 @@ class KeyedElementContext(ElementContext, KeyedProcessFunction.Context, KeyedCoP
 
 
 class TimerContext(KeyedElementContext, KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunction.OnTimerContext):
-    """What `on_timer` gets."""
+    """The context of `on_timer`."""
 
     domain: TimeDomain
 

@@ -1,4 +1,4 @@
-"""The interval join: pairs of two keyed streams whose timestamps are near each other."""
+"""The interval join: pairs of elements of two keyed streams whose timestamps are near each other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 
 
 class PairContext(EmittingContext, ProcessJoinFunction.Context):
-    """What `process_element` gets; the pair's timestamp is the later of both."""
+    """The context of `process_element`; the timestamp of a pair is the later one of its two elements."""
 
     def __init__(self, emit_side: EmitSide) -> None:
         super().__init__(emit_side)
@@ -48,7 +48,7 @@ class PairContext(EmittingContext, ProcessJoinFunction.Context):
 
 
 class _Side(NamedTuple):
-    """One of the two inputs: it matches others at `lower` to `upper` (both included) from its own timestamp."""
+    """One of the two inputs: an element at time t joins elements of the other at t + `lower` to t + `upper`."""
 
     name: str
     lower: int
@@ -57,12 +57,12 @@ class _Side(NamedTuple):
 
     @property
     def kept_ms(self) -> int:
-        """How long after its timestamp an element can still find partners that are not late."""
+        """How long after its timestamp an element may still get partners that are not late."""
         return max(self.upper, 0)
 
     @property
     def cleanup_step_ms(self) -> int:
-        """Elements are dropped at multiples of this: a little late, so that few timers are enough for many of them."""
+        """Elements are dropped at multiples of this. That is a little late, but one timer serves many elements."""
         return max((self.upper - self.lower) // _CLEANUPS_AN_INTERVAL, 1)
 
 
@@ -75,14 +75,14 @@ class _Buffer(Protocol):
     def add_all(self, keys: list[Any], timestamps: Sequence[int], values: list[Any]) -> None: ...
 
     def of(self, key: Any) -> Iterable[tuple[int, list[Any]]]:
-        """Those of a key, by timestamp."""
+        """The elements of a key, by timestamp."""
 
     def drop_until(self, keys: list[Any], timestamp: int) -> None:
-        """Forget those of some keys that are not later than `timestamp`."""
+        """Drop the elements of these keys that are not later than `timestamp`."""
 
 
 class _HeapBuffer:
-    """A buffer that works on the dictionaries of a table."""
+    """A buffer that works directly on the dictionaries of a table in memory."""
 
     def __init__(self, table: StateTable) -> None:
         self._table = table
@@ -107,7 +107,7 @@ class _HeapBuffer:
 
     def drop_until(self, keys: list[Any], timestamp: int) -> None:
         entries = self._table.open_namespace(VOID_NAMESPACE)
-        emptied, kept = [], []
+        emptied, changed = [], []
         for key in keys:
             held = entries.get(key)
             if held is None:
@@ -116,16 +116,18 @@ class _HeapBuffer:
                 del entries[key]
                 emptied.append(key)
                 continue
-            for each in [each for each in held if each <= timestamp]:
-                del held[each]
-                kept.append(key)
+            dropped = [each for each in held if each <= timestamp]
+            if dropped:
+                for each in dropped:
+                    del held[each]
+                changed.append(key)
         self._table.note_all_removed(VOID_NAMESPACE, emptied)
-        self._table.note_all_written(VOID_NAMESPACE, kept, ())
+        self._table.note_all_written(VOID_NAMESPACE, changed, ())
         self._table.close_namespace(VOID_NAMESPACE)
 
 
 class _MapBuffer:
-    """A buffer in map state, wherever that is kept."""
+    """A buffer in map state, for any state backend."""
 
     def __init__(self, backend: KeyedStateBackend, state: MapState[int, list[Any]]) -> None:
         self._backend = backend
@@ -159,9 +161,9 @@ def _never(timestamp: int, key: Any, namespace: Hashable) -> None:
 
 
 class IntervalJoinOperator(UserFunctionOperator):
-    """Keeps the elements of both sides, by key and timestamp, until no further partner can come.
+    """Keeps the elements of both sides, by key and timestamp, until no more partners can arrive.
 
-    An element behind the watermark is late: it goes to its side's late output, or is dropped and counted.
+    An element behind the watermark is late: it is sent to the late output of its side, or dropped and counted.
     """
 
     def __init__(self, description: IntervalJoinDescription) -> None:
@@ -186,7 +188,7 @@ class IntervalJoinOperator(UserFunctionOperator):
         return BulkTimerQueue(table, self._clean_up)
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
-        """Keep every element, and call the function for each partner of it that is there already."""
+        """Keep every element that is not late, and call the function for each partner that has already arrived."""
         keys = cast("list[Any]", self.keys(batch, input_index))
         timestamps, earliest = self._checked_times(batch)
         watermark = self._timers.current_watermark
@@ -216,7 +218,8 @@ class IntervalJoinOperator(UserFunctionOperator):
         side, others = self._sides[input_index], self._buffers[1 - input_index]
         self._buffers[input_index].add_all(keys, timestamps, values)
         self._set_timers(keys, timestamps, side)
-        # An element at the watermark is not late, but partners whose time ends there are gone, as in Flink.
+        # As in Flink, an element at the watermark is not late, but partners that expire at the watermark are gone. They
+        # may still be in the buffer, which is cleaned up a little late.
         gone_until = self._timers.current_watermark - self._sides[1 - input_index].kept_ms
         lower, upper, partners_of = side.lower, side.upper, others.of
         found: list[tuple[Any, Any, int, Any, int]] = []
@@ -227,7 +230,7 @@ class IntervalJoinOperator(UserFunctionOperator):
         self._call_for(found, input_index)
 
     def _set_timers(self, keys: list[Any], timestamps: Sequence[int], side: _Side) -> None:
-        """One for all elements of a key that are dropped at the same time."""
+        """Set one timer for all elements of a key that are dropped at the same time."""
         kept_ms, step_ms = side.kept_ms, side.cleanup_step_ms
         cleanups: dict[int, list[Any]] = {}
         for key, timestamp in zip(keys, timestamps, strict=True):
@@ -241,7 +244,7 @@ class IntervalJoinOperator(UserFunctionOperator):
             timers.add_all(min(steps * step_ms, MAX_LONG_VALUE), some, side.name)
 
     def _call_for(self, found: list[tuple[Any, Any, int, Any, int]], input_index: int) -> None:
-        """Call the function for pairs, with copies: both stay here for other partners."""
+        """Call the function for pairs. It gets copies, because both elements are kept for other partners."""
         call, pair, copied, output = self.calls[0], self._pair, self.context.copied, self.output
         backend, is_left = self.context.keyed_state, input_index == 0
         for key, value, timestamp, partner, other_timestamp in found:

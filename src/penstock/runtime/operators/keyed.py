@@ -1,4 +1,4 @@
-"""What keyed operators share."""
+"""The keys of a batch, and the base class of keyed operators."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from penstock.runtime.operators.base import StreamOperator
 
 
 def keys_of(batch: Batch, key_selector: KeySelectorFunction) -> list[Any]:
+    """The keys that came with the batch, or else those that the selector returns for its elements."""
     if batch.keys is not None:
         return batch.keys
     return with_one_nan(hashable_keys(call_each(key_selector, batch.values)))
 
 
 class KeyedOperator(StreamOperator):
-    """An operator behind key_by: knows the key of every element."""
+    """An operator after key_by, which knows the key of every element."""
 
     def __init__(self, description: KeyedDescription) -> None:
         self.key_selector = description.key_selector
 
     def keys_of(self, batch: Batch) -> list[Any]:
-        """The keys of a batch: those that came with it, or computed here."""
         return keys_of(batch, self.key_selector)

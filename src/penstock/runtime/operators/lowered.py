@@ -1,4 +1,4 @@
-"""Operators whose work Spark SQL has done: elements pass, and their functions see only what was left to Python."""
+"""Operators whose work Spark SQL has done, except for the few elements that it has left to Python."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _BUILT_BY: dict[type[OperatorDescription], Callable[[Any], StreamOperator]] = {
 
 
 class LoweredOperator(StreamOperator):
-    """A map or filter that most elements are through with.
+    """A map or filter that Spark SQL has already applied to most elements, which only pass through.
 
-    The function, with the form of its declared type, is applied to what is left to Python. The result is left to Python
-    by the next lowered operator, too; behind the last one it is an element like the others.
+    The function is applied to elements that were left to Python, and its results take their declared form. They are
+    marked as left to Python for the next lowered operator, too; after the last one they are elements like the others.
     """
 
     def __init__(self, description: LoweredDescription) -> None:
@@ -67,7 +67,7 @@ class LoweredOperator(StreamOperator):
 
 
 class _Results:
-    """Where the function's results go: on to the operator's output, as the next operator wants them."""
+    """The output of the function: passes its results on to the operator's output, in the form for the next operator."""
 
     def __init__(self, output: Output, as_declared: Callable[[Any], Any] | None, is_last: bool) -> None:
         self._output = output

@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 
 TIMER_SERVICE = "user-timers"
 _TIMERS = -1
-"""In the place of an input's number: that timers fire."""
-_SELDOM = 8
-"""A look into a column costs about as much as as many items of a list."""
+"""The key of the loop for timers, where loops for elements have the number of their input."""
+_LIST_ITEMS_PER_LOOK_UP = 8
+"""Looking up one item in a column takes about as long as turning this many of its items into items of a list."""
 
 
 class ProcessOperator(UserFunctionOperator):
     """Calls a method of the function for every element, and `on_timer` for every timer of a keyed stream.
 
-    Results take the timestamp of their element or timer.
+    Results get the timestamp of their element or timer.
     """
 
     def open(self) -> None:
         self._loops: dict[tuple[int, bool, InColumns | None], KeyedLoop | None] = {}
         self._inputs_in_lists: set[int] = set()
-        """Inputs for whose elements it is better to turn all columns into lists."""
+        """Inputs whose loop needs so many single items that all columns are better turned into lists."""
         self._event_timers: KeyTimerQueue | None = None
         self._on_timer: Callable[..., Any] | None = getattr(self.user_function.function, "on_timer", None)
         self.element_contexts, self._timer_context = self.make_contexts(self._open_timers())
@@ -60,7 +60,7 @@ class ProcessOperator(UserFunctionOperator):
         return KeyedTimerService(service)
 
     def make_contexts(self, timers: TimerService) -> tuple[list[Any], Any]:
-        """The contexts for elements, by input, and the one for timers."""
+        """The contexts for elements, by input, and the context for timers."""
         emit_side = self.output.collect_side
         if not self.is_keyed:
             return [ElementContext(emit_side, timers)] * 2, None
@@ -68,7 +68,7 @@ class ProcessOperator(UserFunctionOperator):
         return [KeyedElementContext(emit_side, timers, backend)] * 2, TimerContext(emit_side, timers, backend)
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
-        """One loop without a call of our own for each element: the function itself is to be what takes time."""
+        """Process a batch in one loop. It calls only the user's function for each element, to be fast."""
         emitted: list[Any] = []
         times: list[int | None] = []
         loop = self._loop(input_index, self.calls[input_index], batch.timestamps is not None)
@@ -83,7 +83,7 @@ class ProcessOperator(UserFunctionOperator):
         return self.context.inlines_functions
 
     def process_columns(self, columns: Columns, input_index: int = 0) -> None:
-        """Elements that are tuples are not put together where a loop does with their items."""
+        """Process columns in a loop that uses only the items of tuples, so that the tuples need not be built."""
         loop = None
         if columns.key is not None and columns.kinds.count("(") == 1 and self.key_selectors[input_index] is not None:
             in_columns = InColumns(len(columns.arrays), are_late=input_index not in self._inputs_in_lists)
@@ -93,7 +93,7 @@ class ProcessOperator(UserFunctionOperator):
             return
         emitted: list[Any] = []
         times: list[int | None] = []
-        if loop.run_columns(columns, emitted.append, times.append) > len(columns) // _SELDOM:
+        if loop.run_columns(columns, emitted.append, times.append) > len(columns) // _LIST_ITEMS_PER_LOOK_UP:
             self._inputs_in_lists.add(input_index)
         self.output.collect_batch(emitted, None if columns.timestamps is None else times)
 
@@ -128,7 +128,7 @@ class ProcessOperator(UserFunctionOperator):
         super().process_watermark(watermark)
 
     def _fire_at_once(self, watermark: int, timers: TimerQueue, on_timer: Callable[..., Any]) -> None:
-        """Fire what is due in one loop, if no timer can set or delete another on the way; else do nothing."""
+        """Fire the timers that are due in one loop. Does nothing if a timer might set or delete others on the way."""
         loop = self._loop(_TIMERS, on_timer, with_timestamps=True)
         if loop is None or loop.may_use_timers:
             return
@@ -177,7 +177,7 @@ class ProcessOperator(UserFunctionOperator):
 
 
 TIMER_CALLS = (ProcessOperator._fire.__code__, ProcessOperator._fire_at_once.__code__)
-"""What is on the stack while `on_timer` runs: a failure is then one of a timer, not of a record."""
+"""One of these is on the stack while `on_timer` runs, so a failure there is reported with its timer, not a record."""
 
 
 def build_process(description: ProcessDescription) -> ProcessOperator:
@@ -185,7 +185,7 @@ def build_process(description: ProcessDescription) -> ProcessOperator:
 
 
 def build_keyed_process(description: KeyedProcessDescription) -> ProcessOperator:
-    """Also for a plain ProcessFunction, which gets state and timers, and `on_timer` if it has one."""
+    """Also for a plain ProcessFunction on a keyed stream: it has state and timers, and its `on_timer` is called."""
     return ProcessOperator(description.function, ("process_element",), (description.key_selector,))
 
 

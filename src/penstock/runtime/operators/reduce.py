@@ -1,4 +1,4 @@
-"""The rolling reduce of a keyed stream; sum, min and max are reduces too."""
+"""The rolling reduce of a keyed stream; sum, min and max are reduces, too."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def reduce_all(keys, values, partials, opened):
 class ReduceOperator(KeyedOperator):
     """Keeps one value per key and emits the new value for every element.
 
-    As in Flink, None is no value: after a function has returned it, the next element is like the first of its key.
+    As in Flink, None is no value: if the function returns None, the next element counts as the first of its key.
     """
 
     def __init__(self, description: ReduceDescription) -> None:
         super().__init__(description)
         self.user_function = UserFunction(description.function, "reduce")
         self._check_first: Callable[[Any], None] | None = getattr(description.function, "check", None)
-        """Finds out with the first element, not with the second of a key, that it lacks the field to be summed."""
+        """Raises if the first element lacks the field to aggregate; `reduce` fails only at a key's second element."""
 
     def open(self) -> None:
         self.user_function.open(StreamingRuntimeContext(self.context, has_keyed_state=True))
@@ -59,7 +59,7 @@ class ReduceOperator(KeyedOperator):
             self.output.collect_batch(self.reduced(batch, self.keys_of(batch)), batch.timestamps)
 
     def reduced(self, batch: Batch, keys: list[Any]) -> list[Any]:
-        """The value of its key after each element."""
+        """For each element: the value of its key after it."""
         if self._check_first is not None:
             self._check_first(batch.values[0])
             self._check_first = None
@@ -69,24 +69,21 @@ class ReduceOperator(KeyedOperator):
             results: list[Any] = self._loop.run(keys, batch.values, reduced, new)
         except Exception as failure:
             found = cast(Any, failure.__traceback__).tb_next.tb_frame.f_locals
-            self._fail_again(found.get("held"), found.get("value"))
+            value = found.get("value")
+            self.user_function.call(found.get("held"), value)  # Fails again, with the record and the user's frames.
             raise
         if self._table.wants_notes(VOID_NAMESPACE):
             self._table.note_all_written(VOID_NAMESPACE, keys, new)
         self._table.close_namespace(VOID_NAMESPACE)
         return results
 
-    def _fail_again(self, held: Any, value: Any) -> None:
-        """Where the record and the user's frames are seen."""
-        self.user_function.call(held, value)
-
     @cached_property
     def _loop(self) -> GeneratedLoop:
-        """Looks up, reduces, keeps and emits: with the user's function in it if it is small."""
+        """Looks up, reduces, keeps and emits; a small user function is inlined."""
         copied = self.context.copied_result
         scope = LoopScope(self.context.inlines_functions, {"zip": zip, "self_backend": self.context.keyed_state})
         scope.locals |= {"type_of": type, "tuple_type": tuple, "immutable_types": IMMUTABLE_TYPES, "copied": copied}
-        # It stays here as what the next element is reduced with, so the receiver gets a copy of what can be changed.
+        # The value is kept to be reduced with the next element, so the receiver gets a copy of a mutable value.
         emitted = "value if type_of(value) in immutable_types else copied(value)"
         if copied is as_it_is:
             emitted = "value"
@@ -97,9 +94,9 @@ class ReduceOperator(KeyedOperator):
 
 
 class FinalReduceOperator(ReduceOperator):
-    """Emits one value per key, at the end of time: a timer of each key waits for it, as in Flink's batch mode.
+    """Emits one value per key at the end of the input, as Flink does in batch mode: a timer of each key waits for it.
 
-    A key whose elements amount to None has no value.
+    A key whose elements were reduced to None has no value.
     """
 
     def open(self) -> None:
@@ -111,7 +108,7 @@ class FinalReduceOperator(ReduceOperator):
             return
         keys = self.keys_of(batch)
         self.reduced(batch, keys)
-        for key in dict.fromkeys(keys):  # Each once, in an order that is the same in every process.
+        for key in dict.fromkeys(keys):  # Each key once, in an order that is the same in every process.
             self.context.keyed_state.current_key = key
             self._timers.register_event_time_timer(VOID_NAMESPACE, MAX_LONG_VALUE)
 

@@ -1,4 +1,4 @@
-"""Sink V2 in a subtask: the writer, its state, and what it hands to the committer in the driver."""
+"""Sink V2 in a subtask: the writer, its state, and its committables, which the driver commits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from penstock.runtime.batch import Batch
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 
 WRITER_STATE = "writer_raw_states"
-"""Flink's name for it."""
+"""The state has this name in Flink, too."""
 
 
 class _WriterContext(SinkWriterContext):
@@ -40,7 +40,7 @@ class _WriterContext(SinkWriterContext):
 
 
 class _WriterTimers(ProcessingTimeService):
-    """Calls that writers want at a later time; called between batches, in the order of their times."""
+    """The processing-time timers of a writer. They fire between batches, in the order of their times."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
@@ -57,7 +57,8 @@ class _WriterTimers(ProcessingTimeService):
         return self._waiting[0][0] if self._waiting else None
 
     def advance(self, now_ms: int) -> None:
-        # What a call registers for the past waits for the next turn: a writer that always does so must not hang.
+        # A timer that a callback sets for a past time fires at the next call. Otherwise a callback that always sets one
+        # would keep this loop running forever.
         due = []
         while self._waiting and self._waiting[0][0] <= now_ms:
             due.append(heapq.heappop(self._waiting))
@@ -88,7 +89,7 @@ class _InitContext(WriterInitContext):
 
 
 class SinkWriterOperator(StreamOperator):
-    """Writes with the sink's writer. The driver commits what it prepares, see `jobmaster.sinks.sink_commits`."""
+    """Writes with the sink's writer. The driver commits its committables, see `jobmaster.sinks.sink_commits`."""
 
     def __init__(self, description: SinkWriterDescription) -> None:
         self._sink = description.sink

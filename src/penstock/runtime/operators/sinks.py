@@ -1,4 +1,4 @@
-"""Sinks: print and collect report to the driver, a sink function writes where it likes."""
+"""Sinks: print and collect report to the driver; a sink function writes wherever it wants."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from penstock.runtime.user_function import UserFunction
 
 
 class PrintSinkOperator(StreamOperator):
-    """Lines as Flink prints them: `identifier:N> value`, N being the subtask that printed.
+    """Prints lines as Flink does: `identifier:N> value`, where N is the number of the printing subtask.
 
-    A print of parallelism 1 behind a parallel operator shows that operator's subtask instead: it says more. Lines may
-    look as PyFlink's instead, see `penstock.print.look`.
+    A print of parallelism 1 after a parallel operator shows the number of that operator's subtask, which is more
+    useful. With `penstock.print.look: pyflink`, lines look as in PyFlink.
     """
 
     def __init__(self, description: PrintSinkDescription) -> None:
         self._identifier = description.identifier
         self._to_stderr = description.stream == "stderr"
-        self._is_pyflinks = description.look == "pyflink"
-        self._format = (pyflink_formatter_for if self._is_pyflinks else formatter_for)(description.type_info)
+        self._looks_like_pyflink = description.look == "pyflink"
+        self._format = (pyflink_formatter_for if self._looks_like_pyflink else formatter_for)(description.type_info)
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
         prefix = self._prefix()
@@ -32,7 +32,7 @@ class PrintSinkOperator(StreamOperator):
 
     def _prefix(self) -> str:
         subtask, parallelism = self.context.task.subtask, self.context.task.parallelism
-        if parallelism == 1 and not self._is_pyflinks:
+        if parallelism == 1 and not self._looks_like_pyflink:
             subtask, parallelism = self.context.current_channel()
         number = str(subtask + 1) if parallelism > 1 else ""
         label = ":".join(part for part in (self._identifier, number) if part)
@@ -40,7 +40,7 @@ class PrintSinkOperator(StreamOperator):
 
 
 class CollectSinkOperator(StreamOperator):
-    """Hands the values to the driver."""
+    """Reports its values to the driver."""
 
     def __init__(self, description: CollectSinkDescription) -> None:
         self._collect_id = description.collect_id
@@ -50,7 +50,7 @@ class CollectSinkOperator(StreamOperator):
 
 
 class FunctionSinkContext(SinkFunction.Context):
-    """What a sink function can ask about the element it gets."""
+    """The context of `invoke`, reused for each element."""
 
     def __init__(self, operator: StreamOperator) -> None:
         self._operator = operator

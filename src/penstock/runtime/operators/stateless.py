@@ -1,6 +1,6 @@
 """map, flat_map and filter, on one stream or on two connected ones.
 
-Chains of them are fused by `penstock.runtime.chain_compiler` unless their functions may use keyed state.
+`penstock.runtime.chain_compiler` fuses map, flat_map and filter into one loop, unless their stream is keyed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class FilterOperator(UserFunctionOperator):
 
 
 class CoMapOperator(UserFunctionOperator):
-    """One result for each element, or none where the function returned None."""
+    """Emits the result for each element, unless the function returned None."""
 
     def __init__(self, description: CoMapDescription) -> None:
         super().__init__(description.function, ("map1", "map2"), description.key_selectors)

@@ -15,28 +15,28 @@ from penstock.runtime.runtime_context import StreamingRuntimeContext
 from penstock.runtime.user_function import UserFunction
 
 TRANSACTIONS_STATE = "state"
-"""Flink's name for it."""
+"""The state has this name in Flink, too."""
 
 
 @dataclass(frozen=True)
 class SavedTransactions:
-    """The transactions of one subtask at a checkpoint: pre-committed ones, and the one begun after them."""
+    """The transactions of one subtask at a checkpoint: the pre-committed ones, and the one that was begun last."""
 
     pending: tuple[Any, ...]
     open: tuple[Any, ...]
 
 
 class TwoPhaseCommitOperator(StreamOperator):
-    """Writes into a transaction, pre-commits it when a checkpoint is taken and commits it when that is complete.
+    """Writes into a transaction, pre-commits it when a checkpoint is taken, and commits it when that is complete.
 
-    After a restart pre-committed transactions are committed, as their checkpoint is complete, and open ones aborted,
-    as their elements come again.
+    A restart commits pre-committed transactions, because their checkpoint is complete. It aborts open ones, because
+    their elements are processed again.
     """
 
     def __init__(self, description: TwoPhaseCommitDescription) -> None:
         self.user_function = UserFunction(description.function, "invoke")
         self._current: list[Any] = []
-        """The open transaction; none before `open` and after the end of the input."""
+        """The open transaction; empty before `open`, after `close`, and after the last checkpoint of finished input."""
         self._pending: dict[int, list[Any]] = {}
         """Pre-committed transactions by checkpoint."""
         self._is_finished = False
@@ -77,7 +77,7 @@ class TwoPhaseCommitOperator(StreamOperator):
         self._is_finished = True
 
     def close(self) -> None:
-        """Abort what nobody will commit; pre-committed transactions are left to the next start."""
+        """Abort the open transaction, which nothing will commit. A restart commits the pre-committed ones."""
         open_transactions, self._current = self._current, []
         try:
             for transaction in open_transactions:

@@ -1,4 +1,4 @@
-"""The base of operators that call one user function for every element."""
+"""The base class of operators that call one user function for every element."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from penstock.runtime.user_function import UserFunction
 
 
 class UserFunctionOperator(StreamOperator):
-    """An operator around one user function that lives as long as the operator.
+    """An operator with one user function, which is opened and closed with the operator.
 
-    `methods` and `key_selectors` are by input. With a key selector the function has keyed state.
+    `methods` and `key_selectors` have one item for each input. With a key selector, the function has keyed state.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class UserFunctionOperator(StreamOperator):
         self.user_function.close()
 
     def keys(self, batch: Batch, input_index: int) -> Iterable[Any]:
-        """What is to be the current key, element by element."""
+        """The current key for each element; `NO_KEY` for all elements of an input without keys."""
         selector = self.key_selectors[input_index]
         return repeat(NO_KEY) if selector is None else keys_of(batch, selector)
 
     def elements(self, batch: Batch, input_index: int = 0) -> Iterable[Any]:
-        """The batch's values; on a keyed stream the current key is that of the value handed out last."""
+        """The values of the batch. On a keyed stream, iterating sets the current key to the key of each value."""
         selector = self.key_selectors[input_index]
         if selector is not None:
             return self._keyed(keys_of(batch, selector), batch.values)
@@ -55,7 +55,7 @@ class UserFunctionOperator(StreamOperator):
         return batch.values
 
     def results_of_each(self, batch: Batch, input_index: int = 0) -> list[Any]:
-        """What the function gives for each element, to be given away."""
+        """The function's result for each element, copied so that it belongs to the receiver."""
         call, copied = self.calls[input_index], self.context.copied_result
         results: list[Any] = []
         for value in self.elements(batch, input_index):

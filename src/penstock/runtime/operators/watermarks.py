@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from penstock.runtime.columns import Columns
 
 _STREAM = ""
-"""The only split: all that the operator gets."""
+"""The id of the only split, which is the operator's whole input."""
 
 
 class TimestampsAndWatermarksOperator(StreamOperator):
     """Gives each element its timestamp and lets the strategy's generator emit watermarks, as for a source's only split.
 
-    Watermarks from upstream end here, except the last one, which says that the input has ended. Periodic emission
-    happens at the end of a batch once the interval has passed, and at the end of every epoch; interval 0 means after
-    every element.
+    Watermarks from upstream end here, except the last one, which means that the input has ended. The generator's
+    periodic emission happens after a batch if the interval has passed, and at the end of every epoch; with interval 0,
+    after every element.
     """
 
     def __init__(self, description: WatermarksDescription) -> None:
         self._description = description
         self._emitter = WatermarkEmitter(self)
         self._opened: SplitWatermarks | None = None
-        """None in a task that had finished before it was restored: it is not opened again."""
+        """None in a task that had already finished when it was restored: such a task is not opened again."""
         self._memory: Any = None
 
     def open(self) -> None:
         self._opened = SplitWatermarks(self._description, self.context.clock)
         if isinstance(self._memory, tuple):
             self._opened.restore(self._memory)
-        elif self._memory is not None:  # Version 0.1 kept the generator only.
+        elif self._memory is not None:  # Version 0.1 saved only the generator.
             self._opened.restore_generator(_STREAM, self._memory, self._emitter.is_idle)
         self._opened.add(_STREAM)
 
@@ -75,7 +75,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
             self._emitter.emit_watermark(watermark)
 
     def process_status(self, idle: bool) -> None:
-        """The generator alone decides about idleness, as in Flink."""
+        """Ignore the status of the input: as in Flink, only the generator decides about idleness."""
 
     def advance_processing_time(self, now_ms: int) -> None:
         self._watermarks.advance(now_ms)
