@@ -19,7 +19,7 @@ from typing import Any
 
 from penstock.common.exceptions import LocalStateError
 from penstock.runtime.nan_keys import is_same_key
-from penstock.runtime.state.contents import has_one, load, pack, unpack
+from penstock.runtime.state.contents import is_single_entry, load, pack, unpack
 
 _PREFIX = struct.Struct(">I")
 _FIRST_MAP_SIZE = 1 << 30
@@ -180,7 +180,7 @@ def _write_all(transaction: Any, writes: list[Write]) -> int:
             if value is not None:
                 put(address, pack(encoded, value))
                 grown += 1
-        elif value is not None and has_one(before, encoded):
+        elif value is not None and is_single_entry(before, encoded):
             put(address, pack(encoded, value))
         else:
             grown += _write_among(transaction, before, (address, name, encoded, value))

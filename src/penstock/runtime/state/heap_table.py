@@ -95,7 +95,7 @@ class HeapStateTable(StateTable):
         if namespace not in changed.whole:
             if not self._have_most_changed(namespace, changed.get(namespace, {})):
                 return True
-            changed.take_for_whole(namespace)
+            changed.mark_whole(namespace)
         # Once an entry was removed, new ones are noted again: otherwise each that comes and goes would leave its name.
         return bool(changed.get(namespace))
 
