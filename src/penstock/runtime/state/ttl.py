@@ -6,6 +6,7 @@ other entries, and a full snapshot at all of them. Time is processing time, as i
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeVar, cast
 
@@ -205,6 +206,9 @@ class TtlMapState(_TtlView, TableMapState[K, V]):
         return not any(expiry.shows_expired or not expiry.is_expired(stamped) for _, stamped in items)
 
 
+_SAMPLED_ENTRIES = 100
+
+
 def adapt(table: StateTable, descriptor: StateDescriptor, needs_times: bool, now_ms: int) -> None:
     """Give the values of a restored table times, or take them away, if time to live was turned on or off since.
 
@@ -212,10 +216,9 @@ def adapt(table: StateTable, descriptor: StateDescriptor, needs_times: bool, now
     """
     has_times = table.has_times
     if has_times is None:
-        # Version 0.1 did not say. What looks as if it had times has them, where they are asked for.
-        has_times = needs_times and all(
-            _looks_stamped(stored, descriptor, table) for *_, stored in table.some_entries(100)
-        )
+        # Files of version 0.1 do not say. If times are needed, and the first values look as if they had times, they do.
+        first = itertools.islice(table.all_entries(), _SAMPLED_ENTRIES)
+        has_times = needs_times and all(_looks_stamped(stored, descriptor, table) for *_, stored in first)
     if has_times is not needs_times:
         change = (lambda value: (value, now_ms)) if needs_times else _value_of
         for namespace, key, stored in table.all_entries():
