@@ -30,7 +30,7 @@ class KeyedBackend(Protocol):
     """How a subtask stores keyed state."""
 
     def tables(self, run_id: str, subtask_name: str, operator_id: str) -> MakeTable:
-        """Makes the tables of one operator in one subtask. They are empty: files of earlier runs are not read."""
+        """A factory for the tables of one operator in one subtask. Tables begin empty: old files are not read."""
 
 
 @dataclass(frozen=True)
