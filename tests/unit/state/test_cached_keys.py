@@ -230,7 +230,7 @@ def test_a_small_change_of_a_large_state_is_a_small_snapshot(tmp_path, value):
 
 
 def test_values_that_are_written_again_and_again_take_no_more_room(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.runtime.state.key_store._LEAST_UNNEEDED", 1 << 16)
+    monkeypatch.setattr("penstock.runtime.state.key_store._MIN_OBSOLETE_BYTES", 1 << 16)
     table = table_of(tmp_path)
     for turn in range(60):
         write(table, range(500), lambda key, turn=turn: f"{turn} " + 200 * "x")

@@ -335,7 +335,7 @@ class DiskStateTable(StateTable):
             self._changed_since_base.take_over(self.changed, self._is_there, self._max_names)
 
     def _is_there(self, namespace: Hashable, name: Any) -> bool:
-        """True if the entry of a changed name exists. The check does not load it."""
+        """True if the entry of a changed name exists. It does not become live."""
         keys = self._live.namespaces.get(namespace)
         if keys is None:
             return False
