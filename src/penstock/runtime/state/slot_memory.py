@@ -12,7 +12,7 @@ from typing import Any
 _UNITS = {"": 0, "b": 0, "bytes": 0, "k": 10, "kb": 10, "kibibytes": 10, "m": 20, "mb": 20, "mebibytes": 20}
 _UNITS |= {"g": 30, "gb": 30, "gibibytes": 30, "t": 40, "tb": 40, "tebibytes": 40}
 _DICTIONARY_BYTES = 200
-"""What an entry takes in the dictionary of entries and the dictionary of changes."""
+"""The bytes that an entry takes in the dictionary of entries and the dictionary of changes."""
 _SAMPLED_PARTS = 20
 _MAX_DEPTH = 4
 
