@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from penstock.common.exceptions import StateAccessError, UnsupportedFeatureError
+from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.datastream.functions import (
     KeyedStateStore,
     ProcessAllWindowFunction,
@@ -164,5 +164,5 @@ class ProcessContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunctio
 
     def output(self, tag: OutputTag, value: Any) -> None:
         if not isinstance(tag, OutputTag):
-            raise StateAccessError(f"context.output needs an OutputTag, got {tag!r}; write OutputTag('name', type)")
+            raise TypeError(f"context.output needs an OutputTag, got {tag!r}; write OutputTag('name', type)")
         self._emit_side(tag.tag_id, value, self._window.max_timestamp())
