@@ -117,11 +117,11 @@ class EntryStore:
     def _in_transaction(self, change: Callable[[Any], int]) -> int:
         import lmdb
 
-        if self._environment is None:
-            self._open()
         self._end_reading()
         self.version += 1
         try:
+            if self._environment is None:
+                self._open()
             while True:
                 try:
                     with self._environment.begin(write=True) as transaction:
@@ -141,14 +141,13 @@ class EntryStore:
     def _open(self) -> None:
         import lmdb  # Imported here because only jobs with state on disk need it.
 
-        folder = self.make_folder()
+        self._folder = made_folder(self.make_folder)
         # Not a writable map: with one, a full disk would kill the process. This way it is an error.
         self._environment = lmdb.open(
-            str(folder), map_size=_FIRST_MAP_SIZE, sync=False, metasync=False, lock=False, readahead=False
+            str(self._folder), map_size=_FIRST_MAP_SIZE, sync=False, metasync=False, lock=False, readahead=False
         )
-        self._folder = folder
         # Also called when the store is garbage collected, or the process exits normally.
-        self._remove = weakref.finalize(self, _remove_file, self._environment, folder)
+        self._remove = weakref.finalize(self, _remove_file, self._environment, self._folder)
 
     def close(self) -> None:
         """Remove the file."""
@@ -157,9 +156,18 @@ class EntryStore:
         self._remove()
 
 
+def made_folder(make_folder: Callable[[], Path]) -> Path:
+    try:
+        return make_folder()
+    except OSError as error:
+        raise write_failure(None, error) from error
+
+
 def write_failure(folder: Path | None, error: Exception) -> LocalStateError:
+    """The error to raise; `folder` is None if `error` names the place."""
+    place = "" if folder is None else f" to {folder}"
     return LocalStateError(
-        f"working state cannot be written to {folder}: {error}; make room on the disk, or set "
+        f"working state cannot be written{place}: {error}; make room on the disk, or set "
         f"state.backend.rocksdb.localdir to a folder on another disk"
     )
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from penstock.runtime.state.codec import encode_state
 from penstock.runtime.state.contents import load, pack, unpack
 from penstock.runtime.state.entry_index import EntryIndex, Hashes, Slots
-from penstock.runtime.state.entry_store import write_failure
+from penstock.runtime.state.entry_store import made_folder, write_failure
 from penstock.runtime.state.live_entries import ABSENT
 from penstock.runtime.state.number_columns import column_of_floats, column_of_ints
 from penstock.runtime.state.record_log import RecordLog
@@ -167,7 +167,7 @@ class KeyStore:
     """Entries by key. As in a dictionary, equal keys are the same key, whatever their types."""
 
     def __init__(self, make_folder: Callable[[], Path]) -> None:
-        self._folder = make_folder()
+        self._folder = made_folder(make_folder)
         self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._paths = (self._folder / f"records-{number}" for number in itertools.count(1))
         self._apart: dict[Any, _Apart] = {}
