@@ -62,7 +62,7 @@ class DiskBackend:
         from penstock.runtime.state.disk_table import DiskStateTable
         from penstock.runtime.state.entry_store import EntryStore
 
-        slot = subtask_name.rpartition("-")[2]
+        slot = subtask_name.rpartition("-")[2]  # Subtasks of different vertices with the same index share a slot.
         memory = None if self.memory_bytes is None else memory_of(run_id, slot, self.memory_bytes)
         purpose = f"{run_id}-{subtask_name}-{operator_id}"
         parent = self._folder_for(purpose)

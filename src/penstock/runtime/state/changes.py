@@ -69,7 +69,10 @@ class Changes(defaultdict[Hashable, dict[Any, bool]]):
         return None if names is None else names.get(name)
 
     def follow(self, later: Changes, entries: Mapping[Hashable, Container[Any]]) -> None:
-        """Add the changes since a later snapshot. `entries` are the current entries of the table."""
+        """Add the changes since a later snapshot, so that these are all changes since the earlier one.
+
+        `entries` are the current entries of the table.
+        """
         self.whole |= later.whole
         for namespace, names in later.items():
             held, there = self[namespace], entries.get(namespace, ())

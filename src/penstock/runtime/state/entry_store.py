@@ -46,7 +46,7 @@ class EntryStore:
         self._environment: Any = None
         self._reading: Any = None
         self.version = 0
-        """Changes with every change of the store."""
+        """Increases with every write."""
         self._prefixes = itertools.count(1)
         self._remove: Callable[[], Any] = lambda: None
 

@@ -55,7 +55,7 @@ class StateTable(ABC):
     """
 
     has_times: bool | None = None
-    """True if each value is stored with the time of its last access; None if this is not known. See `ttl`."""
+    """True if values are stored with times, because they expire; None if this is not known. See `ttl`."""
     entries: Any
     """A dictionary of namespaces, or an object that behaves like one. Only `runtime.state` may use it and `changed`; a
     test checks this."""
@@ -71,6 +71,7 @@ class StateTable(ABC):
     note_removed: Callable[[Hashable, Any], None]
     """Notes that an existing entry was removed in place: namespace and key."""
     note_all_removed: Callable[[Hashable, Iterable[Any]], None]
+    """The same for many entries: namespace and keys."""
 
     notes_removals: bool
     """True if removals in place must be noted. This may be so even if no delta will be needed."""
