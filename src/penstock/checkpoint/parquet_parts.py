@@ -323,7 +323,7 @@ class Part:
         except Exception as error:
             raise CorruptStateError(
                 f"{self._where()} cannot be read back ({type(error).__name__}: {error}); a class that is part of state "
-                f"must be there under its old name when the state is restored"
+                f"must exist under its old name when the state is restored"
             ) from error
 
     def _where(self) -> str:

@@ -19,6 +19,8 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.runtime.state.backends import DiskBackend, HeapBackend
+from penstock.runtime.state.keyed import KeyedStateBackend
+from penstock.runtime.state.table import VOID_NAMESPACE
 from penstock.testing import JobInEpochs, OperatorHarness
 
 DAY_MS = 24 * 3600 * 1000
@@ -141,6 +143,22 @@ def test_harness_migrates_too():
     before = OperatorHarness.of(keeping(0)).element(("key", "a"))
     after = OperatorHarness.of(keeping(1), restored=before.snapshot()).element(("key", ""))
     assert after.output == before.output
+
+
+@pytest.mark.parametrize("has_times_in_fact", [False, True])
+@pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: type(backend).__name__)
+def test_values_of_files_that_do_not_say_whether_they_have_times_are_looked_at(backend, has_times_in_fact):
+    """Version 0.1 wrote such files."""
+    keyed = KeyedStateBackend("op", lambda: 5, backend.tables("run", "s0", "op"))
+    values = {key: (len(key), 4) if has_times_in_fact else len(key) for key in KEYS}
+    keyed.restore("value", {VOID_NAMESPACE: values}, has_times=None)
+    descriptor = ValueStateDescriptor("value")
+    descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.days(1)).build())
+    state = keyed.state(descriptor)
+    for key in KEYS:
+        keyed.current_key = key
+        assert state.value() == len(key)
+    keyed.dispose()
 
 
 class Late(AllKinds):

@@ -158,7 +158,7 @@ def test_state_that_cannot_be_read_is_what_is_reported(in_columns, monkeypatch):
     def no_disk(*_):
         raise LocalStateError("no disk")
 
-    monkeypatch.setattr(CachedKeys, "opened", no_disk)
+    monkeypatch.setattr(CachedKeys, "open_keys", no_disk)
     with pytest.raises(LocalStateError, match="no disk"):
         feed(harness, [("b", 2)], in_columns=in_columns)
 

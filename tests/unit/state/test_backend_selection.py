@@ -57,7 +57,7 @@ def test_backends_of_programs_mean_the_same_as_their_settings():
         ({"state__backend__type": "redis"}, "state.backend.type is 'redis', and there is no such state backend"),
         (
             {"state__backend__type": "rocksdb", "state__backend__rocksdb__memory__fixed-per-slot": "much"},
-            "state.backend.rocksdb.memory.fixed-per-slot is 'much', which is no size of memory; write 512 mb",
+            "state.backend.rocksdb.memory.fixed-per-slot is 'much', which is not a memory size; write 512 mb",
         ),
         (
             {"state__backend__type": "rocksdb", "state__backend__rocksdb__localdir": "state"},

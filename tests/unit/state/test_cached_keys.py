@@ -230,7 +230,7 @@ def test_a_small_change_of_a_large_state_is_a_small_snapshot(tmp_path, value):
 
 
 def test_values_that_are_written_again_and_again_take_no_more_room(tmp_path, monkeypatch):
-    monkeypatch.setattr("penstock.runtime.state.key_store._LEAST_UNNEEDED", 1 << 16)
+    monkeypatch.setattr("penstock.runtime.state.key_store._MIN_OBSOLETE_BYTES", 1 << 16)
     table = table_of(tmp_path)
     for turn in range(60):
         write(table, range(500), lambda key, turn=turn: f"{turn} " + 200 * "x")
@@ -276,7 +276,7 @@ def test_objects_in_memory_take_what_the_slot_has_for_them(tmp_path, value):
     for table in [*tables, of_another_slot]:
         for start in range(0, 10_000, 10):
             write(table, range(start, start + 10), value)
-    shares = [table._cached._most_recent for table in [*tables, of_another_slot]]
+    shares = [table._cached._generation_size for table in [*tables, of_another_slot]]
     assert shares[0] == shares[1] and 0.45 < shares[0] / shares[2] < 0.55
     size = 200 + sys.getsizeof(value(0)) + (10_000 if isinstance(value(0), list) else 0)
     for table in [*tables, of_another_slot]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lmdb
 import pytest
 
 from penstock.common.exceptions import LocalStateError, StateAccessError
@@ -10,6 +11,7 @@ from penstock.runtime.state.backends import DiskBackend, HeapBackend
 from penstock.runtime.state.codec import decode_state, encode_state
 from penstock.runtime.state.contents import EncodedEntries
 from penstock.runtime.state.entry_store import EntryStore
+from penstock.runtime.state.key_store import KeyStore
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import REMOVED, VOID_NAMESPACE, Extent
 from penstock.runtime.timers import TIMER_TABLE_PREFIX
@@ -293,6 +295,29 @@ def test_without_changes_to_track_only_full_snapshots_are_taken(tmp_path):
     backend.snapshot_written(Extent.ALL)
     assert sum(len(each[VOID_NAMESPACE]) for each in saved) == 5 * CACHE
     backend.dispose()
+
+
+def _write_one(make_folder):
+    EntryStore(make_folder).write([(b"address", "name", b"name", b"value")])
+
+
+@pytest.mark.parametrize("use", [_write_one, KeyStore])
+def test_a_folder_that_cannot_be_made_is_an_error_that_says_what_to_do(use):
+    def no_room():
+        raise OSError(28, "No space left on device", "/full/disk")
+
+    message = r"working state cannot be written: .*'/full/disk'; .*state\.backend\.rocksdb\.localdir"
+    with pytest.raises(LocalStateError, match=message):
+        use(no_room)
+
+
+def test_a_disk_that_is_full_before_the_first_write_is_an_error_that_says_where(tmp_path, monkeypatch):
+    def no_room(*_, **__):
+        raise lmdb.DiskError("No space left on device")
+
+    monkeypatch.setattr(lmdb, "open", no_room)
+    with pytest.raises(LocalStateError, match=f"cannot be written to {tmp_path}: .*No space left on device"):
+        _write_one(lambda: tmp_path)
 
 
 def test_the_file_grows_as_needed(tmp_path, monkeypatch):

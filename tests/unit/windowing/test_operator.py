@@ -314,6 +314,16 @@ def test_side_outputs_by_yield_and_by_context_carry_the_windows_last_timestamp()
     assert h.output_with_timestamps == [(("main", "a"), 9)]
 
 
+def test_side_outputs_by_context_need_a_tag():
+    class Named(ProcessWindowFunction):
+        def process(self, key, context, elements):
+            context.output("odd", key)
+
+    h = OperatorHarness(windows(TumblingEventTimeWindows(10), window_function=Named())).element(text("x"), at=1)
+    with pytest.raises(TypeError, match=r"context\.output needs an OutputTag, got 'odd'; write OutputTag"):
+        h.watermark(20)
+
+
 @pytest.mark.parametrize("trigger", [None, PurgingTrigger.of(CountTrigger.of(1))])
 def test_window_state_is_apart_from_global_state_and_dropped_by_clear(trigger):
     seen = ValueStateDescriptor("count", Types.LONG())

@@ -20,22 +20,22 @@ from penstock.runtime.state.table import StateTable
 from penstock.runtime.timers import TIMER_TABLE_PREFIX
 
 MakeTable = Callable[[str], StateTable]
-"""By the table's name."""
+"""Makes an empty table, given its name."""
 
 _ON_HEAP = ("hashmap", "filesystem", "memory", "jobmanager")
 _ON_DISK = ("rocksdb", "forst")
 
 
 class KeyedBackend(Protocol):
-    """Says how a subtask holds keyed state."""
+    """How a subtask stores keyed state."""
 
     def tables(self, run_id: str, subtask_name: str, operator_id: str) -> MakeTable:
-        """What makes the tables of one operator of one subtask; empty ones, whatever was there before."""
+        """A factory for the tables of one operator in one subtask. Tables begin empty: old files are not read."""
 
 
 @dataclass(frozen=True)
 class HeapBackend:
-    """State as Python objects in memory. Without `tracks_changes` snapshots are always whole."""
+    """State as Python objects in memory. Without `tracks_changes`, every snapshot holds all state."""
 
     tracks_changes: bool = True
 
@@ -45,10 +45,11 @@ class HeapBackend:
 
 @dataclass(frozen=True)
 class DiskBackend:
-    """State in local files, with the entries used last as Python objects in memory.
+    """State in local files, with the most recently used entries as Python objects in memory.
 
-    Timers are in memory, as with Flink's HEAP timer service. `folders` are on local disks; none means the temporary
-    folder. `cache_entries` is for each state of each subtask, `memory_bytes` for all plain keyed state of a slot.
+    Timers are in memory, as with Flink's HEAP timer service. `folders` are on local disks; without any, the temporary
+    folder is used. `cache_entries` is the limit for each state of each subtask. `memory_bytes` is the limit for all
+    plain keyed state of a slot, that is, for all but maps and the state of windows.
     """
 
     folders: tuple[str, ...] = ()
@@ -57,11 +58,11 @@ class DiskBackend:
     memory_bytes: int | None = None
 
     def tables(self, run_id: str, subtask_name: str, operator_id: str) -> MakeTable:
-        # Only who keeps state on disk needs these, and LMDB.
+        # Imported here because only jobs with state on disk need them, and LMDB.
         from penstock.runtime.state.disk_table import DiskStateTable
         from penstock.runtime.state.entry_store import EntryStore
 
-        slot = subtask_name.rpartition("-")[2]
+        slot = subtask_name.rpartition("-")[2]  # Subtasks of different vertices with the same index share a slot.
         memory = None if self.memory_bytes is None else memory_of(run_id, slot, self.memory_bytes)
         purpose = f"{run_id}-{subtask_name}-{operator_id}"
         parent = self._folder_for(purpose)
@@ -82,7 +83,7 @@ class DiskBackend:
 
 
 def backend_of(configuration: Configuration, tracks_changes: bool = True) -> KeyedBackend:
-    """The state backend that the configuration asks for.
+    """The configured state backend.
 
     >>> backend_of(Configuration().set_string("state.backend.type", "hashmap"))
     HeapBackend(tracks_changes=True)
@@ -127,6 +128,6 @@ def _memory_bytes_of(configuration: Configuration) -> int | None:
     size = None if text is None else parse_memory_size(text)
     if text is not None and not size:
         raise ConfigurationError(
-            f"{config_keys.DISK_MEMORY.key} is {text!r}, which is no size of memory; write 512 mb or 1 gb, for example"
+            f"{config_keys.DISK_MEMORY.key} is {text!r}, which is not a memory size; write 512 mb or 1 gb, for example"
         )
     return size

@@ -1,4 +1,4 @@
-"""Which entries of a table on disk have changed: in memory as long as they are few, in the store beyond that."""
+"""Which entries of a table on disk have changed: their names are in memory while they are few, else in the store."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from penstock.runtime.state.contents import load
 from penstock.runtime.state.entry_store import EntryStore
 from penstock.runtime.state.live_entries import hash_bytes
 
-_PART = 10_000
+_PART_NAMES = 10_000
 _IN_SNAPSHOT, _NEW = b"1", b"0"
 
 
 class ChangedNames(Changes):
-    """The newest changes in memory; `parts` gives all."""
+    """As a dictionary this holds only the changes that are in memory, the newest. `parts` gives all of them."""
 
     def __init__(self, store: EntryStore) -> None:
         super().__init__()
         self._store = store
         self._prefixes: dict[Hashable, bytes] = {}
-        """Namespaces of which names are in the store."""
+        """The prefix of each namespace that has names in the store."""
         self._stored: dict[Hashable, int] = {}
-        """How many that are."""
+        """How many names of each of these namespaces are in the store."""
 
     def __bool__(self) -> bool:
         return len(self) > 0 or bool(self._prefixes)
@@ -69,10 +69,10 @@ class ChangedNames(Changes):
         if not self._stored[namespace]:
             del self._stored[namespace], self._prefixes[namespace]
 
-    # --- all of them -----------------------------------------------------------------------------------------------
+    # --- all names -------------------------------------------------------------------------------------------------
 
     def spill(self, at_most: int) -> None:
-        """Keep no more than `at_most` names in memory."""
+        """Move all names to the store if more than `at_most` are in memory."""
         if sum(map(len, self.values())) > at_most:
             self._write_all()
 
@@ -91,19 +91,19 @@ class ChangedNames(Changes):
         super().clear()
 
     def parts(self) -> Iterator[tuple[Hashable, dict[Any, bool]]]:
-        """All names, some at a time."""
+        """All names, in parts of limited size."""
         if self._prefixes:
             self._write_all()
         for namespace, names in list(self.items()):
             listed = list(names.items())
-            for start in range(0, len(listed), _PART):
-                yield namespace, dict(listed[start : start + _PART])
+            for start in range(0, len(listed), _PART_NAMES):
+                yield namespace, dict(listed[start : start + _PART_NAMES])
         for namespace, prefix in list(self._prefixes.items()):
-            for found in self._store.scan(prefix, _PART):
+            for found in self._store.scan(prefix, _PART_NAMES):
                 yield namespace, {load(name): value == _IN_SNAPSHOT for name, value in found}
 
     def take_over(self, others: ChangedNames, is_there: Callable[[Hashable, Any], bool], at_most: int) -> None:
-        """Add the changes since a later snapshot, and leave it empty; `at_most` names stay in memory."""
+        """Move the changes since a later snapshot from `others` to here. About `at_most` names stay in memory."""
         for namespace, names in others.parts():
             for name, is_saved in names.items():
                 self.written(namespace, name, is_saved)

@@ -1,4 +1,4 @@
-"""What has changed in a table of state since a snapshot, without what came and went in between."""
+"""Which entries of a state table have changed since a snapshot. Entries that came and went in between do not count."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 class Changes(defaultdict[Hashable, dict[Any, bool]]):
     """Namespace -> names of entries that differ from the snapshot -> whether the snapshot has the entry.
 
-    An entry that the snapshot does not have and that is gone again leaves nothing. Who works on this directly, for
-    speed, sets the name of an entry that is written to whether it was there before, unless the name is known already.
+    The name of an entry that the snapshot does not have is forgotten when the entry is removed. For speed, callers may
+    also note writes without calling a method: they set a name that is not here yet to whether the entry existed before
+    the write.
 
-    Of a namespace that is in `whole`, any entry may differ, and entries that are written need not be noted. Those that
-    are removed must be. If one of them was new, and nobody noted that, the snapshot is said to have it: it is removed
-    once more where it never was, which does no harm.
+    In a namespace listed in `whole`, any entry may differ. Writes there need not be noted, but removals must be. If a
+    new entry was not noted and is then removed, it counts as part of the snapshot. The next delta then removes an entry
+    that no snapshot has, which does no harm.
     """
 
     def __init__(self) -> None:
@@ -29,19 +30,19 @@ class Changes(defaultdict[Hashable, dict[Any, bool]]):
         super().clear()
         self.whole.clear()
 
-    def take_for_whole(self, namespace: Hashable) -> None:
-        """Any entry may differ from now on; all those that were noted are there."""
+    def mark_whole(self, namespace: Hashable) -> None:
+        """Add the namespace to `whole`. All entries noted so far must still exist: their names are forgotten."""
         self.pop(namespace, None)
         self.whole.add(namespace)
 
     def written(self, namespace: Hashable, name: Any, was_there: bool) -> None:
-        """An entry is written, or was just now; `was_there` says whether it was there before."""
+        """Note a write, before or just after it. `was_there` is True if the entry existed before."""
         names = self[namespace]
         if name not in names:
             names[name] = was_there
 
     def written_all(self, namespace: Hashable, names: Iterable[Any], new: Iterable[Any]) -> None:
-        """Entries are written; those of `new` were not there before."""
+        """Note writes of many entries. Those of `new` did not exist before."""
         held = self[namespace]
         for are_there, some in ((False, new), (True, names)):
             unknown = [name for name in some if name not in held]
@@ -49,7 +50,7 @@ class Changes(defaultdict[Hashable, dict[Any, bool]]):
                 held.update(dict.fromkeys(unknown, are_there))
 
     def removed(self, namespace: Hashable, name: Any) -> None:
-        """An entry that was there is gone."""
+        """Note the removal of an entry that existed."""
         names = self[namespace]
         if names.get(name, True):
             names[name] = True
@@ -63,12 +64,15 @@ class Changes(defaultdict[Hashable, dict[Any, bool]]):
             self.removed(namespace, name)
 
     def is_in_snapshot(self, namespace: Hashable, name: Any) -> bool | None:
-        """Whether the snapshot has the entry; None if it has not changed since."""
+        """True if the snapshot has the entry; None if no change of it is noted."""
         names = self.get(namespace)
         return None if names is None else names.get(name)
 
     def follow(self, later: Changes, entries: Mapping[Hashable, Container[Any]]) -> None:
-        """Add the changes since a later snapshot; `entries` are those that there are now."""
+        """Add the changes since a later snapshot, so that these are all changes since the earlier one.
+
+        `entries` are the current entries of the table.
+        """
         self.whole |= later.whole
         for namespace, names in later.items():
             held, there = self[namespace], entries.get(namespace, ())
@@ -79,7 +83,7 @@ class Changes(defaultdict[Hashable, dict[Any, bool]]):
 
 
 class Untracked:
-    """Stands in for the changes where nobody will ask for a delta."""
+    """Takes the place of `Changes` where no delta will be needed. Every name seems to be noted already."""
 
     def __getitem__(self, namespace: Hashable) -> Untracked:
         return self

@@ -1,7 +1,7 @@
-"""State as bytes. What is written today is read by tomorrow's version of the program.
+"""State as bytes, which a later version of the program must be able to read.
 
-A class of the program's own script is therefore written by its name, not with its code, and the program that reads it
-brings the code: fields may be added to a class between a savepoint and its restore.
+So a class of the program's own script is written by name, without its code, and the program that reads the state
+provides the code. Fields may be added to a class between a savepoint and its restore.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import cloudpickle  # type: ignore[import-untyped]
 
 from penstock.runtime.state.moved_modules import module_today
 
-_classes_of_job: ContextVar[dict[str, type]] = ContextVar("classes of the script of the job at hand")
+_classes_of_job: ContextVar[dict[str, type]] = ContextVar("classes of the job's script")
 
 
 def use_script_classes(classes: Iterable[type]) -> None:
-    """From now on, state that this thread reads is made of the classes of this script: a process may run many jobs."""
+    """From now on, this thread uses these classes of the script when it reads state. A process may run several jobs."""
     _classes_of_job.set({each.__qualname__: each for each in classes})
 
 
@@ -40,7 +40,10 @@ def decode_state(content: bytes | memoryview) -> Any:
 
 
 class _ByName(cloudpickle.CloudPickler):  # type: ignore[misc]
-    """In executors the script's classes came by value, and plain pickle cannot name them."""
+    """Writes classes of the script by name.
+
+    In executors these classes were unpickled from their code, and plain pickle does not find them in `__main__`.
+    """
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, type) and obj.__module__ == "__main__" and "<locals>" not in obj.__qualname__:
@@ -54,7 +57,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def class_of_script(name: str) -> Any:
-    """A class or function of the program's script, in the driver or in an executor that was sent the program."""
+    """A class or function of the program's script, in the driver or in an executor that has received the program."""
     outer, _, inner = name.partition(".")
     known = _classes_of_job.get({}).get(outer) or _in_main(outer)
     if known is not None:
@@ -66,13 +69,13 @@ def class_of_script(name: str) -> Any:
 
 
 def _in_main(name: str) -> Any:
-    # Where the script does not run, `__main__` is something else, which may have imported the same name.
+    # In an executor `__main__` is another module, which may have imported something of the same name.
     found = getattr(sys.modules.get("__main__"), name, None)
     return found if getattr(found, "__module__", None) == "__main__" else None
 
 
 def _sent_class(name: str) -> Any:
-    # Cloudpickle knows every class that it has built in this process; the newest is the one of the job at hand.
+    # Cloudpickle tracks all classes that it has built in this process; the newest one belongs to the current job.
     built = list(cloudpickle.cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID.values())
     named = [each for each in built if each.__module__ == "__main__" and each.__qualname__ == name]
     return named[-1] if named else None

@@ -1,4 +1,4 @@
-"""What a part of a snapshot of a state table holds: objects, parts of maps, or entries that are bytes still."""
+"""The contents of a part of a snapshot of a state table: objects, parts of maps, or entries that are still encoded."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ from typing import Any
 from penstock.runtime.state.codec import decode_state
 
 Contents = Mapping[Hashable, Mapping[Any, Any]]
-"""Namespace -> key -> value. In a delta, `REMOVED` in the place of a value says that the entry is gone."""
+"""Namespace -> key -> value. In a delta, `REMOVED` takes the place of the value of a removed entry."""
 
 _SIZES = struct.Struct("<II")
 
 
 class PartialMaps(dict[Hashable, Mapping[Any, Any]]):
-    """Contents of a map state whose values are parts of maps: they are added to the maps that are there.
+    """Contents of a map state whose values are parts of maps: their entries are added to the existing maps.
 
-    `REMOVED` stands for a map, or for an entry of one, that is gone; a `WholeMap` takes the place of what is there.
+    `REMOVED` stands for a removed map or a removed entry of a map. A `WholeMap` replaces the existing map.
     """
 
 
 class WholeMap(dict[Any, Any]):
-    """Among parts of maps, one that is to be all of the map."""
+    """Among parts of maps: the new contents of a map, which replace the existing ones."""
 
 
 def load(content: bytes) -> Any:
+    """A key or value of an encoded entry. Faster than `decode_state`, unless classes must be found in other places."""
     try:
         return pickle.loads(content)
     except (AttributeError, ModuleNotFoundError):
-        # A class of the script, written where the script ran and read where it did not; or one that has moved since.
+        # A class of the script that was pickled in the driver and is read in an executor, or a class that has moved.
         return decode_state(content)
 
 
 def pack(name: bytes, value: bytes) -> bytes:
-    """An entry; several of them are put one after the other."""
+    """An encoded entry. Several of them can be concatenated."""
     return _SIZES.pack(len(name), len(value)) + name + value
 
 
 def unpack(entries: bytes) -> list[tuple[bytes, bytes]]:
-    """The (name, value) of each entry."""
+    """The (name, value) of each of the concatenated entries."""
     found = []
     at, end, sizes_at, skipped = 0, len(entries), _SIZES.unpack_from, _SIZES.size
     while at < end:
@@ -54,17 +55,17 @@ def unpack(entries: bytes) -> list[tuple[bytes, bytes]]:
     return found
 
 
-def has_one(entries: bytes, name: bytes) -> bool:
-    """True if there is one entry, and it is called `name`."""
+def is_single_entry(entries: bytes, name: bytes) -> bool:
+    """True if there is exactly one entry, and it has this name."""
     name_size, value_size = _SIZES.unpack_from(entries)
     end = _SIZES.size + name_size
     return len(entries) == end + value_size and entries[_SIZES.size : end] == name
 
 
 class EncodedEntries(Mapping[Hashable, Mapping[Any, Any]]):
-    """Contents as they lie in a store: neither the writer nor what moves them on needs to know what the values are.
+    """Contents as they are in a store: they can be written to a snapshot and loaded again without decoding the values.
 
-    To everybody else they are contents like others, decoded when read. The name of an entry is its key.
+    For all other purposes they are ordinary contents, decoded when read. The name of an entry is its key.
     """
 
     def __init__(self, entries: dict[Hashable, bytes]) -> None:
@@ -97,7 +98,7 @@ class EncodedEntries(Mapping[Hashable, Mapping[Any, Any]]):
 
 
 class EncodedMapEntries(EncodedEntries):
-    """Entries of maps: the name of one is (key, key in the map). A map may lie in several such parts."""
+    """Entries of maps. The name of an entry is (key, key in the map). A map may be spread over several such parts."""
 
     def __getitem__(self, namespace: Hashable) -> dict[Any, Any]:
         maps: dict[Any, dict[Any, Any]] = {}
@@ -111,14 +112,14 @@ class EncodedMapEntries(EncodedEntries):
 
 
 class _Slice(Mapping[Any, Any]):
-    """Entries of a mapping that follow each other. They are pickled as a dictionary that nobody needs to make."""
+    """Consecutive entries of a mapping. They are pickled as a dictionary, without building that dictionary."""
 
     def __init__(self, held: Mapping[Any, Any], start: int, stop: int, next_items: Iterator[tuple[Any, Any]]) -> None:
         self._held = held
         self._start = start
         self._stop = stop
         self._next_items: Iterator[tuple[Any, Any]] | None = next_items
-        """The items, once: to find the first of them takes time."""
+        """Yields the items, but only once. Starting a new iterator means skipping all items before `start`."""
 
     def __getitem__(self, key: Any) -> Any:
         return self._held[key]
@@ -133,8 +134,8 @@ class _Slice(Mapping[Any, Any]):
         items, self._next_items = self._next_items, None
         return dict, (), None, None, items or itertools.islice(self._held.items(), self._start, self._stop)
 
-    def has_passed(self) -> None:
-        """The next slice takes its items."""
+    def release_items(self) -> None:
+        """Stop using the shared iterator: the next slice continues with it."""
         self._next_items = None
 
 
@@ -145,12 +146,12 @@ def slices_of(held: Mapping[Any, Any], size: int) -> Iterator[Mapping[Any, Any]]
         some = itertools.islice(items, size)
         part = _Slice(held, start, min(start + size, len(held)), some)
         yield part
-        part.has_passed()
-        deque(some, maxlen=0)
+        part.release_items()
+        deque(some, maxlen=0)  # Skip the items of this slice that were not pickled.
 
 
 def owned(contents: Contents, owns_key: Callable[[Any], bool]) -> Contents:
-    """The part of `contents` that belongs to the keys that `owns_key` is True for."""
+    """The part of `contents` whose keys `owns_key` returns True for."""
     if isinstance(contents, EncodedEntries):
         return contents.owned(owns_key)
     kept = {

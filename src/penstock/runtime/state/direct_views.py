@@ -1,7 +1,7 @@
-"""State objects for tables in memory: they work on the table's dictionaries, without a call for every step.
+"""State objects that work directly on the dictionaries of a table: any table in memory, or plain keyed state on disk.
 
-The same states as in `views`, which they extend: what is not quick here is done there. A user function may touch state
-several times for each element, so the calls in between were most of the time of a job that counts.
+They extend the state objects of `views`, and leave the rare cases to them. A user function may use state several times
+for each element. When each use was a chain of calls, these took most of the time of a job that counts.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 NO_KEY = object()
-"""The current key where there is none. No table has an entry for it."""
+"""The `current_key` of a backend while no key is current. No table has an entry for it."""
 
 
 class _DirectView(StateView):
-    """Reads and writes one dictionary of a table. The table never gives up its outer dictionaries."""
+    """Reads and writes one dictionary of a table. It relies on the table to never replace its outer dictionaries."""
 
     _backend: KeyedStateBackend
 
@@ -53,7 +53,10 @@ class _DirectView(StateView):
         return self._table
 
     def table_in_loops(self, backend: KeyedStateBackend) -> StateTable | None:
-        """The table, if the entries of its keys alone say all about this state; None if there is more to it."""
+        """The table, if generated loops may use its entries in place of this object.
+
+        None for state of another backend or of a window, and for state with a default value.
+        """
         return self._table if backend is self._backend and self._namespace is VOID_NAMESPACE else None
 
     def _get(self) -> Any:
@@ -76,7 +79,7 @@ class _DirectView(StateView):
         keys[key] = value
 
     def _note_change(self) -> None:
-        """What is held was changed in place."""
+        """Note that the existing value of the current key was changed in place."""
         changed, key = self._changed[self._namespace], self._backend.current_key
         if key not in changed:
             changed[key] = True
@@ -186,7 +189,7 @@ class DirectMapState(_DirectView, TableMapState[K, V]):
     def keys(self) -> Any:
         return list(self._get() or ())
 
-    # `state[k]` and `k in state` are calls of their own otherwise.
+    # The inherited methods would call these: one call less for `state[k]` and `k in state`.
     __getitem__ = get
     __setitem__ = put
     __contains__ = contains

@@ -1,4 +1,4 @@
-"""A state table for state larger than memory: a bounded number of live objects, the others in a local file."""
+"""A state table for state larger than memory: a bounded number of objects in memory, the others in local files."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ from penstock.runtime.state.table import REMOVED, VOID_NAMESPACE, Extent, StateT
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ENTRIES = 10_000
 _NAMES_PER_OBJECT = 4
-"""How many names of changed entries may be in memory for each live object: they are smaller."""
+"""How many names of changed entries may be in memory for each object there. Names are smaller than objects."""
 
 
 class DiskStateTable(StateTable):
-    """At most about `capacity` entries are in memory, those used last.
+    """About `capacity` entries are in memory, the most recently used ones.
 
-    The state of keys alone is in `CachedKeys`, which takes many keys at a time and knows what changed in it. Windows
-    and maps are in `LiveEntries`: a store that is in order has the entries of each of them side by side.
+    Plain keyed state (in `VOID_NAMESPACE`, and not maps) is in `CachedKeys`, which looks up many keys at a time and
+    tracks its own changes. Maps and the state of windows are in `LiveEntries`, on top of an ordered store that holds
+    the entries of each map or window next to each other.
 
-    An object that was got from here may be changed in place only if it is put back, or marked in `changed`, before
-    many others are used; otherwise the change may be lost.
+    An object that this table returns may be changed in place. But it must then be put back, or noted in `changed`,
+    before many other entries are used: otherwise it may be dropped from memory, and the change is lost.
     """
 
     def __init__(
@@ -51,10 +52,10 @@ class DiskStateTable(StateTable):
         super().__init__(name, tracks_changes)
         self._store = store
         self._capacity = capacity
-        self._most_names = _NAMES_PER_OBJECT * capacity
-        self._live = LiveEntries(store, capacity, LiveKeys, self._when_full)
+        self._max_names = _NAMES_PER_OBJECT * capacity
+        self._live = LiveEntries(store, capacity, LiveKeys, self._on_full)
         self._cached: CachedKeys | None = CachedKeys(store.make_folder, capacity, tracks_changes, memory)
-        """The entries of keys alone; None if the values are maps."""
+        """Plain keyed state; None if the values are maps."""
         self.notes_removals = True
         self.entries = DirectEntries(lambda: self._live, lambda: self._cached)
         self.entries_of = self.entries.get
@@ -124,7 +125,7 @@ class DiskStateTable(StateTable):
     def open_namespace(self, namespace: Hashable, keys: Iterable[Any] | None = None) -> Any:
         if namespace is not VOID_NAMESPACE or self._cached is None:
             return super().open_namespace(namespace)
-        return self._cached.open() if keys is None else self._cached.opened(keys)
+        return self._cached.open_all() if keys is None else self._cached.open_keys(keys)
 
     def open_changes(self, namespace: Hashable) -> dict[Any, bool]:
         if namespace is not VOID_NAMESPACE or self._cached is None:
@@ -143,7 +144,7 @@ class DiskStateTable(StateTable):
             self._cached.close()
 
     def _bind_notes(self) -> None:
-        """As every table does, save for what concerns keys alone."""
+        """As in other tables, but changes of plain keyed state are noted in `CachedKeys`."""
         super()._bind_notes()
         if self._cached is not None:
             in_windows = self.changed
@@ -195,7 +196,7 @@ class DiskStateTable(StateTable):
             return
         before, plain, self.has_maps = self._live, self._cached, True
         assert plain is not None
-        self._live = LiveEntries(self._store, self._capacity, self._new_maps, self._when_full)
+        self._live = LiveEntries(self._store, self._capacity, self._new_maps, self._on_full)
         for namespace, keys in before.namespaces.items():
             for key, value in keys.entries():
                 self._maps_of(namespace).install(key, self._checked_map(value))
@@ -208,7 +209,7 @@ class DiskStateTable(StateTable):
         self._bind_notes()
 
     def _take_over(self, plain: CachedKeys) -> None:
-        """Entries of keys alone turn out to be maps."""
+        """Move plain keyed state, whose values turn out to be maps, to `LiveMaps`."""
         for key, value in plain.entries():
             self._maps_of(VOID_NAMESPACE).install(key, self._checked_map(value))
         if self.tracks_changes:
@@ -216,7 +217,7 @@ class DiskStateTable(StateTable):
             for changed, extent in extents:
                 for names in plain.blocks(extent):
                     changed.written_all(VOID_NAMESPACE, [(key,) for key in names], ())
-                    changed.spill(self._most_names)
+                    changed.spill(self._max_names)
         plain.drop()
 
     def _checked_map(self, value: Any) -> Mapping[Any, Any]:
@@ -228,12 +229,12 @@ class DiskStateTable(StateTable):
         return value
 
     def _renamed(self, changed: ChangedNames) -> ChangedNames:
-        """Changed keys as the names of maps that changed as a whole."""
+        """Noted changes of keys as changes of whole maps."""
         renamed = ChangedNames(self._store)
         for namespace, keys in changed.parts():
             for key, is_saved in keys.items():
                 renamed.written(namespace, (key,), is_saved)
-            renamed.spill(self._most_names)
+            renamed.spill(self._max_names)
         changed.clear()
         return renamed
 
@@ -270,7 +271,7 @@ class DiskStateTable(StateTable):
             yield {VOID_NAMESPACE: part}
 
     def _live_blocks(self) -> Iterator[Contents]:
-        """Everything, if it is in memory."""
+        """All entries, if all are in memory."""
         contents = {
             namespace: {key: self._plain(value) for key, value in keys.entries()}
             for namespace, keys in self._live.namespaces.items()
@@ -282,7 +283,7 @@ class DiskStateTable(StateTable):
         return dict(value.entries()) if isinstance(value, MapPage) else value
 
     def _stored_blocks(self) -> Iterator[Contents]:
-        """Everything, as it is in the store."""
+        """All entries, encoded as in the store."""
         self._live.write_back()
         kind = EncodedMapEntries if self.has_maps else EncodedEntries
         waiting: dict[Hashable, bytes] = {}
@@ -297,7 +298,7 @@ class DiskStateTable(StateTable):
         if waiting:
             yield kind(waiting)
 
-    # Objects must not become live for a snapshot: others would be written and dropped for that in the middle of it.
+    # A snapshot must only peek at entries. If it loaded them, others would be written and dropped in the middle of it.
 
     def _key_blocks(self, namespace: Hashable, names: Iterable[Any]) -> Iterator[Contents]:
         keys = self._live.namespaces.get(namespace)
@@ -331,10 +332,10 @@ class DiskStateTable(StateTable):
             self._changed_since_base.clear()
             self.changed.clear()
         elif self.changed:
-            self._changed_since_base.take_over(self.changed, self._is_there, self._most_names)
+            self._changed_since_base.take_over(self.changed, self._is_there, self._max_names)
 
     def _is_there(self, namespace: Hashable, name: Any) -> bool:
-        """True if there is an entry of a changed name: it is neither fetched nor kept in memory for that."""
+        """True if the entry of a changed name exists. It does not become live."""
         keys = self._live.namespaces.get(namespace)
         if keys is None:
             return False
@@ -366,10 +367,10 @@ class DiskStateTable(StateTable):
         if extent is not Extent.ALL and self.tracks_changes:
             for namespace, saved in contents.items():
                 if namespace is VOID_NAMESPACE and self._cached is not None:
-                    continue  # It knows itself.
+                    continue  # `CachedKeys` tracks its own changes.
                 names = self._names_of(saved, has_partial_maps(contents))
                 self._changed_since_base.written_all(namespace, names, ())
-            self._changed_since_base.spill(self._most_names)
+            self._changed_since_base.spill(self._max_names)
 
     def _load(self, namespace: Hashable, saved: Mapping[Any, Any], are_parts: bool) -> None:
         keys = self._live.keys_of(namespace)
@@ -386,7 +387,7 @@ class DiskStateTable(StateTable):
             self._live.drop(namespace)
 
     def _names_of(self, saved: Mapping[Any, Any], are_parts: bool) -> Iterator[Any]:
-        """The names under which loaded entries count as changed."""
+        """The names under which loaded entries are noted as changed."""
         for key, value in saved.items():
             if not self.has_maps:
                 yield key
@@ -397,9 +398,9 @@ class DiskStateTable(StateTable):
 
     # --- room ------------------------------------------------------------------------------------------------------
 
-    def _when_full(self) -> None:
+    def _on_full(self) -> None:
         if self.tracks_changes:
-            self.changed.spill(self._most_names)
+            self.changed.spill(self._max_names)
 
     def dispose(self) -> None:
         if self._cached is not None:

@@ -1,11 +1,11 @@
-"""Where each entry of a table on disk is: a hash table whose columns are NumPy arrays in a mapped file.
+"""Where each entry of a table on disk is: a hash table whose columns are NumPy arrays in a memory-mapped file.
 
-Many entries are looked up at a time, by the hashes of their keys; a call for each of them would cost more than the
-lookup. A slot belongs to one hash for as long as the file lasts. What to do about two keys with the same hash is for
-the owner to say.
+Many entries are looked up at a time, by the hashes of their keys, because a call for each would cost more than the
+lookup. A slot belongs to the same hash for as long as the file exists. The owner of the index must handle different
+keys with the same hash.
 
-Slots are in the order of the mixed hashes, save for those that were taken already: then the next free one is used. So a
-place in that order means the same before and after the file has grown.
+The leading bits of the mixed hash give the home slot. If that is taken, the next free slot is used. So slots are in the
+order of mixed hashes, up to small displacements, and a position in this order is still valid when the file has grown.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ Slots = NDArray[np.intp]
 
 _FIRST_BITS = 10
 _SLACK = 1_024
-"""Slots behind the last one that a hash leads to: the search for a free one does not begin again at the front."""
+"""Extra slots after the last home slot, so that a search for a free slot need not continue at the front."""
 _MOST_USED = 0.6
 _LARGE_BITS = 22
-"""A file of fewer slots grows to four times its size: to move is most of what it costs to add entries."""
+"""Smaller files grow fourfold instead of twofold, because moving entries is most of the cost of adding some."""
 _MOVED_AT_ONCE = 1 << 18
 _BYTES_PER_SLOT = 8 + 8 + 4 + 1
 
 
 class EntryIndex:
-    """Columns `places`, `sizes` and `flags`, by slot. Flags of 0 say that nothing is known of the slot's hash."""
+    """Columns `places`, `sizes` and `flags`, by slot. A slot whose flags are 0 has no entry."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -45,7 +45,7 @@ class EntryIndex:
         self._files += 1
         columns = _mapped(self._folder / f"index-{self._files}", slots * _BYTES_PER_SLOT)
         self._codes: Hashes = np.frombuffer(columns, np.int64, slots)
-        """The complements of hashes, of which none is 0, because no hash is -1: a 0 is a slot nobody has."""
+        """The bitwise complements of the hashes; 0 for a free slot. No complement is 0, because no hash is -1."""
         self.places: NDArray[np.int64] = np.frombuffer(columns, np.int64, slots, 8 * slots)
         self.sizes: NDArray[np.uint32] = np.frombuffer(columns, np.uint32, slots, 16 * slots)
         self.flags: NDArray[np.uint8] = np.frombuffer(columns, np.uint8, slots, 20 * slots)
@@ -56,7 +56,7 @@ class EntryIndex:
     # --- looking up ------------------------------------------------------------------------------------------------
 
     def find(self, hashes: Hashes) -> Slots:
-        """The slot of each hash; -1 if it has none."""
+        """The slot of each hash; -1 for a hash without a slot."""
         return self._find(~hashes)
 
     def _find(self, codes: Hashes) -> Slots:
@@ -72,12 +72,12 @@ class EntryIndex:
             held = self._codes[at]
             is_it = held == codes[looking]
             slots[looking[is_it]] = at[is_it]
-            goes_on = ~is_it & (held != 0)
-            looking, at = looking[goes_on], at[goes_on] + 1
+            continues = ~is_it & (held != 0)
+            looking, at = looking[continues], at[continues] + 1
         return slots
 
     def place(self, hashes: Hashes, are_new: bool = False) -> Slots:
-        """The slot of each hash, a new one if it has none; with `are_new`, that is so for nearly all."""
+        """The slot of each hash, which may be new. `are_new` speeds this up if nearly all hashes have no slot yet."""
         if self._used + len(hashes) > _MOST_USED * (1 << self._bits):
             self._make_room(len(hashes))
         codes = ~hashes
@@ -85,7 +85,7 @@ class EntryIndex:
         is_new = slots < 0
         if is_new.any():
             added = self._place(codes[is_new])
-            while added is None:  # So many hashes are alike that the search came to the end.
+            while added is None:  # The search reached the end of the file: too many hashes are close together.
                 self._rebuild(self._bits + 1)
                 slots = self._find(codes)
                 added = self._place(codes[is_new])
@@ -100,7 +100,7 @@ class EntryIndex:
             wanted = codes[looking]
             held = self._codes[at]
             is_free = held == 0
-            self._codes[at[is_free]] = wanted[is_free]  # Of several that want the same slot, one gets it.
+            self._codes[at[is_free]] = wanted[is_free]  # If several hashes want the same slot, one gets it.
             is_it = self._codes[at] == wanted
             self._used += int(np.count_nonzero(is_it & is_free))
             slots[looking[is_it]] = at[is_it]
@@ -122,7 +122,7 @@ class EntryIndex:
         self._rebuild(bits if bits >= _LARGE_BITS else bits + 1)
 
     def _rebuild(self, bits: int) -> None:
-        """Move to a new file of that size; slots with nothing in them are left behind."""
+        """Move to a new file with 2 ** bits home slots. Slots without entries are left behind."""
         old_file = self._folder / f"index-{self._files}"
         codes, places, sizes, flags = self._codes, self.places, self.sizes, self.flags
         self._make(bits)
@@ -137,39 +137,42 @@ class EntryIndex:
             self.places[slots], self.sizes[slots], self.flags[slots] = places[moved], sizes[moved], flags[moved]
         old_file.unlink(missing_ok=True)
 
-    # --- all of them -----------------------------------------------------------------------------------------------
+    # --- all slots -------------------------------------------------------------------------------------------------
 
     def with_flags(self, test: Callable[[NDArray[np.uint8]], NDArray[np.bool_]]) -> Iterator[Slots]:
-        """The slots whose flags pass a test, some at a time."""
+        """The slots whose flags pass a test, in parts."""
         for start in range(0, len(self.flags), _MOVED_AT_ONCE):
             slots = start + np.flatnonzero(test(self.flags[start : start + _MOVED_AT_ONCE]))
             if len(slots):
                 yield slots
 
     def some(self, position: int, number: int) -> tuple[Slots, int | None]:
-        """About `number` slots from a position in the order of the mixed hashes on, and where to go on: 0 is the front.
+        """About `number` slots from a position in the order of mixed hashes, and the position of the next ones.
 
-        None says that these were the last. Positions stay what they are when the file grows.
+        The first position is 0, and None means that there are no more slots. Positions stay valid when the file grows.
         """
         shift = 64 - self._bits
         begin = position >> shift
         end = begin + number
         while end < len(self._codes) and self._codes[end] != 0:
-            end += 1  # What has its home before the end may be behind it, up to the next free slot.
+            end += 1  # Hashes with a home slot before the end may be in later slots, up to the next free one.
         slots = begin + np.flatnonzero(self.flags[begin:end])
         slots = slots[_mixed(self._codes[slots]) >= np.uint64(position)]
         return slots, end << shift if end < 1 << self._bits else None
 
 
 def _mixed(codes: Hashes) -> NDArray[np.uint64]:
-    """Spreads hashes over all numbers: those of numbers are the numbers themselves."""
+    """Spreads hashes over all 64-bit numbers. The hash of a small integer is the integer itself."""
     mixed: NDArray[np.uint64] = codes.view(np.uint64) ^ (codes.view(np.uint64) >> np.uint64(32))
-    mixed *= np.uint64(0xD6E8FEB86659FD93)  # The high bits count, and depend on all others.
+    mixed *= np.uint64(0xD6E8FEB86659FD93)  # The high bits are used, and they depend on all others.
     return mixed
 
 
 def _mapped(path: Path, size: int) -> mmap.mmap:
-    """A new file of zeros, mapped. It has all its room from the start: a full disk is an error here and now."""
+    """A new memory-mapped file of zeros. Its space is allocated at once, so that a full disk is an error here.
+
+    Otherwise writing to a mapped page could kill the process.
+    """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         if hasattr(os, "posix_fallocate"):

@@ -1,8 +1,8 @@
-"""Entries of state in a local file, for state that memory cannot hold: an LMDB environment.
+"""Entries of state in a local file, an LMDB environment, for state that does not fit into memory.
 
-It is working memory, not a copy for recovery: nothing is forced to the disk, and the file goes with its task. An entry
-has a name (its key), a value, and an address by which it is found: a prefix and a hash of the name. Entries whose
-hashes agree share an address.
+The file is working memory and plays no part in recovery: nothing is synced to disk, and it is removed with its task. An
+entry has a name (its key), a value, and an address: a prefix and a hash of the name. Entries with the same hash share
+an address.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from typing import Any
 
 from penstock.common.exceptions import LocalStateError
 from penstock.runtime.nan_keys import is_same_key
-from penstock.runtime.state.contents import has_one, load, pack, unpack
+from penstock.runtime.state.contents import is_single_entry, load, pack, unpack
 
 _PREFIX = struct.Struct(">I")
 _FIRST_MAP_SIZE = 1 << 30
 _TRANSACTION_ENTRIES = 10_000
-"""Pages that a transaction changes are in memory until its end, and every entry may be on a page of its own."""
+"""A transaction keeps the pages it changes in memory until its end, and every entry may be on a different page."""
 SCAN_ENTRIES = 1_000
 
 
 Write = tuple[bytes, Any, bytes, bytes | None]
-"""An entry as it is to be: its address, its name, its name encoded, and its value; None if it is gone.
+"""A change of an entry: its address, its name, its encoded name, and its encoded value, or None to remove the entry.
 
-A plain tuple, because a named one takes as long as all else that is done to write an entry from here."""
+This is a plain tuple because making a named one takes as long as all other steps of a write in Python."""
 
 Found = tuple[bytes, bytes]
-"""Name and value of an entry of the store."""
+"""The encoded name and value of an entry of the store."""
 
 
 class EntryStore:
-    """The store of one operator in one subtask. There is no file until something is written."""
+    """The store of one operator in one subtask. The file is created with the first write."""
 
     def __init__(self, make_folder: Callable[[], Path]) -> None:
         self.make_folder = make_folder
@@ -46,18 +46,18 @@ class EntryStore:
         self._environment: Any = None
         self._reading: Any = None
         self.version = 0
-        """Changes with every change of the store."""
+        """Increases with every write."""
         self._prefixes = itertools.count(1)
         self._remove: Callable[[], Any] = lambda: None
 
     def new_prefix(self) -> bytes:
-        """What the addresses of a group of entries begin with."""
+        """A prefix for the addresses of a new group of entries."""
         return _PREFIX.pack(next(self._prefixes))
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
     def get(self, address: bytes, name: Any) -> bytes | None:
-        """The value of an entry."""
+        """The value of an entry; None if there is no such entry."""
         entries = None if self._environment is None else self._transaction().get(address)
         if entries is not None:
             for found, value in unpack(entries):
@@ -68,12 +68,12 @@ class EntryStore:
     def scan(self, prefix: bytes, limit: int = SCAN_ENTRIES) -> Iterator[list[Found]]:
         """The entries whose addresses begin with `prefix`, in lists of `limit` or a few more.
 
-        The store may change meanwhile; each list is what is there when it is given.
+        The store may change during the iteration. Each list holds the entries that exist when it is given.
         """
         return map(unpack, self.scan_packed(prefix, limit))
 
     def scan_packed(self, prefix: bytes, limit: int = SCAN_ENTRIES) -> Iterator[bytes]:
-        """The same, packed one after the other."""
+        """The same, with the entries of each list packed and concatenated."""
         start = prefix
         while self._environment is not None:
             found = self._addresses_from(start, prefix, limit)
@@ -91,7 +91,8 @@ class EntryStore:
         return found
 
     def _transaction(self) -> Any:
-        # One transaction serves all reads until the next write: while it is open, pages it sees cannot be used again.
+        # One transaction serves all reads until the next write, which ends it: LMDB cannot reuse the pages that an open
+        # transaction sees.
         if self._reading is None:
             self._reading = self._environment.begin()
         return self._reading
@@ -99,7 +100,7 @@ class EntryStore:
     # --- writing ---------------------------------------------------------------------------------------------------
 
     def write(self, writes: list[Write]) -> int:
-        """Write entries, each at most once; by how many the store grew."""
+        """Write entries, each at most once; returns by how many entries the store grew."""
         writes.sort(key=operator.itemgetter(0))
         grown = 0
         for start in range(0, len(writes), _TRANSACTION_ENTRIES):
@@ -116,11 +117,11 @@ class EntryStore:
     def _in_transaction(self, change: Callable[[Any], int]) -> int:
         import lmdb
 
-        if self._environment is None:
-            self._open()
         self._end_reading()
         self.version += 1
         try:
+            if self._environment is None:
+                self._open()
             while True:
                 try:
                     with self._environment.begin(write=True) as transaction:
@@ -128,10 +129,7 @@ class EntryStore:
                 except lmdb.MapFullError:
                     self._environment.set_mapsize(2 * self._environment.info()["map_size"])
         except lmdb.Error as error:
-            raise LocalStateError(
-                f"working state cannot be written to {self._folder}: {error}; see that there is room on the disk, or "
-                f"set state.backend.rocksdb.localdir to a folder on another one"
-            ) from error
+            raise write_failure(self._folder, error) from error
 
     def _end_reading(self) -> None:
         if self._reading is not None:
@@ -141,33 +139,48 @@ class EntryStore:
     # --- life ------------------------------------------------------------------------------------------------------
 
     def _open(self) -> None:
-        import lmdb  # Only who keeps state on disk needs it.
+        import lmdb  # Imported here because only jobs with state on disk need it.
 
-        folder = self.make_folder()
-        # Not a writable map: if the disk is full that is an error here, and not the end of the process.
+        self._folder = made_folder(self.make_folder)
+        # Not a writable map: with one, a full disk would kill the process. This way it is an error.
         self._environment = lmdb.open(
-            str(folder), map_size=_FIRST_MAP_SIZE, sync=False, metasync=False, lock=False, readahead=False
+            str(self._folder), map_size=_FIRST_MAP_SIZE, sync=False, metasync=False, lock=False, readahead=False
         )
-        self._folder = folder
-        # Also called when the store is forgotten, or the process ends in an orderly way.
-        self._remove = weakref.finalize(self, _remove_file, self._environment, folder)
+        # Also called when the store is garbage collected, or the process exits normally.
+        self._remove = weakref.finalize(self, _remove_file, self._environment, self._folder)
 
     def close(self) -> None:
         """Remove the file."""
         self._reading = None
-        self._environment = _Closed()
+        self._environment = _ClosedEnvironment()
         self._remove()
 
 
-class _Closed:
-    """In the place of an environment: its state is gone, and must not seem to be empty."""
+def made_folder(make_folder: Callable[[], Path]) -> Path:
+    try:
+        return make_folder()
+    except OSError as error:
+        raise write_failure(None, error) from error
+
+
+def write_failure(folder: Path | None, error: Exception) -> LocalStateError:
+    """The error to raise; `folder` is None if `error` names the place."""
+    place = "" if folder is None else f" to {folder}"
+    return LocalStateError(
+        f"working state cannot be written{place}: {error}; make room on the disk, or set "
+        f"state.backend.rocksdb.localdir to a folder on another disk"
+    )
+
+
+class _ClosedEnvironment:
+    """Takes the place of the environment of a closed store, so that the store does not seem to be empty."""
 
     def __getattr__(self, name: str) -> Any:
         raise LocalStateError("working state was used after its task was closed")
 
 
 def _remove_file(environment: Any, folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)  # It may be gone: temporary folders are cleaned by others, too.
+    shutil.rmtree(folder, ignore_errors=True)  # It may be gone: other programs clean up temporary folders, too.
     environment.close()
 
 
@@ -180,7 +193,7 @@ def _write_all(transaction: Any, writes: list[Write]) -> int:
             if value is not None:
                 put(address, pack(encoded, value))
                 grown += 1
-        elif value is not None and has_one(before, encoded):
+        elif value is not None and is_single_entry(before, encoded):
             put(address, pack(encoded, value))
         else:
             grown += _write_among(transaction, before, (address, name, encoded, value))
@@ -188,7 +201,7 @@ def _write_all(transaction: Any, writes: list[Write]) -> int:
 
 
 def _write_among(transaction: Any, before: bytes, write: Write) -> int:
-    """Write an entry at an address where there are entries already; by how many the store grew."""
+    """Write an entry at an address that has entries already; returns by how many entries the store grew."""
     address, name, encoded, value = write
     entries = unpack(before)
     after = [each for each in entries if each[0] != encoded and not is_same_key(load(each[0]), name)]

@@ -1,4 +1,4 @@
-"""A state table in memory: dictionaries."""
+"""A state table in memory, made of dictionaries."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from penstock.runtime.state.contents import Contents, WholeMap, has_partial_maps
 from penstock.runtime.state.table import REMOVED, Extent, StateTable
 
 _BLOCK_ENTRIES = 50_000
-"""How many entries of a large table are written at a time: their bytes are in memory as well."""
-_SHARES = {False: (2, 4), True: (4, 16)}
-"""If one in so many entries has changed, all are taken as changed: at first, and after that was so again and again; for
-values of any kind, and for numbers, which cost so little to write that it is worth it sooner."""
-_ROUNDS = 16
-"""After so many snapshots it is looked again, as at first."""
+"""How many entries of a large table one block holds. The bytes of a block are in memory, too."""
+_WHOLE_FROM = {False: (2, 4), True: (4, 16)}
+"""Whether the values are numbers -> (N at first, largest N). All entries count as changed once more than one in N has.
+N doubles with each snapshot in a row for which this was so. It is larger for numbers, which are so cheap to write."""
+_WHOLE_SNAPSHOTS = 16
+"""After so many snapshots in a row that held all entries, N is what it was at first."""
 
 
 class HeapStateTable(StateTable):
-    """What state is kept in unless a backend on disk is chosen."""
+    """Holds state unless a backend on disk is configured."""
 
     def __init__(self, name: str, tracks_changes: bool = True) -> None:
         super().__init__(name, tracks_changes)
@@ -29,12 +29,12 @@ class HeapStateTable(StateTable):
         self.changed = Changes() if tracks_changes else Untracked()
         self._bind_notes()
         self._since_base = Changes()
-        self._rounds_whole = 0
-        """For how many snapshots in a row most entries have changed."""
-        self._looks_at = 0
-        """How many names there must be to look whether all of them are still there: that takes time for each name."""
+        self._whole_snapshots = 0
+        """For how many snapshots in a row all entries have counted as changed."""
+        self._check_from = 0
+        """How many names must be noted before the next check whether all these entries exist, which takes time."""
         self._holds_numbers = False
-        """True if its values seem to be numbers: one of them was, at the last snapshot."""
+        """True if the values seem to be numbers: at the last snapshot, the first one was a number."""
 
     def is_direct(self, namespace: Hashable) -> bool:
         return True
@@ -85,8 +85,9 @@ class HeapStateTable(StateTable):
                     yield namespace, key, value
 
     # --- what has changed ------------------------------------------------------------------------------------------
-    # To note a name costs several times as much as to write an entry. So nobody does any longer where most entries have
-    # changed, and the snapshot holds all. Where that was so before, a smaller share is enough to expect it again.
+    # Noting a change costs as much as writing a small dictionary to a snapshot, and far more than writing a number. So
+    # once most entries of a namespace have changed, writes are no longer noted, and the snapshot holds all its entries.
+    # If this was so for the last snapshot, a smaller share of changes is enough to expect it again.
 
     def wants_notes(self, namespace: Hashable) -> bool:
         if not self.tracks_changes:
@@ -95,17 +96,17 @@ class HeapStateTable(StateTable):
         if namespace not in changed.whole:
             if not self._have_most_changed(namespace, changed.get(namespace, {})):
                 return True
-            changed.take_for_whole(namespace)
-        # Once an entry was removed, new ones are noted again: otherwise each that comes and goes would leave its name.
+            changed.mark_whole(namespace)
+        # After a removal writes are noted again: otherwise each entry that comes and goes would leave its name behind.
         return bool(changed.get(namespace))
 
     def _have_most_changed(self, namespace: Hashable, names: dict[Any, bool]) -> bool:
         held = self.entries.get(namespace, {})
-        at_first, at_most = _SHARES[self._holds_numbers]
-        shares = min(at_first << self._rounds_whole, at_most)
-        if len(names) < self._looks_at or len(names) * shares <= len(held):
+        at_first, at_most = _WHOLE_FROM[self._holds_numbers]
+        one_in = min(at_first << self._whole_snapshots, at_most)
+        if len(names) < self._check_from or len(names) * one_in <= len(held):
             return False
-        self._looks_at = 2 * len(names)
+        self._check_from = 2 * len(names)
         return all(name in held for name in names)
 
     def is_all_changed(self) -> bool:
@@ -143,15 +144,15 @@ class HeapStateTable(StateTable):
 
     def snapshot_written(self, extent: Extent) -> None:
         if self.tracks_changes:
-            self._rounds_whole = (self._rounds_whole + 1) % _ROUNDS if self.changed.whole else 0
-            self._looks_at, self._holds_numbers = 0, self._some_value_is_a_number()
+            self._whole_snapshots = (self._whole_snapshots + 1) % _WHOLE_SNAPSHOTS if self.changed.whole else 0
+            self._check_from, self._holds_numbers = 0, self._first_value_is_number()
         if extent is Extent.ALL:
             self._since_base.clear()
         elif self.changed:
             self._since_base.follow(self.changed, self.entries)
         self.changed.clear()
 
-    def _some_value_is_a_number(self) -> bool:
+    def _first_value_is_number(self) -> bool:
         some = next((value for held in self.entries.values() for value in held.values()), None)
         return type(some) in (int, float, bool)
 

@@ -1,13 +1,14 @@
-"""The entries of plain keyed state in local files, read and written many at a time, with what changed among them.
+"""The entries of plain keyed state in local files, which are read and written many at a time, and their changes.
 
-    index   hash of the key -> where the entry is, what is known about it
+    index   hash of the key -> where the entry is, and flags
     log     records: key and value
 
-Whole numbers under keys that are whole numbers are in the index itself. Other plain values, and tuples of such, are
-marshalled, which is quicker than a pickle by far: the files are for this process alone. All else is pickled, and
-goes into snapshots as it is.
+Integers and floats whose keys are integers are in the index itself. Other entries of numbers, strings, bytes, booleans
+and None, or tuples of these, are marshalled, which is much faster than pickling; only this process reads the files. All
+other entries are pickled, and full snapshots copy their records unchanged.
 
-The files are working memory, not a copy for recovery: nothing is forced to the disk, and they go with their task.
+The files are working memory and play no part in recovery: nothing is synced to disk, and they are removed with their
+task.
 """
 
 from __future__ import annotations
@@ -26,82 +27,84 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.common.exceptions import LocalStateError
 from penstock.runtime.state.codec import encode_state
 from penstock.runtime.state.contents import load, pack, unpack
 from penstock.runtime.state.entry_index import EntryIndex, Hashes, Slots
+from penstock.runtime.state.entry_store import made_folder, write_failure
 from penstock.runtime.state.live_entries import ABSENT
 from penstock.runtime.state.number_columns import column_of_floats, column_of_ints
 from penstock.runtime.state.record_log import RecordLog
 from penstock.runtime.state.table import REMOVED, Extent
 
-# Flags of a slot: what there is, in three bits, ...
-_WHAT = np.uint8(0b111)
+# The flags of a slot. Three bits say in which form the entry is stored. A removed entry keeps its slot, and its record,
+# which may hold the key, while the last snapshot or base has it.
+_FORM = np.uint8(0b111)
 _GONE, _INT, _FLOAT, _MARSHALLED, _PACKED, _GONE_MARSHALLED, _GONE_PACKED = range(1, 8)
 _FIRST_THERE, _LAST_THERE = _INT, _PACKED
-# ... and what is known about it.
 _IS_HASH = np.uint8(1 << 3)
-"""The key is a whole number, and its own hash."""
+"""The key is an integer that is its own hash."""
 _CHANGED = np.uint8(1 << 4)
 """The entry differs from the last snapshot."""
 _SINCE_BASE = np.uint8(1 << 5)
-"""It changed between the last base and the last snapshot."""
+"""The entry changed between the last base and the last snapshot."""
 _IN_SNAPSHOT = np.uint8(1 << 6)
+"""The last snapshot, with those it builds on, has the entry."""
 _IN_BASE = np.uint8(1 << 7)
+"""The last base has the entry."""
 
 _PLAIN = {int, float, str, bytes, bool, type(None)}
 _LARGEST_OWN_HASH = sys.hash_info.modulus - 1
-_AT_ONCE, _BYTES_AT_ONCE = 10_000, 1 << 20
+_PART_ENTRIES, _PART_BYTES = 10_000, 1 << 20
 _WRITTEN_AT_ONCE = 1 << 16
-_LEAST_UNNEEDED = 1 << 24
+_MIN_OBSOLETE_BYTES = 1 << 24
 
 Flags = NDArray[np.uint8]
 
 
 def _is_there(flags: Flags) -> NDArray[np.bool_]:
-    what = flags & _WHAT
-    is_there: NDArray[np.bool_] = (what >= _FIRST_THERE) & (what <= _LAST_THERE)
+    form = flags & _FORM
+    is_there: NDArray[np.bool_] = (form >= _FIRST_THERE) & (form <= _LAST_THERE)
     return is_there
 
 
 def _is_record(flags: Flags) -> NDArray[np.bool_]:
-    is_record: NDArray[np.bool_] = (flags & _WHAT) >= _MARSHALLED
+    is_record: NDArray[np.bool_] = (flags & _FORM) >= _MARSHALLED
     return is_record
 
 
-def _written(flags: Flags, what: int, is_hash: bool, change: np.uint8) -> Flags:
-    """What becomes of flags when an entry is written."""
+def _flags_when_written(flags: Flags, form: int, is_hash: bool, marks: np.uint8) -> Flags:
+    """The flags of entries after they are written. `marks` are set in addition."""
     after: Flags = flags & (_SINCE_BASE | _IN_SNAPSHOT | _IN_BASE)
-    after |= np.uint8(what) | (_IS_HASH if is_hash else np.uint8(0)) | change
+    after |= np.uint8(form) | (_IS_HASH if is_hash else np.uint8(0)) | marks
     return after
 
 
-def _removed(flags: Flags) -> Flags:
-    """And when one is removed: what neither the snapshot nor the base has leaves nothing."""
+def _flags_when_removed(flags: Flags) -> Flags:
+    """The flags of entries after they are removed; 0 for entries that neither the snapshot nor the base has."""
     kept = flags & (_SINCE_BASE | _IN_SNAPSHOT | _IN_BASE | _IS_HASH)
-    what = flags & _WHAT
-    gone = np.where(what == _MARSHALLED, _GONE_MARSHALLED, np.where(what == _PACKED, _GONE_PACKED, _GONE))
-    gone = np.where(what > _LAST_THERE, what, gone).astype(np.uint8)
+    form = flags & _FORM
+    gone = np.where(form == _MARSHALLED, _GONE_MARSHALLED, np.where(form == _PACKED, _GONE_PACKED, _GONE))
+    gone = np.where(form > _LAST_THERE, form, gone).astype(np.uint8)
     changed = np.where(flags & _IN_SNAPSHOT, _CHANGED, np.uint8(0))
     after: Flags = np.where(flags & (_IN_SNAPSHOT | _IN_BASE), kept | gone | changed, np.uint8(0)).astype(np.uint8)
     return after
 
 
-def _saved(flags: Flags, extent: Extent) -> Flags:
-    """And when a snapshot is safe."""
+def _flags_when_saved(flags: Flags, extent: Extent) -> Flags:
+    """The flags of entries after a snapshot of `extent` is stored."""
     is_there = _is_there(flags)
     if extent is Extent.ALL:
-        known = (flags & (_WHAT | _IS_HASH)) | _IN_SNAPSHOT | _IN_BASE
+        known = (flags & (_FORM | _IS_HASH)) | _IN_SNAPSHOT | _IN_BASE
         after: Flags = np.where(is_there, known, np.uint8(0)).astype(np.uint8)
         return after
-    known = (flags & (_WHAT | _IS_HASH | _IN_BASE)) | _SINCE_BASE
+    known = (flags & (_FORM | _IS_HASH | _IN_BASE)) | _SINCE_BASE
     known = np.where(is_there, known | _IN_SNAPSHOT, np.where(flags & _IN_BASE, known, np.uint8(0)))
     after = np.where(flags & _CHANGED, known, flags).astype(np.uint8)
     return after
 
 
 def _is_wanted(flags: Flags, extent: Extent) -> NDArray[np.bool_]:
-    """True for what a snapshot of `extent` holds, also that an entry is gone."""
+    """True for entries that a snapshot of `extent` contains, or whose removal it contains."""
     if extent is Extent.ALL:
         return _is_there(flags)
     is_wanted: NDArray[np.bool_] = (flags & _CHANGED) != 0
@@ -112,76 +115,76 @@ def _is_wanted(flags: Flags, extent: Extent) -> NDArray[np.bool_]:
 
 @dataclass
 class _Apart:
-    """An entry whose key has the hash of another one. It stays in memory: there are few, or lookups are slow anyway."""
+    """An entry whose key has the same hash as another key. It is kept apart, in memory.
+
+    There are few such entries, unless hashes are so bad that lookups are slow anyway.
+    """
 
     flags: Flags
-    """Of one element."""
+    """An array of one element."""
     value: Any
 
 
 @dataclass(frozen=True)
 class _Encoded:
-    """In the place of a value: it is not needed as an object, save for an entry that is kept apart."""
+    """Takes the place of a value that is encoded already. It is decoded only if the entry is kept apart."""
 
     content: bytes
 
 
 @dataclass(frozen=True)
 class _Content:
-    """What entries of one kind leave in the files."""
+    """How entries of one form are stored in the files."""
 
-    what: int
+    form: int
     is_hash: bool
     data: NDArray[np.int64] | list[bytes]
-    """What is to be in `places`, or the records."""
+    """The new contents of the column `places`, or the records."""
 
     def only(self, kept: list[int]) -> _Content:
         """The content of some of the entries."""
         data = self.data[kept] if isinstance(self.data, np.ndarray) else [self.data[at] for at in kept]
-        return _Content(self.what, self.is_hash, data)
+        return _Content(self.form, self.is_hash, data)
 
 
 @dataclass(frozen=True)
 class Taken:
-    """Entries that somebody works on, and what is known of those that were found."""
+    """Entries that an operator works on, and where those that exist came from."""
 
     entries: dict[Any, Any]
     keys: list[Any]
-    """Of the entries that were found, in the order of `entries`."""
+    """The keys of entries that were found, in the order of `entries`."""
     slots: Slots
     absent: list[Any]
-    """The other keys."""
-    hashed: tuple[Hashes, bool]
-    """The hashes of those, and whether they are these themselves."""
+    """The keys that were not found."""
+    absent_hashes: tuple[Hashes, bool]
+    """The hashes of `absent`, and whether the keys are their own hashes."""
     version: int
-    """That of the store when they were taken."""
+    """The version of the store when the entries were taken."""
 
 
 class KeyStore:
-    """Entries by key. Keys that are equal are one key, whatever their types, as in a dictionary."""
+    """Entries by key. As in a dictionary, equal keys are the same key, whatever their types."""
 
     def __init__(self, make_folder: Callable[[], Path]) -> None:
-        self._folder = make_folder()
+        self._folder = made_folder(make_folder)
         self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._paths = (self._folder / f"records-{number}" for number in itertools.count(1))
         self._apart: dict[Any, _Apart] = {}
         self.count = 0
         self.has_changes = False
         self.version = 0
-        """Changes with every change of the store."""
-        with self._room_needed():
+        """Increases with every write and removal."""
+        with self._reporting_failures():
             self._index = EntryIndex(self._folder)
             self._log = RecordLog(next(self._paths))
 
     @contextmanager
-    def _room_needed(self) -> Iterator[None]:
+    def _reporting_failures(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise LocalStateError(
-                f"working state cannot be written to {self._folder}: {error}; see that there is room on the disk, or "
-                f"set state.backend.rocksdb.localdir to a folder on another one"
-            ) from error
+            raise write_failure(self._folder, error) from error
 
     def close(self) -> None:
         """Remove the files."""
@@ -195,7 +198,7 @@ class KeyStore:
         return next(iter(self.read([key])), (key, ABSENT))[1]
 
     def read(self, keys: list[Any]) -> Iterable[tuple[Any, Any]]:
-        """The keys that there are, with their values."""
+        """The keys that have entries, with their values."""
         if not self._apart:
             return self._read(keys)
         apart = [(key, self._apart[key].value) for key in keys if key in self._apart]
@@ -207,7 +210,7 @@ class KeyStore:
         return zip(keys if is_found.all() else itertools.compress(keys, is_found.tolist()), values, strict=True)
 
     def _found(self, keys: list[Any], hashes: Hashes, are_hashes: bool) -> tuple[NDArray[np.bool_], Slots, list[Any]]:
-        """Which keys there are that are not kept apart, with their slots and values."""
+        """Which keys have entries in the files, and the slots and values of these entries."""
         slots = self._index.find(hashes)
         is_found: NDArray[np.bool_] = (slots >= 0) & _is_there(self._index.flags[slots])
         if not is_found.all():
@@ -220,11 +223,11 @@ class KeyStore:
         return is_found, slots, values
 
     def has_apart(self) -> bool:
-        """True if there are entries apart from the files, because their keys have the hashes of others."""
+        """True if entries are kept apart from the files, because their keys have the same hashes as others."""
         return bool(self._apart)
 
     def take(self, keys: list[Any]) -> Taken | None:
-        """The entries of `keys`, to be given back when they have changed; None if one of them may be kept apart."""
+        """The entries of `keys`, to be changed and given back; None if one of them may be kept apart."""
         if self._apart:
             return None
         hashes, are_hashes = _hashes_of(keys)
@@ -234,17 +237,18 @@ class KeyStore:
             found = list(itertools.compress(keys, is_found.tolist()))
             absent, hashes = list(itertools.compress(keys, (~is_found).tolist())), hashes[~is_found]
         entries = dict(zip(found, values, strict=True))
-        if len(entries) < len(found):  # Some keys come twice.
+        if len(entries) < len(found):  # Some keys occur twice.
             found = list(entries)
             slots = self._index.find(_hashes_of(found)[0])
         return Taken(entries, found, slots, absent, (hashes, are_hashes), self.version)
 
     def _columns(self, slots: Slots, are_known: bool = False) -> tuple[list[Any], list[Any]]:
-        """Keys and values of slots, in order; ABSENT for what is gone.
+        """The keys and values of slots, in order; the value of a removed entry is ABSENT.
 
-        With `are_known`, no keys if it follows from their hashes that they are the right ones.
+        With `are_known`, the caller's keys are their own hashes. Then the list of keys may be empty, which means that
+        they are the caller's.
         """
-        kinds = self._index.flags[slots] & (_WHAT | _IS_HASH)
+        kinds = self._index.flags[slots] & (_FORM | _IS_HASH)
         if not len(slots):
             return [], []
         if (kinds == kinds[0]).all():
@@ -258,37 +262,37 @@ class KeyStore:
         return keys, values
 
     def _columns_of(self, slots: Slots, kind: int, are_known: bool = False) -> tuple[list[Any], list[Any]]:
-        """The same for slots of one kind."""
-        what, is_hash = kind & int(_WHAT), bool(kind & int(_IS_HASH))
+        """The same for slots whose flags `_FORM` and `_IS_HASH` agree."""
+        form, is_hash = kind & int(_FORM), bool(kind & int(_IS_HASH))
         keys: list[Any] = self._index.hashes(slots).tolist() if is_hash and not are_known else []
-        if what == _INT:
+        if form == _INT:
             return keys, self._index.places[slots].tolist()
-        if what == _FLOAT:
+        if form == _FLOAT:
             return keys, self._index.places[slots].view(np.float64).tolist()
-        if what == _GONE or (is_hash and what > _LAST_THERE):
+        if form == _GONE or (is_hash and form > _LAST_THERE):
             return keys, [ABSENT] * len(slots)
         records = self._log.read(self._index.places[slots], self._index.sizes[slots])
-        if what in (_MARSHALLED, _GONE_MARSHALLED):
+        if form in (_MARSHALLED, _GONE_MARSHALLED):
             loaded = list(map(marshal.loads, records))
             values = loaded if is_hash else [value for _, value in loaded]
             keys = keys if is_hash else [key for key, _ in loaded]
         else:
             unpacked = [unpack(record)[0] for record in records]
             keys = keys if is_hash else [load(name) for name, _ in unpacked]
-            values = [load(value) for _, value in unpacked] if what == _PACKED else []
-        return keys, values if what <= _LAST_THERE else [ABSENT] * len(slots)
+            values = [load(value) for _, value in unpacked] if form == _PACKED else []
+        return keys, values if form <= _LAST_THERE else [ABSENT] * len(slots)
 
     # --- writing ---------------------------------------------------------------------------------------------------
 
     def write(self, keys: list[Any], values: list[Any], were_there: list[bool] | None = None) -> None:
-        """Write entries; no key may come twice. `were_there` is True for keys that are certainly here already."""
+        """Write entries; no key may occur twice. `were_there` is True for keys that the store certainly has."""
         self.has_changes = True
         self._put(keys, values, were_there, _CHANGED)
 
     def give_back(self, taken: Taken) -> None:
-        """Write all entries that were taken, and those that have come to them since; not that some were removed.
+        """Write all entries of `taken`, including those added since. Removals are left to the caller.
 
-        Where those are that were found is known, and that they are what they seem to be.
+        Entries that were found go back to their slots: they need not be looked up and compared again.
         """
         keys, values = list(taken.entries), list(taken.entries.values())
         found, slots = taken.keys, taken.slots
@@ -300,19 +304,19 @@ class KeyStore:
             self.write(keys, values)
             return
         self.has_changes = True
-        for part in _parts(0, known):
+        for part in _write_parts(0, known):
             are_hashes = bool((self._index.flags[slots[part]] & _IS_HASH).all())
-            with self._room_needed():
+            with self._reporting_failures():
                 self._fill(slots[part], _content(keys[part], values[part], are_hashes), _CHANGED)
-        hashes, are_hashes = taken.hashed if keys[known:] == taken.absent else _hashes_of(keys[known:])
-        for part in _parts(known, len(keys)):
+        hashes, are_hashes = taken.absent_hashes if keys[known:] == taken.absent else _hashes_of(keys[known:])
+        for part in _write_parts(known, len(keys)):
             hashed = hashes[part.start - known : part.stop - known], are_hashes
             self._put_some(keys[part], values[part], hashed, None, _CHANGED, are_new=True)
         self._end_writing()
 
     def remove(self, keys: list[Any]) -> None:
         self.has_changes = True
-        self._take_out(keys, _removed)
+        self._take_out(keys, _flags_when_removed)
 
     def _take_out(self, keys: list[Any], flags_after: Callable[[Flags], Flags]) -> None:
         self.version += 1
@@ -328,19 +332,19 @@ class KeyStore:
         keys, slots = list(itertools.compress(keys, has_slot.tolist())), slots[has_slot]
         is_own = list(map(_is_same, self._columns(slots)[0], keys))
         slots = slots[np.array(is_own, bool)]
-        self._free(slots, flags_after(self._index.flags[slots]))
+        self._set_flags(slots, flags_after(self._index.flags[slots]))
 
-    def _free(self, slots: Slots, flags: Flags) -> None:
-        """Have entries that are gone, or going, take no more room than they must."""
+    def _set_flags(self, slots: Slots, flags: Flags) -> None:
+        """Set flags by which entries are removed or forgotten. Records that are no longer needed become obsolete."""
         before = self._index.flags[slots]
         self.count -= int(np.count_nonzero(_is_there(before))) - int(np.count_nonzero(_is_there(flags)))
-        self._log.unneeded += int(self._index.sizes[slots[_is_record(before) & ~_is_record(flags)]].sum())
+        self._log.obsolete_bytes += int(self._index.sizes[slots[_is_record(before) & ~_is_record(flags)]].sum())
         self._index.flags[slots] = flags
 
-    def _put(self, keys: list[Any], values: list[Any], were_there: list[bool] | None, change: np.uint8) -> None:
-        for part in _parts(0, len(keys)):
+    def _put(self, keys: list[Any], values: list[Any], were_there: list[bool] | None, marks: np.uint8) -> None:
+        for part in _write_parts(0, len(keys)):
             some = None if were_there is None else were_there[part]
-            self._put_some(keys[part], values[part], _hashes_of(keys[part]), some, change)
+            self._put_some(keys[part], values[part], _hashes_of(keys[part]), some, marks)
         self._end_writing()
 
     def _end_writing(self) -> None:
@@ -353,14 +357,14 @@ class KeyStore:
         values: list[Any],
         hashed: tuple[Hashes, bool],
         were_there: list[bool] | None,
-        change: np.uint8,
+        marks: np.uint8,
         are_new: bool = False,
     ) -> None:
-        """Write some entries; with `are_new`, hardly any of the keys is here."""
+        """Write some entries. `are_new` speeds this up if the store has hardly any of the keys."""
         hashes, are_hashes = hashed
-        with self._room_needed():
+        with self._reporting_failures():
             slots = self._index.place(hashes, are_new)
-            self._put_slots(keys, values, slots, were_there, _content(keys, values, are_hashes), change)
+            self._put_slots(keys, values, slots, were_there, _content(keys, values, are_hashes), marks)
 
     def _put_slots(
         self,
@@ -369,32 +373,32 @@ class KeyStore:
         slots: Slots,
         were_there: list[bool] | None,
         content: _Content,
-        change: np.uint8,
+        marks: np.uint8,
     ) -> None:
-        """Write entries to the slots of their hashes, or apart from these."""
+        """Write entries to the slots of their hashes, or keep them apart."""
         shared = self._sharing_hashes(keys, slots, were_there, content.is_hash)
         if shared:
             for at in shared:
-                self._put_apart(keys[at], values[at], change)
+                self._put_apart(keys[at], values[at], marks)
             kept = [at for at in range(len(keys)) if at not in shared]
             slots, content = slots[np.array(kept, np.intp)], content.only(kept)
-        self._fill(slots, content, change)
+        self._fill(slots, content, marks)
 
-    def _fill(self, slots: Slots, content: _Content, change: np.uint8) -> None:
-        """Write entries to slots that are theirs."""
+    def _fill(self, slots: Slots, content: _Content, marks: np.uint8) -> None:
+        """Write entries to slots that belong to their keys."""
         before = self._index.flags[slots]
         had_record = _is_record(before)
         if had_record.any():
-            self._log.unneeded += int(self._index.sizes[slots[had_record]].sum())
+            self._log.obsolete_bytes += int(self._index.sizes[slots[had_record]].sum())
         if isinstance(content.data, np.ndarray):
             self._index.places[slots] = content.data
         else:
             self._index.places[slots], self._index.sizes[slots] = self._log.append(content.data)
         self.count += len(slots) - int(np.count_nonzero(_is_there(before)))
-        self._index.flags[slots] = _written(before, content.what, content.is_hash, change)
+        self._index.flags[slots] = _flags_when_written(before, content.form, content.is_hash, marks)
 
     def _sharing_hashes(self, keys: list[Any], slots: Slots, were_there: list[bool] | None, is_hash: bool) -> set[int]:
-        """The positions of keys whose hash, and so their slot, belongs to another key."""
+        """The positions of keys that are kept apart, or must be because their slot belongs to another key."""
         flags = self._index.flags[slots]
         is_doubtful = flags != 0
         if is_hash:
@@ -412,18 +416,18 @@ class KeyStore:
             shared |= {at for at, slot in others if first.setdefault(slot, at) != at}
         return shared
 
-    def _put_apart(self, key: Any, value: Any, change: np.uint8) -> None:
+    def _put_apart(self, key: Any, value: Any, marks: np.uint8) -> None:
         value = load(value.content) if isinstance(value, _Encoded) else value
         flags = self._apart[key].flags if key in self._apart else np.zeros(1, np.uint8)
         self.count += 1 - int(_is_there(flags)[0])
-        self._apart[key] = _Apart(_written(flags, _PACKED, is_hash=False, change=change), value)
+        self._apart[key] = _Apart(_flags_when_written(flags, _PACKED, is_hash=False, marks=marks), value)
 
     def _compact(self) -> None:
-        """Move what is needed to a new log, if that is less than half."""
+        """Move the records that are still needed to a new log if more than half of the bytes are obsolete."""
         log = self._log
-        if log.unneeded <= max(_LEAST_UNNEEDED, log.size // 2):
+        if log.obsolete_bytes <= max(_MIN_OBSOLETE_BYTES, log.size // 2):
             return
-        with self._room_needed():
+        with self._reporting_failures():
             self._log = RecordLog(next(self._paths))
             for slots in self._index.with_flags(_is_record):
                 for part in self._parts(slots):
@@ -434,30 +438,31 @@ class KeyStore:
     # --- restoring -------------------------------------------------------------------------------------------------
 
     def load(self, entries: Mapping[Any, Any], extent: Extent) -> None:
-        """Take over entries of a snapshot of `extent`, and that they are gone, where the value is REMOVED."""
+        """Take over the entries of a snapshot of `extent`. Those whose value is REMOVED are removed."""
         self._take_out(
             [key for key, value in entries.items() if value is REMOVED],
-            lambda flags: _saved(_removed(flags), Extent.CHANGES),
+            lambda flags: _flags_when_saved(_flags_when_removed(flags), Extent.CHANGES),
         )
         there = {key: value for key, value in entries.items() if value is not REMOVED}
-        self._put(list(there), list(there.values()), None, _loaded(extent))
+        self._put(list(there), list(there.values()), None, _marks_of_loaded(extent))
 
     def load_packed(self, entries: bytes, extent: Extent) -> None:
-        """The same for entries that are packed already, as `packed` gives them."""
+        """The same for pickled entries, as `packed` gives them."""
         by_key = {load(name): (name, value) for name, value in unpack(entries)}
         keys = list(by_key)
         hashes, are_hashes = _hashes_of(keys)
         values = [_Encoded(value) for _, value in by_key.values()]
         records = list(itertools.starmap(pack, by_key.values()))
-        with self._room_needed():
+        with self._reporting_failures():
             slots = self._index.place(hashes)
-            self._put_slots(keys, values, slots, None, _Content(_PACKED, are_hashes, records), _loaded(extent))
+            content = _Content(_PACKED, are_hashes, records)
+            self._put_slots(keys, values, slots, None, content, _marks_of_loaded(extent))
         self.version += 1
 
     # --- snapshots -------------------------------------------------------------------------------------------------
 
     def changes(self, extent: Extent) -> Iterator[dict[Any, Any]]:
-        """What a snapshot of `extent` holds, some entries at a time; REMOVED for what is gone."""
+        """The contents of a snapshot of `extent`, in parts; the value of a removed entry is REMOVED."""
         for slots in self._index.with_flags(lambda flags: _is_wanted(flags, extent)):
             for part in self._parts(slots):
                 found = zip(*self._columns(part), strict=True)
@@ -467,20 +472,20 @@ class KeyStore:
             yield {key: REMOVED if each.value is ABSENT else each.value for key, each in apart.items()}
 
     def _parts(self, slots: Slots) -> list[Slots]:
-        """Some slots at a time, with not too many bytes."""
-        sizes = np.maximum(self._index.sizes[slots], _BYTES_AT_ONCE // _AT_ONCE)
-        numbers = np.cumsum(sizes, dtype=np.int64) // _BYTES_AT_ONCE
+        """The slots in parts of limited numbers of entries and bytes."""
+        sizes = np.maximum(self._index.sizes[slots], _PART_BYTES // _PART_ENTRIES)
+        numbers = np.cumsum(sizes, dtype=np.int64) // _PART_BYTES
         return np.split(slots, 1 + np.flatnonzero(np.diff(numbers)))
 
     def packed(self) -> Iterator[bytes]:
-        """All entries that are pickled, as they are, some at a time."""
-        for slots in self._index.with_flags(lambda flags: (flags & _WHAT) == _PACKED):
+        """All entries that are stored pickled, as they are, in parts."""
+        for slots in self._index.with_flags(lambda flags: (flags & _FORM) == _PACKED):
             for part in self._parts(slots):
                 yield b"".join(self._log.read(self._index.places[part], self._index.sizes[part]))
 
     def not_packed(self) -> Iterator[dict[Any, Any]]:
-        """The other ones."""
-        for slots in self._index.with_flags(lambda flags: _is_there(flags) & ((flags & _WHAT) != _PACKED)):
+        """All other entries, in parts."""
+        for slots in self._index.with_flags(lambda flags: _is_there(flags) & ((flags & _FORM) != _PACKED)):
             for part in self._parts(slots):
                 yield dict(zip(*self._columns(part), strict=True))
         apart = {key: each.value for key, each in self._apart.items() if each.value is not ABSENT}
@@ -490,17 +495,17 @@ class KeyStore:
     def snapshot_written(self, extent: Extent) -> None:
         is_touched = (lambda flags: flags != 0) if extent is Extent.ALL else (lambda flags: (flags & _CHANGED) != 0)
         for slots in self._index.with_flags(is_touched):
-            self._free(slots, _saved(self._index.flags[slots], extent))
+            self._set_flags(slots, _flags_when_saved(self._index.flags[slots], extent))
         for key, each in list(self._apart.items()):
-            each.flags = _saved(each.flags, extent)
+            each.flags = _flags_when_saved(each.flags, extent)
             if not each.flags[0]:
                 del self._apart[key]
         self.has_changes = False
 
-    # --- all of them -----------------------------------------------------------------------------------------------
+    # --- all entries -----------------------------------------------------------------------------------------------
 
     def scan(self) -> Iterator[list[tuple[Any, Any]]]:
-        """All entries, in lists. The store may change meanwhile; each list is what is there when it is given."""
+        """All entries, in lists. If the store changes during the iteration, later lists show the changes."""
         position: int | None = 0
         while position is not None:
             slots, position = self._index.some(position, 2_000)
@@ -511,24 +516,24 @@ class KeyStore:
 
 
 def _is_same(key: Any, other: Any) -> bool:
-    """True if they are one key of a dictionary."""
+    """True if both are the same key of a dictionary."""
     return key is other or bool(key == other)
 
 
-def _parts(start: int, end: int) -> Iterator[slice]:
-    """As many entries at a time as are written in one go."""
+def _write_parts(start: int, end: int) -> Iterator[slice]:
+    """The positions from `start` to `end` in parts, each of which is written at once."""
     for at in range(start, end, _WRITTEN_AT_ONCE):
         yield slice(at, min(at + _WRITTEN_AT_ONCE, end))
 
 
-def _loaded(extent: Extent) -> np.uint8:
-    """What is known of an entry that comes from a snapshot."""
-    known: np.uint8 = _IN_SNAPSHOT | (_IN_BASE if extent is Extent.ALL else _SINCE_BASE)
-    return known
+def _marks_of_loaded(extent: Extent) -> np.uint8:
+    """The flags that an entry from a snapshot of `extent` gets in addition to its form."""
+    marks: np.uint8 = _IN_SNAPSHOT | (_IN_BASE if extent is Extent.ALL else _SINCE_BASE)
+    return marks
 
 
 def _hashes_of(keys: list[Any]) -> tuple[Hashes, bool]:
-    """Their hashes, and whether the keys are whole numbers that are their own hashes, all of them."""
+    """The hashes of keys, and True if all keys are integers that are their own hashes."""
     numbers = column_of_ints(keys)
     if numbers is not None and len(numbers):
         in_range = numbers.min() >= -_LARGEST_OWN_HASH and numbers.max() <= _LARGEST_OWN_HASH
@@ -538,7 +543,7 @@ def _hashes_of(keys: list[Any]) -> tuple[Hashes, bool]:
 
 
 def _content(keys: list[Any], values: list[Any], are_hashes: bool) -> _Content:
-    """How entries are written. With `are_hashes`, the keys are whole numbers that are their own hashes."""
+    """How entries are stored. With `are_hashes`, the keys are integers that are their own hashes."""
     inline = _inline(values) if are_hashes else None
     if inline is not None:
         return _Content(inline[0], True, inline[1])
@@ -546,12 +551,12 @@ def _content(keys: list[Any], values: list[Any], are_hashes: bool) -> _Content:
         return _Content(_MARSHALLED, True, list(map(marshal.dumps, values)))
     if _are_plain(keys) and _are_plain(values):
         return _Content(_MARSHALLED, False, list(map(marshal.dumps, zip(keys, values, strict=True))))
-    names = zip(keys, values, strict=True)
-    return _Content(_PACKED, are_hashes, [pack(encode_state(key), encode_state(value)) for key, value in names])
+    entries = zip(keys, values, strict=True)
+    return _Content(_PACKED, are_hashes, [pack(encode_state(key), encode_state(value)) for key, value in entries])
 
 
 def _inline(values: list[Any]) -> tuple[int, NDArray[np.int64]] | None:
-    """Values that fit into the index, all of them, as they are there."""
+    """The form and the column of values that are stored in the index; None unless all values can be."""
     numbers = column_of_ints(values)
     if numbers is not None:
         return _INT, numbers
@@ -560,7 +565,7 @@ def _inline(values: list[Any]) -> tuple[int, NDArray[np.int64]] | None:
 
 
 def _are_plain(values: list[Any]) -> bool:
-    """True if marshalling gives back the very same: neither subclasses nor buffers, which become bytes."""
+    """True if all values survive marshalling unchanged. Subclasses do not, nor do buffers, which become bytes."""
     kinds = set(map(type, values))
     if tuple in kinds:
         kinds.discard(tuple)

@@ -1,4 +1,4 @@
-"""Keyed state: the tables of one operator in one subtask, and the state objects users see."""
+"""Keyed state: the tables of one operator in one subtask, and the state objects that users get."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.runtime.state.table import VOID_NAMESPACE, Extent, StateTable
 
 
 class _Nobody:
-    """The key while a function is opened; one instance in every process."""
+    """The current key while a function is opened. Each process has one instance."""
 
     def __reduce__(self) -> str:
         return "NOBODY"
@@ -33,7 +33,7 @@ NOBODY: Final = _Nobody()
 
 
 class KeyedStateBackend:
-    """All keyed state of one operator. `current_key` says whose state is meant."""
+    """All keyed state of one operator in one subtask. State objects use the state of `current_key`."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class KeyedStateBackend:
         return table
 
     def state(self, descriptor: StateDescriptor, namespace: Hashable = VOID_NAMESPACE) -> Any:
-        """The state of `descriptor` for the current key (at the time of each access) and this `namespace`."""
+        """The state object of `descriptor` and `namespace`, for the key that is current at each access."""
         known = self._descriptors.setdefault(descriptor.name, descriptor)
         if type(known) is not type(descriptor):
             raise StateAccessError(
@@ -100,8 +100,8 @@ class KeyedStateBackend:
     def key(self) -> Any:
         if self.current_key is NO_KEY:
             raise StateAccessError(
-                f"operator '{self.operator_name}': keyed state was used where there is no current key; use it in "
-                f"process_element, on_timer and the like, not in open()"
+                f"operator '{self.operator_name}': keyed state was used where there is no current key; use it where an "
+                f"element or a timer of a key is processed, not in open(), close() or process_broadcast_element()"
             )
         return self.current_key
 
@@ -110,7 +110,7 @@ class KeyedStateBackend:
 
     @contextmanager
     def of_nobody(self) -> Iterator[None]:
-        """Inside, state belongs to no key: it can be used, as in PyFlink's `open()`, and is gone afterwards."""
+        """Lets functions use state in `open()`, as in PyFlink. That state belongs to no key and is removed on exit."""
         self.current_key = NOBODY
         try:
             yield
@@ -122,7 +122,7 @@ class KeyedStateBackend:
                     table.remove(namespace, NOBODY)
 
     def __len__(self) -> int:
-        """How many entries are held, timers included."""
+        """The number of entries, including timers."""
         return sum(map(len, self.tables.values()))
 
     def has_changes(self) -> bool:
@@ -131,15 +131,15 @@ class KeyedStateBackend:
         return any(table.has_changes() for table in self.tables.values())
 
     def is_all_changed(self) -> bool:
-        """True if a snapshot of the changes holds all entries anyway."""
+        """True if a snapshot of the changes would hold all entries."""
         for table in self.tables.values():
             table.settle()
         return all(table.is_all_changed() for table in self.tables.values())
 
     def snapshot(self, extent: Extent) -> Iterator[tuple[str, Contents]]:
-        """(table, entries) in one part or several for each table; valid until state changes.
+        """(name of the table, entries), in one or several parts for each table, which are valid until state changes.
 
-        What they hold counts as changed until `snapshot_written`: a snapshot may fail to be stored.
+        Their entries count as changed until `snapshot_written` is called, because storing a snapshot may fail.
         """
         if extent is Extent.ALL:
             self._drop_expired()
@@ -152,7 +152,7 @@ class KeyedStateBackend:
             table.snapshot_written(extent)
 
     def _drop_expired(self) -> None:
-        """What nobody reads is never found expired on access: full snapshots clear it away."""
+        """Remove expired entries, also those that are never read and would otherwise stay."""
         for name, descriptor in self._descriptors.items():
             if descriptor.ttl_config is not None and _expires(descriptor):
                 cleanup = descriptor.ttl_config.get_cleanup_strategies()
@@ -167,10 +167,11 @@ class KeyedStateBackend:
         extent: Extent = Extent.CHANGES,
         has_times: bool | None = None,
     ) -> None:
-        """Apply a part of a snapshot; `owns_key` picks this subtask's share after a change of parallelism.
+        """Apply a part of a snapshot. `owns_key` selects this subtask's share after a change of parallelism.
 
-        `extent` is that of the snapshot. What is not part of a base counts as changed since the base. `has_times` says
-        whether the values are with times; of several parts the last one says it for all.
+        `extent` is the extent of the snapshot. Entries that are not part of a base count as changed since the base.
+        `has_times` is True if the values are stored with times, and None if this is not known. The last part that says
+        so decides for the whole table.
         """
         if owns_key is not None:
             contents = owned(contents, owns_key)
@@ -179,7 +180,7 @@ class KeyedStateBackend:
         table.has_times = table.has_times if has_times is None else has_times
 
     def dispose(self) -> None:
-        """State is no longer needed, nor what it keeps outside of memory."""
+        """Release what the tables keep outside of memory. State must not be used any more."""
         for table in self.tables.values():
             table.dispose()
 

@@ -1,9 +1,9 @@
-"""A bounded number of live objects in front of a store: the entries of a state table that is kept on disk.
+"""Entries of a state table on disk: a bounded number of live objects, those in memory, in front of a store.
 
-Objects are held in two generations. What is used belongs to the recent one; when that is full, the older one is
-written to the store, as far as it changed, and dropped, and the recent one becomes the older. So whatever was used
-lately stays the same object, and an operator may change it in place and say so afterwards. A table that fits in here
-never touches the disk.
+Objects are held in two generations. An object that is used moves to the recent generation. When that is full, changed
+objects of the older generation are written to the store, the older generation is dropped, and the recent one becomes
+the older one. So an object that was used recently is still the same object: an operator may change it in place and note
+the change afterwards. A new table is written to disk only when it no longer fits into memory.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from zlib import crc32
 
 from penstock.runtime.key_hashing import stable_hash
 from penstock.runtime.state.codec import encode_state
-from penstock.runtime.state.contents import EncodedEntries, load, unpack
+from penstock.runtime.state.contents import load, unpack
 from penstock.runtime.state.entry_store import EntryStore, Found, Write
 from penstock.runtime.state.table import VOID_NAMESPACE
 
 ABSENT: Final = object()
-"""In the place of an object: there is no such entry, in the store neither or only until it is written."""
+"""Takes the place of an object that does not exist. The store may have the entry until the removal is written."""
 UNKNOWN: Final = object()
+"""Takes the place of an object that is not in memory: only the store knows whether it exists."""
 
 hash_bytes = struct.Struct(">I").pack
 
@@ -46,15 +47,15 @@ class LiveEntries:
         self.capacity = capacity
         self.namespaces: dict[Hashable, LiveKeys] = {}
         self.is_direct = False
-        """True if an operator works on the entries themselves: any of them may have been changed in place."""
+        """True if operators work on the entries directly, so that any live object may have been changed in place."""
         self.fair_share = capacity
-        """How many parts a single object may have in memory."""
+        """How many entries of a single map may stay in memory when the generations change."""
         self._make_keys = make_keys
         self._on_full = on_full
         self._left = capacity // 2
 
     def keys_of(self, namespace: Hashable) -> LiveKeys:
-        """The keys of a namespace, a new one if it must be."""
+        """The entries of a namespace, which may be new."""
         keys = self.namespaces.get(namespace)
         if keys is None:
             keys = self.namespaces[namespace] = self._make_keys(self, namespace)
@@ -64,7 +65,7 @@ class LiveEntries:
         self.namespaces.pop(namespace).drop()
 
     def took_room(self) -> None:
-        """One more object is live."""
+        """Count one more live object. If the recent generation is full, drop the older one."""
         self._left -= 1
         if self._left <= 0:
             self._left = max(self.capacity // 2, 1)
@@ -73,16 +74,16 @@ class LiveEntries:
             self._on_full()
 
     def write_back(self) -> None:
-        """Have the store hold everything."""
+        """Write all changes to the store."""
         self.store.write([write for keys in self.namespaces.values() for write in keys.unwritten()])
 
     def is_stored(self) -> bool:
-        """True if there may be entries that are in the store only."""
+        """True if the store may have entries of this table."""
         return any(keys.is_stored for keys in self.namespaces.values())
 
 
 class FoundEntries(MutableMapping[Any, Any], ABC):
-    """A dictionary of which only a part is in memory: `find` brings an entry there."""
+    """A dictionary of which only a part is in memory. `find` loads an entry."""
 
     @abstractmethod
     def find(self, key: Any) -> Any:
@@ -100,8 +101,6 @@ class FoundEntries(MutableMapping[Any, Any], ABC):
 
 class LiveKeys(FoundEntries):
     """The entries of one namespace."""
-
-    encoded_kind: type[EncodedEntries] = EncodedEntries
 
     def __init__(self, entries: LiveEntries, namespace: Hashable) -> None:
         self.namespace = namespace
@@ -121,20 +120,20 @@ class LiveKeys(FoundEntries):
     def find(self, key: Any) -> Any:
         """The object of `key`, or ABSENT."""
         held = self._recent.get(key, UNKNOWN)
-        return self._fetched(key) if held is UNKNOWN else held
+        return self._fetch(key) if held is UNKNOWN else held
 
-    def _fetched(self, key: Any) -> Any:
+    def _fetch(self, key: Any) -> Any:
         held = self._older.pop(key, UNKNOWN)
         if held is UNKNOWN:
             if not self.is_stored:
                 return ABSENT
-            held = self._loaded(key)
-        self._entries.took_room()  # First: the generations may change, and each object must be in one of them only.
+            held = self._from_store(key)
+        self._entries.took_room()  # First: it may change the generations, and an object must be in only one of them.
         self._recent[key] = held
         return held
 
     def store(self, key: Any, value: Any) -> bool:
-        """Set the object of `key`; True if there was one before."""
+        """Set the object of `key`; True if the entry existed before."""
         was_there = self.find(key) is not ABSENT
         if not was_there:
             self._count += 1
@@ -145,7 +144,7 @@ class LiveKeys(FoundEntries):
         return was_there
 
     def remove(self, key: Any) -> bool:
-        """True if it was there."""
+        """Remove the entry of `key`; True if it existed."""
         if self.find(key) is ABSENT:
             return False
         self._count -= 1
@@ -158,7 +157,7 @@ class LiveKeys(FoundEntries):
         return True
 
     def discard(self, key: Any) -> bool:
-        """Remove the entry of `key`, without noting that as a change to save; True if it was there."""
+        """Remove the entry of `key` without noting a change for the next snapshot; True if it existed."""
         return self.remove(key)
 
     def live(self, key: Any) -> Any:
@@ -167,16 +166,16 @@ class LiveKeys(FoundEntries):
         return self._older.get(key, UNKNOWN) if held is UNKNOWN else held
 
     def peek(self, key: Any) -> Any:
-        """The object of `key`, or ABSENT; it does not become live for that."""
+        """The object of `key`, or ABSENT. It does not become live."""
         held = self.live(key)
-        return self._loaded(key) if held is UNKNOWN and self.is_stored else ABSENT if held is UNKNOWN else held
+        return self._from_store(key) if held is UNKNOWN and self.is_stored else ABSENT if held is UNKNOWN else held
 
-    def _loaded(self, key: Any) -> Any:
+    def _from_store(self, key: Any) -> Any:
         value = self._store.get(self._address(key), key)
         return ABSENT if value is None else load(value)
 
     def _address(self, key: Any) -> bytes:
-        # Most keys are texts: the detour over their type is as long as the way itself.
+        # Most keys are strings. This is their stable hash, without the dispatch on types, which takes as long again.
         hashed = crc32(key.encode("utf-8", "surrogatepass")) if type(key) is str else stable_hash(key)
         return self._prefix + hash_bytes(hashed)
 
@@ -186,15 +185,16 @@ class LiveKeys(FoundEntries):
     # --- the store -------------------------------------------------------------------------------------------------
 
     def grow_older(self) -> list[Write]:
-        """Drop the older objects, and what must be written for that."""
+        """Drop the older objects; returns the changes of them that must be written."""
         older, self._older, self._recent = self._older, self._recent, {}
         return self._writes(older)
 
     def unwritten(self) -> list[Write]:
+        """All changes that the store does not have. The caller must write them: they count as written from now on."""
         return self._writes(self._older) + self._writes(self._recent)
 
     def _writes(self, objects: dict[Any, Any]) -> list[Write]:
-        """What the store does not know of `objects`; after that it does."""
+        """The changes of `objects` that the store does not have. They count as written from now on."""
         is_direct, changed = self._entries.is_direct, self._changed
         keys = [key for key, held in objects.items() if key in changed or (is_direct and held is not ABSENT)]
         self.is_stored = self.is_stored or bool(keys)
@@ -202,23 +202,24 @@ class LiveKeys(FoundEntries):
         return [(self._address(key), key, encode_state(key), _encoded(objects[key])) for key in keys]
 
     def load_encoded(self, entries: bytes) -> None:
-        """Take entries over as they are; they are in no map of live objects."""
+        """Write encoded entries of a snapshot to the store as they are."""
         self._forget_live()
         names = [(load(name), name, value) for name, value in unpack(entries)]
         self._count += self._store.write([(self._address(key), key, name, value) for key, name, value in names])
         self.is_stored = True
 
     def _forget_live(self) -> None:
+        """Write all changes to the store and keep no object in memory."""
         self._store.write(self.unwritten())
         self._recent.clear()
         self._older.clear()
 
     def packed(self) -> Iterator[bytes]:
-        """All entries of the store, some at a time; what is live and not written is missing."""
+        """All entries of the store, in parts. Changes that are not written yet are missing."""
         return self._store.scan_packed(self._prefix)
 
     def drop(self) -> None:
-        """Nothing of the namespace is needed from now on."""
+        """Drop all entries of the namespace."""
         self._count = 0
         self._changed.clear()
         self._recent.clear()
@@ -232,7 +233,7 @@ class LiveKeys(FoundEntries):
     def get(self, key: Any, default: Any = None) -> Any:
         held = self._recent.get(key, UNKNOWN)
         if held is UNKNOWN:
-            held = self._fetched(key)
+            held = self._fetch(key)
         return default if held is ABSENT else held
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -249,13 +250,13 @@ class LiveKeys(FoundEntries):
         return (key for key, _ in self.entries())
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        """(key, object) of all entries. They may change meanwhile: then what was not given yet is seen as it is."""
+        """(key, object) of all entries. If they change during the iteration, later ones are given as they are then."""
         seen = set()
         for key in [*self._recent, *self._older]:
             held = self.live(key)
             seen.add(key)
             if held is UNKNOWN:
-                held = self.find(key)  # It was dropped since.
+                held = self.find(key)  # It has been dropped since the iteration began.
             if held is not ABSENT:
                 yield key, held
         for found in self._store.scan(self._prefix) if self.is_stored else ():
@@ -263,32 +264,32 @@ class LiveKeys(FoundEntries):
             for key, value in self._stored_objects(found):
                 if key in seen:
                     continue
-                is_new = self._store.version == version and self.live(key) is UNKNOWN
-                held = value() if is_new else self.peek(key)
+                is_current = self._store.version == version and self.live(key) is UNKNOWN
+                held = value() if is_current else self.peek(key)
                 if held is not ABSENT:
                     yield key, held
 
     def _stored_objects(self, found: list[Found]) -> Iterator[tuple[Any, Callable[[], Any]]]:
-        """Keys, and what gives their objects as they were found."""
+        """Keys, each with a function that decodes the object that was found."""
         for name, value in found:
             yield load(name), partial(load, value)
 
 
 class DirectEntries(MutableMapping[Hashable, Any]):
-    """The entries of a table as operators work on them: namespace -> key -> value.
+    """The entries of a table as operators use them directly: namespace -> key -> value.
 
-    Who gets keys from here may change their objects in place.
+    Operators may change the objects they find here in place.
     """
 
     def __init__(
         self, entries: Callable[[], LiveEntries], plain: Callable[[], MutableMapping[Any, Any] | None]
     ) -> None:
-        self._now = entries
+        self._live = entries
         self._plain = plain
-        """Gives the entries of keys alone, if they are elsewhere."""
+        """Gives plain keyed state, which is not in `LiveEntries`; None if there is none because the values are maps."""
 
     def _entries(self) -> LiveEntries:
-        entries = self._now()
+        entries = self._live()
         entries.is_direct = True
         return entries
 

@@ -1,6 +1,6 @@
-"""Map state on disk: every entry of a map is an entry of the store, so that one can be read without the others.
+"""Map state on disk: every entry of a map is an entry of the store, so it can be read without the others.
 
-The entries of a map are next to each other: their addresses begin with the hash of the key that the map belongs to.
+The entries of a map are next to each other, because their addresses begin with the hash of the map's key.
 """
 
 from __future__ import annotations
@@ -15,21 +15,19 @@ from penstock.runtime.nan_keys import is_same_key
 from penstock.runtime.state.change_journal import ChangedNames
 from penstock.runtime.state.changes import Untracked
 from penstock.runtime.state.codec import encode_state
-from penstock.runtime.state.contents import EncodedEntries, EncodedMapEntries, load, unpack
+from penstock.runtime.state.contents import load, unpack
 from penstock.runtime.state.entry_store import SCAN_ENTRIES, Found, Write
 from penstock.runtime.state.live_entries import ABSENT, UNKNOWN, LiveEntries, LiveKeys, hash_bytes
 
-_FEW = 16
+_PROBED_ENTRIES = 16
 _MANY_REMOVED = 100
 
 
 class LiveMaps(LiveKeys):
-    """The maps of one namespace, by key. The object of a key is its `MapPage`; one that is empty is not there.
+    """The maps of one namespace, by key. The object of a key is its `MapPage`. A map without entries does not exist.
 
-    Names of changed entries are (key, key in the map); (key,) is the map as a whole.
+    Changes are noted under the name (key, key in the map) for an entry, and (key,) for a whole map.
     """
-
-    encoded_kind: type[EncodedEntries] = EncodedMapEntries
 
     def __init__(
         self, entries: LiveEntries, namespace: Hashable, changes: Callable[[], ChangedNames | Untracked]
@@ -38,7 +36,7 @@ class LiveMaps(LiveKeys):
         self._changes = changes
 
     def store(self, key: Any, value: Any) -> bool:
-        """Set the map of `key`: a page of this very key, which has noted its own changes, or a new mapping."""
+        """Set the map of `key`: either a page of this key, which has noted its own changes, or a new mapping."""
         held = self.find(key)
         if isinstance(value, MapPage) and value.is_of(self, key):
             if held is not value:
@@ -49,7 +47,7 @@ class LiveMaps(LiveKeys):
         return held is not ABSENT
 
     def install(self, key: Any, contents: Mapping[Any, Any]) -> None:
-        """Set the map of `key` to be `contents`; that is no change to save."""
+        """Set the map of `key` to `contents` without noting a change for the next snapshot."""
         held = self.find(key)
         if held is not ABSENT:
             held.drop()
@@ -68,11 +66,11 @@ class LiveMaps(LiveKeys):
             self.write(page.give_up())
 
     def merge(self, key: Any, part: Mapping[Any, Any]) -> None:
-        """Add a part of a map, in which ABSENT says that an entry is gone; that is no change to save."""
+        """Add entries to the map of `key`, or remove those that are ABSENT in `part`; no change is noted."""
         held = self.find(key)
         page = MapPage(self, key, is_complete=True) if held is ABSENT else held
         page.fill(part)
-        self._keep(key, page, held is ABSENT)  # A large part may have pushed it out.
+        self._keep(key, page, held is ABSENT)  # Filling in a large part may have dropped the page from memory.
         if not page:
             self.discard(key)
 
@@ -84,7 +82,7 @@ class LiveMaps(LiveKeys):
         return self.discard(key)
 
     def _note_removal(self, key: Any, map_keys: set[Any]) -> None:
-        """A map is gone, with all its entries; those that no snapshot has leave nothing."""
+        """Note that a map was removed with all its entries. Entries that no snapshot has leave no note."""
         changes = self._changes()
         is_saved = changes.is_in_snapshot(self.namespace, (key,))
         for map_key in map_keys:
@@ -98,7 +96,7 @@ class LiveMaps(LiveKeys):
             changes.removed(self.namespace, (key,))
 
     def discard(self, key: Any) -> bool:
-        """Remove the map of `key`, without noting that as a change to save; True if it was there."""
+        """Remove the map of `key` without noting a change for the next snapshot; True if it existed."""
         page = self.find(key)
         if page is ABSENT:
             return False
@@ -125,15 +123,15 @@ class LiveMaps(LiveKeys):
 
     # --- the store -------------------------------------------------------------------------------------------------
 
-    def _loaded(self, key: Any) -> Any:
+    def _from_store(self, key: Any) -> Any:
         is_there = any(True for _ in self.stored_map(key, 1))
         return MapPage(self, key, is_complete=False) if is_there else ABSENT
 
     def stored_map(self, key: Any, limit: int = SCAN_ENTRIES) -> Iterator[list[tuple[Any, bytes]]]:
-        """(key in the map, encoded value) of what the store holds of a map, in lists."""
+        """(key in the map, encoded value) of the entries of a map in the store, in lists."""
         for found in self._store.scan(self._address(key), limit):
             names = [(load(name), value) for name, value in found]
-            # Other keys with the same hash lie here, too.
+            # Maps of other keys with the same hash are at the same addresses.
             mine = [(map_key, value) for (owner, map_key), value in names if is_same_key(owner, key)]
             if mine:
                 yield mine
@@ -164,7 +162,7 @@ class LiveMaps(LiveKeys):
         return ABSENT if value is None else load(value)
 
     def entries_of(self, key: Any) -> Iterator[tuple[Any, Any]]:
-        """The items of a map; they do not become live for that. It may change meanwhile."""
+        """The items of a map, which do not become live. The map may change during the iteration."""
         page = self.live(key)
         if isinstance(page, MapPage):
             if page.is_complete:
@@ -174,13 +172,13 @@ class LiveMaps(LiveKeys):
         for entries in self.stored_map(key):
             version = self._store.version
             for map_key, value in entries:
-                is_new = self._store.version == version and self._live_value(key, map_key) is UNKNOWN
-                held = load(value) if is_new else self.peek_value(key, map_key)
+                is_current = self._store.version == version and self._live_value(key, map_key) is UNKNOWN
+                held = load(value) if is_current else self.peek_value(key, map_key)
                 if held is not ABSENT:
                     yield map_key, held
 
     def peek_value(self, key: Any, map_key: Any) -> Any:
-        """The value of an entry of a map, or ABSENT; it does not become live for that."""
+        """The value of an entry of a map, or ABSENT. It does not become live."""
         held = self._live_value(key, map_key)
         return self.stored_value(key, map_key) if held is UNKNOWN else held
 
@@ -192,7 +190,7 @@ class LiveMaps(LiveKeys):
         self._forget_live()
         names = [(load(name), name, value) for name, value in unpack(entries)]
         keys = {name[0] for name, _, _ in names}
-        self._count += sum(1 for key in keys if self._loaded(key) is ABSENT)
+        self._count += sum(1 for key in keys if self._from_store(key) is ABSENT)
         self.write([(self.map_address(*name), name, encoded, value) for name, encoded, value in names])
 
     def _stored_objects(self, found: list[Found]) -> Iterator[tuple[Any, Callable[[], Any]]]:
@@ -200,31 +198,32 @@ class LiveMaps(LiveKeys):
             yield key, partial(self.find, key)
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        # The entries of one map may come in several lists, mixed with those of keys with the same hash.
-        place = -1
+        # Each map must be given once, but its entries may come in several lists, mixed with those of other keys with
+        # the same hash.
+        hashed = -1
         given: set[Any] = set()
         for key, page in super().entries():
-            if stable_hash(key) != place:
-                place, given = stable_hash(key), set()
+            if stable_hash(key) != hashed:
+                hashed, given = stable_hash(key), set()
             if key not in given:
                 given.add(key)
                 yield key, page
 
 
 class MapPage(MutableMapping[Any, Any]):
-    """The map of one key, of which a part is in memory."""
+    """The map of one key, of which a part may be in memory."""
 
     def __init__(self, maps: LiveMaps, key: Any, is_complete: bool) -> None:
         self._maps = maps
         self._key = key
         self.is_complete = is_complete
-        """True if all of the map is live."""
+        """True if the whole map is in memory."""
         self._is_stored = not is_complete
         self._live: dict[Any, Any] = {}
         self._present = 0
         """How many live entries are not ABSENT."""
         self._changed: set[Any] = set()
-        """Keys of the map that differ from the store."""
+        """Keys of the map whose entries differ from the store."""
 
     def is_of(self, maps: LiveMaps, key: Any) -> bool:
         return self._maps is maps and is_same_key(self._key, key)
@@ -271,7 +270,7 @@ class MapPage(MutableMapping[Any, Any]):
         self._maps.note_removed(self._key, map_key)
 
     def fill(self, contents: Mapping[Any, Any]) -> None:
-        """Set entries without noting that as a change to save; ABSENT removes one."""
+        """Set entries without noting a change for the next snapshot; the value ABSENT removes an entry."""
         for map_key, value in contents.items():
             self._set(map_key, value)
 
@@ -289,16 +288,16 @@ class MapPage(MutableMapping[Any, Any]):
         return self._present > 0 or (not self.is_complete and self._has_stored_entry())
 
     def _has_stored_entry(self) -> bool:
-        """True if the store holds an entry that was not removed since."""
+        """True if the store has an entry that has not been removed since it was written."""
         passed = 0
         is_found = False
-        for entries in self._maps.stored_map(self._key, _FEW):
+        for entries in self._maps.stored_map(self._key, _PROBED_ENTRIES):
             is_found = any(self._live.get(map_key) is not ABSENT for map_key, _ in entries)
             if is_found:
                 break
             passed += len(entries)
         if passed > _MANY_REMOVED:
-            self._maps.write(self.unwritten())  # Not to be passed again.
+            self._maps.write(self.unwritten())  # So that the next call need not skip the removed entries again.
         return is_found
 
     def __len__(self) -> int:
@@ -308,7 +307,7 @@ class MapPage(MutableMapping[Any, Any]):
         return (map_key for map_key, _ in self.entries())
 
     def entries(self) -> Iterator[tuple[Any, Any]]:
-        """All items. The map may change meanwhile: then what was not given yet is seen as it is."""
+        """All items. If the map changes during the iteration, later items are given as they are then."""
         if not self.is_complete:
             self._maps.write(self.unwritten())
             self._load_small()
@@ -326,19 +325,19 @@ class MapPage(MutableMapping[Any, Any]):
         return [(map_key, held) for map_key, held in self._live.items() if held is not ABSENT]
 
     def _load_small(self) -> None:
-        """Take all of the map into memory if it is small."""
+        """Load the whole map if it is small."""
         lists = self._maps.stored_map(self._key)
         entries = next(lists, [])
         if next(lists, None) is None:
             for _ in entries:
-                self._maps.took_room()  # First: it may take away what is live here.
+                self._maps.took_room()  # First, because it may drop live entries of this map.
             for map_key, value in entries:
                 if map_key not in self._live:
                     self._place(map_key, load(value))
             self.is_complete = True
 
     def live_value(self, map_key: Any) -> Any:
-        """The value of an entry, ABSENT, or UNKNOWN if only the store knows."""
+        """The value of an entry, ABSENT, or UNKNOWN if it is not in memory."""
         return self._live.get(map_key, ABSENT if self.is_complete else UNKNOWN)
 
     def live_count(self) -> int:
@@ -347,18 +346,18 @@ class MapPage(MutableMapping[Any, Any]):
     # --- the store -------------------------------------------------------------------------------------------------
 
     def unwritten(self) -> list[Write]:
-        """What the store does not know yet; after that it does."""
+        """The changes that the store does not have. The caller must write them: they count as written from now on."""
         changed, self._changed = self._changed, set()
         self._is_stored = self._is_stored or bool(changed)
-        return [self._written(map_key) for map_key in changed]
+        return [self._write_of(map_key, self._live[map_key]) for map_key in changed]
 
-    def _written(self, map_key: Any) -> Write:
-        name, held = (self._key, map_key), self._live[map_key]
+    def _write_of(self, map_key: Any, held: Any) -> Write:
+        name = (self._key, map_key)
         value = None if held is ABSENT else encode_state(held)
         return self._maps.map_address(self._key, map_key), name, encode_state(name), value
 
     def give_up(self) -> list[Write]:
-        """Keep nothing in memory."""
+        """Keep nothing in memory; returns the changes that must be written."""
         writes = self.unwritten()
         self._live.clear()
         self._present = 0
@@ -366,15 +365,11 @@ class MapPage(MutableMapping[Any, Any]):
         return writes
 
     def drop(self) -> None:
-        """The map is gone."""
+        """Remove all entries, in memory and in the store."""
         if self._is_stored:
             for entries in self._maps.stored_map(self._key):
-                self._maps.write([self._gone(map_key) for map_key, _ in entries])
+                self._maps.write([self._write_of(map_key, ABSENT) for map_key, _ in entries])
         self._live.clear()
         self._present = 0
         self._changed.clear()
         self._is_stored, self.is_complete = False, True
-
-    def _gone(self, map_key: Any) -> Write:
-        name = (self._key, map_key)
-        return self._maps.map_address(self._key, map_key), name, encode_state(name), None

@@ -1,7 +1,7 @@
-"""Where modules are now whose classes savepoints of earlier versions hold by name.
+"""The present names of modules whose classes are named in savepoints of earlier versions.
 
 Splits, positions, states of writers and committables are pickled, and a pickle names the module of each class. If you
-move a module that has such classes, add a line here, and never remove one.
+move a module that has such classes, add it here, and never remove an entry.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _MOVED = {
 
 
 def module_today(module: str) -> str:
+    """The present name of a module, given its name in a pickle."""
     return _TODAY.get(module, module)
 
 

@@ -1,7 +1,8 @@
-"""Lists of numbers as NumPy arrays, in about a third of the time that checking their types and converting them takes.
+"""Lists of numbers as NumPy arrays, in about a third of the time it takes to check their types and convert them.
 
-Marshalling writes a letter for the type of each object and then its value, without a call for any of them. So a list of
-small whole numbers, or of floats, becomes an array of records of one size, and the letters show whether that was so.
+`marshal` writes a letter for the type of each object and then its value, without a Python call for each. So a list of
+small integers, or of floats, becomes an array of records of the same size. The letters show whether all values had that
+type.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 _VERSION = 2
-"""Of the format: the last one in which an object that comes again is written again."""
+"""Of the `marshal` format: later ones write only a reference for an object that was written before."""
 _HEAD_BYTES = 5
 _SMALL, _FLOAT = (np.dtype([("type", "S1"), ("value", value)]) for value in ("<i4", "<f8"))
 
 
 def column_of_ints(values: list[Any]) -> NDArray[np.int64] | None:
-    """None if not all of them are of type `int` itself and have 64 bits at most."""
+    """The values as an array; None unless all are of type `int` itself and fit into 64 bits."""
     if not values or type(values[0]) is not int:
         return None
     if -(1 << 31) <= values[0] < 1 << 31:
@@ -35,7 +36,7 @@ def column_of_ints(values: list[Any]) -> NDArray[np.int64] | None:
 
 
 def column_of_floats(values: list[Any]) -> NDArray[np.float64] | None:
-    """None if not all of them are of type `float` itself."""
+    """The values as an array; None unless all are of type `float` itself."""
     if not values or type(values[0]) is not float:
         return None
     floats = _records(values, _FLOAT, b"g")
@@ -43,10 +44,10 @@ def column_of_floats(values: list[Any]) -> NDArray[np.float64] | None:
 
 
 def _records(values: list[Any], kind: np.dtype[Any], letter: bytes) -> NDArray[Any] | None:
-    """The values, if they are all of that kind."""
+    """The values, if marshalling makes them records of this kind with this type letter; otherwise None."""
     try:
         content = marshal.dumps(values, _VERSION)
-    except ValueError:  # There is something among them that cannot be marshalled.
+    except ValueError:  # One of the values cannot be marshalled.
         return None
     if len(content) != _HEAD_BYTES + kind.itemsize * len(values):
         return None

@@ -18,7 +18,7 @@ from penstock.datastream.state import (
 Distribution = Literal["split", "union", "broadcast"]
 
 Saved = dict[str, tuple[Distribution, Any]]
-"""State name -> how it is dealt out, and its items (a list, or the broadcast dictionary)."""
+"""State name -> how it is distributed, and its items (a list, or the broadcast dictionary)."""
 
 
 class OperatorListState(ListState[Any]):
@@ -54,7 +54,7 @@ class HeapBroadcastState(BroadcastState[Any, Any]):
 
     @property
     def dictionary(self) -> dict[Any, Any]:
-        """For generated loops, which look up in it; it stays the same one."""
+        """For lookups in generated loops, which may keep it: it is never replaced."""
         return self.entries
 
     def get(self, key: Any) -> Any:
@@ -150,7 +150,7 @@ class OperatorStateBackend(OperatorStateStore):
         return saved
 
     def restore(self, saved: Saved) -> None:
-        """Take over state saved by this subtask, or its share of it after a change of parallelism."""
+        """Take over the state that this subtask saved, or its share of all state after a change of parallelism."""
         for name, (distribution, items) in saved.items():
             if distribution == "broadcast":
                 state = HeapBroadcastState()
@@ -168,9 +168,10 @@ class OperatorStateBackend(OperatorStateStore):
 
 
 def share_of(former: list[Saved], subtask: int, parallelism: int) -> Saved:
-    """A subtask's share of what all former subtasks saved, in their order.
+    """A subtask's share of the state that all former subtasks saved. `former` is in the order of the subtasks.
 
-    Flink's rules: the items of split lists are dealt round robin, union lists and broadcast state go to everyone.
+    The rules are Flink's: items of split lists are dealt round robin, and every subtask gets all items of union lists
+    and one copy of broadcast state.
     """
     share: Saved = {}
     for name, (distribution, _) in ((name, saved) for each in former for name, saved in each.items()):

@@ -1,4 +1,4 @@
-"""Records of state in a local file, one behind the other: what is written again is written anew, at the end."""
+"""Records of state in a local file, one after the other. A record that is rewritten is appended again."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _FIRST_BYTES = 1 << 20
 
 
 class RecordLog:
-    """Who writes here remembers where, and says what is no longer needed."""
+    """The caller remembers where its records are, and adds the sizes of obsolete ones to `obsolete_bytes`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-        self._close = weakref.finalize(self, os.close, self._file)  # Also if the log is forgotten.
+        self._close = weakref.finalize(self, os.close, self._file)  # Also called when the log is garbage collected.
         self._room = 0
         self.size = 0
-        self.unneeded = 0
-        """Bytes of records that nobody asks for any more."""
+        self.obsolete_bytes = 0
+        """The bytes of records that are no longer used."""
         self._map: mmap.mmap | None = None
 
     def append(self, records: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-        """Write records; where they begin, and their sizes."""
+        """Write records; returns where they begin, and their sizes."""
         sizes = np.fromiter(map(len, records), np.uint32, len(records))
         ends = self.size + np.cumsum(sizes, dtype=np.int64)
         content = memoryview(b"".join(records))
@@ -39,7 +39,7 @@ class RecordLog:
         return ends - sizes, sizes
 
     def _grow(self, needed: int) -> None:
-        """The file is longer than what is in it, so that it need not be mapped again all the time."""
+        """Make the file longer than needed, so that it need not be mapped again with every write."""
         if needed > self._room:
             self._room = max(_FIRST_BYTES, needed + needed // 2)
             os.ftruncate(self._file, self._room)

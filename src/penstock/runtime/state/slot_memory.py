@@ -1,4 +1,4 @@
-"""The memory that all states of a slot share, for state that is kept on disk."""
+"""The memory that the states of a slot share, if state is on disk."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 
 _UNITS = {"": 0, "b": 0, "bytes": 0, "k": 10, "kb": 10, "kibibytes": 10, "m": 20, "mb": 20, "mebibytes": 20}
 _UNITS |= {"g": 30, "gb": 30, "gibibytes": 30, "t": 40, "tb": 40, "tebibytes": 40}
-_IN_DICTIONARIES = 200
-"""What an entry takes in the dictionary of entries and in that of changes."""
-_SOME = 20
-_DEPTH = 4
+_DICTIONARY_BYTES = 200
+"""The bytes that an entry takes in the dictionary of entries and the dictionary of changes."""
+_SAMPLED_PARTS = 20
+_MAX_DEPTH = 4
 
 
 class SlotMemory:
-    """Every state has the same share."""
+    """The memory of a slot. Every state gets the same share."""
 
-    def __init__(self, bytes_in_all: int) -> None:
-        self._bytes = bytes_in_all
+    def __init__(self, total_bytes: int) -> None:
+        self._bytes = total_bytes
         self._shares: weakref.WeakSet[MemoryShare] = weakref.WeakSet()
 
     def new_share(self) -> MemoryShare:
-        """For one more state; it is given back when nobody holds it any longer."""
+        """The share of one more state. When it is garbage collected, the shares of the others grow."""
         share = MemoryShare(self)
         self._shares.add(share)
         return share
@@ -39,26 +39,26 @@ class MemoryShare:
         self._slot = slot
 
     def bytes(self) -> int:
-        """It is less when more states ask for memory."""
+        """The current size, which shrinks when more states ask for memory."""
         return self._slot.bytes_of_each()
 
 
 _slots: weakref.WeakValueDictionary[tuple[str, str, int], SlotMemory] = weakref.WeakValueDictionary()
 
 
-def memory_of(run_id: str, slot: str, bytes_in_all: int) -> SlotMemory:
-    """The memory of a slot of a job in this process."""
-    return _slots.setdefault((run_id, slot, bytes_in_all), SlotMemory(bytes_in_all))
+def memory_of(run_id: str, slot: str, total_bytes: int) -> SlotMemory:
+    """The memory of a slot in this process. Operators of the same run and slot share it."""
+    return _slots.setdefault((run_id, slot, total_bytes), SlotMemory(total_bytes))
 
 
 def bytes_of_entries(entries: Iterable[tuple[Any, Any]]) -> int:
-    """About what each of some entries takes in memory, on average."""
-    sizes = [_size(key, _DEPTH) + _size(value, _DEPTH) for key, value in entries]
-    return _IN_DICTIONARIES + sum(sizes) // max(len(sizes), 1)
+    """Roughly how many bytes an entry takes in memory, on average over `entries`."""
+    sizes = [_size(key, _MAX_DEPTH) + _size(value, _MAX_DEPTH) for key, value in entries]
+    return _DICTIONARY_BYTES + sum(sizes) // max(len(sizes), 1)
 
 
 def _size(value: Any, depth: int) -> int:
-    """About; of what is long, some of its parts stand for all."""
+    """Roughly the size of an object. For long collections, it is extrapolated from a few elements."""
     size = sys.getsizeof(value, 64)
     if depth == 0 or isinstance(value, (int, float, str, bytes, bytearray)):
         return size
@@ -71,11 +71,11 @@ def _size(value: Any, depth: int) -> int:
 
 
 def _parts_size(parts: Iterable[Any], number: int, depth: int) -> int:
-    sizes = [_size(part, depth - 1) for part in itertools.islice(parts, _SOME)]
+    sizes = [_size(part, depth - 1) for part in itertools.islice(parts, _SAMPLED_PARTS)]
     return sum(sizes) * number // max(len(sizes), 1)
 
 
 def parse_memory_size(text: str) -> int | None:
-    """Bytes, of a size as Flink writes them: `1gb`, `512 mb`, `1048576`. None if it is none."""
+    """The bytes of a memory size in Flink's notation: `1gb`, `512 mb`, `1048576`. None if the text is not a size."""
     found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())
     return None if found is None or found[2] not in _UNITS else int(found[1]) << _UNITS[found[2]]

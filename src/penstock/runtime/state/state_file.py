@@ -1,9 +1,9 @@
-"""The file in which a subtask leaves its state: blocks of bytes, and at the end a list of what they are.
+"""The file with the state of a subtask: blocks of bytes, and at the end a list that describes them.
 
     MAGIC  block*  footer (JSON)  length of the footer (8 bytes)  checksum of the footer (4 bytes)  MAGIC
 
-Every block has a checksum and belongs to one state of one operator, so that a reader takes what it needs, and can name
-what is damaged. A file that was cut off has no footer and is never read.
+Every block has a checksum and belongs to one state of one operator. So a reader reads only the blocks it needs, and can
+name the state that is damaged. A file that was cut off has no footer and is refused.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from penstock.runtime.state.codec import decode_state
 
 MAGIC = b"PENSTOCK"
 FORMAT_VERSION = 3
-"""2: keyed blocks say whether their values have times. 3: blocks may be compressed. Older files are read as well, and a
-file without compressed blocks is written in format 2, which earlier versions read."""
+"""Since 2, keyed blocks say whether their values have times. Since 3, blocks may be compressed. Older files are read,
+too. A file without compressed blocks is written in format 2, so that earlier versions can read it."""
 _FORMAT_WITHOUT_COMPRESSION = 2
 _FASTEST = 1
 _TAIL = struct.Struct("<QI8s")
@@ -31,7 +31,7 @@ Kind = Literal["keyed", "operator", "memory"]
 
 @dataclass(frozen=True)
 class Block:
-    """Where a part of a state lies in the file."""
+    """Where a part of a state is in the file."""
 
     operator_id: str
     kind: Kind
@@ -40,9 +40,9 @@ class Block:
     length: int
     checksum: int
     has_times: bool | None = None
-    """Of keyed state: True if its values are kept with times, since they expire; None if it is not known."""
+    """Of keyed state: True if each value is stored with a time, because it expires; None if this is not known."""
     is_compressed: bool = False
-    """True if what lies in the file is compressed by zlib; length and checksum are those of what lies there."""
+    """True if the block is compressed with zlib. Length and checksum are those of the compressed bytes."""
 
 
 class StateFileWriter:
@@ -86,7 +86,10 @@ class StateFileWriter:
 
 
 class StateFileReader:
-    """Reads the blocks of a state file. `name` is how errors call the file, `names` how they call its operators."""
+    """Reads the blocks of a state file.
+
+    Error messages call the file `name`, and its operators as in `names`: operator id -> name.
+    """
 
     def __init__(self, name: str, content: BinaryIO, size: int, names: dict[str, str] | None = None) -> None:
         self._name = name
@@ -96,7 +99,7 @@ class StateFileReader:
 
     def _footer(self, size: int) -> dict[str, Any]:
         if size < len(MAGIC) + _TAIL.size:
-            raise CorruptStateError(f"state file {self._name} has only {size} bytes: it is damaged or cut off")
+            raise CorruptStateError(f"state file {self._name} is damaged or cut off: it has only {size} bytes")
         length, checksum, magic = _TAIL.unpack(self._read(size - _TAIL.size, _TAIL.size))
         start = size - _TAIL.size - length
         footer = self._read(start, length) if magic == MAGIC and start >= 0 else b""
@@ -115,13 +118,13 @@ class StateFileReader:
         return self._content.read(length)
 
     def values(self, kind: Kind) -> Iterator[tuple[Block, Any]]:
-        """The blocks of one kind, with what they hold."""
+        """The blocks of one kind, with their values."""
         for block in self.blocks:
             if block.kind == kind:
                 yield block, self.value(block)
 
     def content(self, block: Block) -> bytes:
-        """The block as it was written; CorruptStateError if it has changed since."""
+        """The bytes that were added as this block; CorruptStateError if the file has changed since."""
         content = self._read(block.offset, block.length)
         if len(content) != block.length or zlib.crc32(content) != block.checksum:
             raise CorruptStateError(f"{self._where(block)} is damaged: its checksum does not match")
@@ -135,10 +138,10 @@ class StateFileReader:
         except Exception as error:
             raise CorruptStateError(
                 f"{self._where(block)} cannot be read back ({type(error).__name__}: {error}); a class that is "
-                f"part of state must be there under its old name when the state is restored"
+                f"part of state must exist under its old name when the state is restored"
             ) from error
 
     def _where(self, block: Block) -> str:
         operator = self._names.get(block.operator_id, block.operator_id)
-        what = "what its task remembers" if block.kind == "memory" else f"state '{block.name}'"
+        what = "the memory of its task" if block.kind == "memory" else f"state '{block.name}'"
         return f"operator '{operator}': {what} in state file {self._name}"

@@ -1,4 +1,4 @@
-"""The working state of one descriptor in one subtask: namespace -> key -> value, and what of it has changed."""
+"""The working state of one descriptor in one subtask: namespace -> key -> value, and which entries have changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.runtime.state.contents import Contents
 
 
 class _Void:
-    """The namespace of state that belongs to a key alone; one instance in every process."""
+    """The namespace of state that belongs to a key and not to a window. Each process has one instance."""
 
     def __repr__(self) -> str:
         return "VOID"
@@ -22,7 +22,7 @@ class _Void:
 
 
 class _Removed:
-    """In a delta: the entry is gone."""
+    """In a delta: takes the place of the value of a removed entry. Each process has one instance."""
 
     def __repr__(self) -> str:
         return "REMOVED"
@@ -39,39 +39,42 @@ class Extent(enum.Enum):
     """How much of a table a snapshot holds."""
 
     ALL = "all"
-    """Everything: a base, which needs no snapshot before it."""
+    """Everything. Such a snapshot is a base: restoring needs no earlier one."""
     SINCE_BASE = "since-base"
-    """What changed since the last base: takes the place of all deltas since then."""
+    """The changes since the last base. Such a snapshot replaces all deltas since then."""
     CHANGES = "changes"
-    """What changed since the last snapshot."""
+    """The changes since the last snapshot."""
 
 
 class StateTable(ABC):
     """Entries by namespace, then key: in memory (`HeapStateTable`), or on a local disk (`DiskStateTable`).
 
-    Namespace first, because few namespaces (windows, or none) hold many keys: a plain keyed state is one dictionary,
-    and a window's contents are one dictionary. Invariant: no namespace maps to an empty dictionary.
+    The namespace comes first because there are few namespaces (windows, or only `VOID_NAMESPACE`) with many keys each:
+    a plain keyed state is one dictionary, and so are the contents of a window. Invariant: no namespace has an empty
+    dictionary, except between `open_namespace` and `close_namespace`.
     """
 
     has_times: bool | None = None
-    """True if values are kept with the times at which they were touched; None if it is not known: see `ttl`."""
+    """True if values are stored with times, because they expire; None if this is not known. See `ttl`."""
     entries: Any
-    """A `Contents`, or what behaves like one. For `runtime.state` alone, as `changed` is: a test sees to that."""
+    """A dictionary of namespaces, or an object that behaves like one. Only `runtime.state` may use it and `changed`; a
+    test checks this."""
     changed: Any
-    """What has changed since the last snapshot: a `Changes`, or what behaves like one."""
+    """What has changed since the last snapshot: a `Changes`, or an object that behaves like one."""
 
     entries_of: Callable[[Hashable], Any]
-    """The entries of a namespace, to be read or changed in place; None if there are none."""
+    """Gives the entries of a namespace, which may be read or changed in place; None if there are none."""
     note_written: Callable[[Hashable, Any, bool], None]
-    """Of an entry that was changed in place: namespace, key, and whether it was there before."""
+    """Notes that an entry was written in place: namespace, key, and whether the entry existed before."""
     note_all_written: Callable[[Hashable, Iterable[Any], Iterable[Any]], None]
-    """The same for many: namespace, keys, and those of the keys (or others) that were not there before."""
+    """The same for many entries: namespace, keys, and the new keys. New keys need not be among the keys."""
     note_removed: Callable[[Hashable, Any], None]
-    """Of an entry that was there and was removed in place: namespace and key."""
+    """Notes that an existing entry was removed in place: namespace and key."""
     note_all_removed: Callable[[Hashable, Iterable[Any]], None]
+    """The same for many entries: namespace and keys."""
 
     notes_removals: bool
-    """True if whoever removes entries in place must note that, also where no delta will be asked for."""
+    """True if removals in place must be noted. This may be so even if no delta will be needed."""
 
     def __init__(self, name: str, tracks_changes: bool) -> None:
         self.name = name
@@ -79,7 +82,7 @@ class StateTable(ABC):
         """True if the values are certainly maps."""
         self.tracks_changes = self.notes_removals = tracks_changes
         self.settle: Callable[[], None] = _nothing_to_settle
-        """Puts entries into the table that are kept apart from it; called before the table is read as a whole."""
+        """Moves entries that an operator keeps elsewhere into the table. Called before the whole table is read."""
         self._round: Iterator[tuple[Hashable, Any, Any]] = iter(())
         self._map_round: Iterator[tuple[Hashable, Any, Any, Any]] = iter(())
 
@@ -96,21 +99,21 @@ class StateTable(ABC):
 
     @abstractmethod
     def remove(self, namespace: Hashable, key: Any) -> bool:
-        """True if it was there."""
+        """Remove an entry; True if it existed."""
 
     @abstractmethod
     def keys(self, namespace: Hashable) -> list[Any]: ...
 
     @abstractmethod
     def clear(self) -> None:
-        """Drop everything, and that it ever changed."""
+        """Drop all entries and forget all changes."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
     def all_entries(self) -> Iterator[tuple[Hashable, Any, Any]]:
-        """(namespace, key, value) of every entry. The table may change meanwhile."""
+        """(namespace, key, value) of every entry. The table may change during the iteration."""
 
     def namespaces(self) -> list[Any]:
         return list(self.entries)
@@ -122,7 +125,7 @@ class StateTable(ABC):
         return namespace in self.entries
 
     def remove_namespace(self, namespace: Hashable) -> list[Any]:
-        """Remove all entries of a namespace; their keys."""
+        """Remove all entries of a namespace; returns their keys."""
         keys = self.keys(namespace)
         if keys:
             del self.entries[namespace]
@@ -130,31 +133,32 @@ class StateTable(ABC):
         return keys
 
     # --- entries in place ------------------------------------------------------------------------------------------
-    # Operators that take whole batches, and generated loops, look entries up in local dictionaries: a call for each
-    # record costs more than the lookup. They report what they did by `note_written` and its like.
+    # Operators that process whole batches, and generated loops, look up entries in local dictionaries, because a call
+    # for each record costs more than the lookup. They report their changes through `note_written` and its siblings.
 
     def open_namespace(self, namespace: Hashable, keys: Iterable[Any] | None = None) -> dict[Any, Any]:
-        """The entries of a namespace, which may be new, to be changed in place; all that is asked for `keys`, if given.
+        """The entries of a namespace, which may be new, to be changed in place.
 
-        `close_namespace` must follow before anybody else uses the table.
+        With `keys`, the dictionary is complete for these keys only. Call `close_namespace` before the table is used in
+        another way. That call may be left out for a window to which entries were added.
         """
         entries: dict[Any, Any] = self.entries.setdefault(namespace, {})
         return entries
 
     def open_changes(self, namespace: Hashable) -> dict[Any, bool]:
-        """For generated loops: what to note there, instead of calls, is said in `Changes`.
+        """The noted changes of a namespace. Generated loops note writes here without a call, as `Changes` describes.
 
-        `close_namespace` must follow before anybody else uses the table.
+        Call `close_namespace` before the table is used in another way.
         """
         changes: dict[Any, bool] = self.changed[namespace]
         return changes
 
     def wants_notes(self, namespace: Hashable) -> bool:
-        """Asked before a batch is noted. False if what it writes need not be; what it removes must be all the same."""
+        """Asked for each batch. False if its writes need not be noted; its removals must be noted all the same."""
         return self.tracks_changes
 
     def close_namespace(self, namespace: Hashable) -> None:
-        """Forget the namespace if it is empty, and its changes if there are none."""
+        """Forget the namespace if it has no entries, and its dictionary of changes if that is empty."""
         if self.has_namespace(namespace) and not self.entries[namespace]:
             del self.entries[namespace]
         if self.tracks_changes and not self.changed[namespace]:
@@ -169,7 +173,7 @@ class StateTable(ABC):
         return self.entries
 
     def direct_changes(self) -> Any:
-        """Where they note what they change."""
+        """Namespace -> key -> whether the snapshot has the entry. State objects note their changes here."""
         return self.changed
 
     def has_changes(self) -> bool:
@@ -177,14 +181,17 @@ class StateTable(ABC):
         return bool(self.changed)
 
     def _bind_notes(self) -> None:
-        """Have `note_written` and its like lead to `changed` directly, without a call of ours in between."""
+        """Bind `note_written` and its siblings directly to the methods of `changed`, to save a call."""
         self.note_written, self.note_all_written = self.changed.written, self.changed.written_all
         self.note_removed, self.note_all_removed = self.changed.removed, self.changed.removed_all
 
     # --- a few entries at a time -----------------------------------------------------------------------------------
 
     def some_entries(self, number: int) -> list[tuple[Hashable, Any, Any]]:
-        """The next few entries, from where the last call left off; in the end round by round all of them."""
+        """The next few entries, from where the last call stopped. At the end of the table there are fewer, or none.
+
+        The next call then begins again with the first entry.
+        """
         found = list(itertools.islice(self._round, number))
         if len(found) < number:
             self._round = self.all_entries()
@@ -205,40 +212,41 @@ class StateTable(ABC):
     # --- maps ------------------------------------------------------------------------------------------------------
 
     def hold_maps(self) -> None:
-        """From now on the values are maps, and change entry by entry."""
+        """From now on the values are maps, whose entries change one by one."""
         self.has_maps = True
 
     def items_of(self, held: Any) -> Iterable[tuple[Any, Any]]:
-        """The items of a map that this table holds; the map may change meanwhile."""
+        """The items of a map of this table. The map may change during the iteration."""
         return list(held.items())
 
     # --- snapshots -------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def blocks(self, extent: Extent) -> Iterator[Contents]:
-        """The entries of a snapshot in one part or several; valid until the table changes."""
+        """The entries of a snapshot, in one or several parts, which are valid until the table changes."""
 
     def is_all_changed(self) -> bool:
-        """True if a snapshot of the changes holds all entries anyway."""
+        """True if a snapshot of the changes would hold all entries."""
         return False
 
     @abstractmethod
     def snapshot_written(self, extent: Extent) -> None:
-        """A snapshot of `extent` is safe: what it holds no longer counts as changed."""
+        """A snapshot of `extent` is stored: its entries no longer count as changed."""
 
     @abstractmethod
     def forget_changes(self) -> None: ...
 
     @abstractmethod
     def load(self, contents: Contents, extent: Extent = Extent.CHANGES) -> None:
-        """Apply a part of a snapshot on top of what is there; it is no change since the last snapshot.
+        """Apply a part of a snapshot to the current entries.
 
-        Unless it is part of a base (`extent` ALL), it is a change since the base.
+        Its entries do not count as changed since the last snapshot. They count as changed since the base unless the
+        part belongs to a base (`extent` is ALL).
         """
 
     def dispose(self) -> None:
-        """The table is no longer needed, nor what it keeps outside of memory."""
+        """Release what the table keeps outside of memory. It must not be used any more."""
 
 
 def _nothing_to_settle() -> None:
-    """The table is complete."""
+    """All entries are in the table already."""

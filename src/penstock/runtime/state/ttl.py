@@ -1,11 +1,12 @@
-"""State that expires: each value, list element or map entry is kept with the time it was last written or read.
+"""State that expires: each value, list element or map entry is stored with the time it was last written or read.
 
-What has expired is removed when it is met. Unless cleanup in the background is off, every access also looks at a few
-other entries, and a full snapshot at all of them. Time is processing time, as in Flink.
+An expired value is removed when it is read. With cleanup in the background, which is the default, each access also
+checks a few other entries, and a full snapshot checks all of them. Time is processing time, as in Flink.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeVar, cast
 
@@ -27,11 +28,11 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 Stamped = tuple[Any, int]
-"""A value and when it was last touched."""
+"""A value and the time of its last write, or of its last read if reading refreshes it."""
 
 
 class _Expiry:
-    """A TTL configuration at one moment. `at` moves it: it is asked for with every access."""
+    """A TTL configuration at one moment. Every access needs one, so `at` changes this object and makes no other."""
 
     def __init__(self, config: StateTtlConfig) -> None:
         self._ttl_ms = config.ttl_ms
@@ -55,16 +56,17 @@ class _Expiry:
         return value, self._now_ms
 
 
-_LOOKED_AT = 5
-"""Entries that each access looks at if cleanup by compaction is chosen: there is none here, and it needs no number."""
+_CHECKED_FOR_COMPACTION = 5
+"""How many entries each access checks if cleanup by compaction is chosen. There is no compaction here, and the strategy
+does not say how many entries to check."""
 
 
-def looked_at_per_access(cleanup: TtlCleanup) -> int:
-    """How many other entries an access to state looks at, to remove them if they have expired."""
+def _checked_per_access(cleanup: TtlCleanup) -> int:
+    """How many other entries each access to state checks, and removes if they have expired."""
     incremental = cleanup.get_incremental_cleanup_strategy()
     if incremental is not None:
         return incremental.get_cleanup_size()
-    return 0 if cleanup.get_rocksdb_compact_filter_cleanup_strategy() is None else _LOOKED_AT
+    return 0 if cleanup.get_rocksdb_compact_filter_cleanup_strategy() is None else _CHECKED_FOR_COMPACTION
 
 
 class _TtlView(StateView):
@@ -73,23 +75,23 @@ class _TtlView(StateView):
     ) -> None:
         super().__init__(backend, table, descriptor, namespace)
         config = cast(StateTtlConfig, descriptor.ttl_config)
-        self._looks_at = looked_at_per_access(config.get_cleanup_strategies())
+        self._checked_per_access = _checked_per_access(config.get_cleanup_strategies())
         self._moment = _Expiry(config)
 
     def _expiry(self) -> _Expiry:
         expiry = self._moment.at(self._backend.clock())
-        if self._looks_at:
+        if self._checked_per_access:
             self._clean_up_others(expiry)
         return expiry
 
     def _clean_up_others(self, expiry: _Expiry) -> None:
-        """Look at a few entries, not those of the current key, which may still be shown."""
-        for namespace, key, stored in self._table.some_entries(self._looks_at):
+        """Check a few entries, but leave those of the current key, which this access may still return."""
+        for namespace, key, stored in self._table.some_entries(self._checked_per_access):
             if self._has_expired(stored, expiry) and not is_same_key(key, self._backend.key()):
                 _drop_expired_parts(self._table, namespace, key, stored, self._descriptor, expiry)
 
     def _has_expired(self, stored: Any, expiry: _Expiry) -> bool:
-        """True if a stored value, or a part of it, has expired."""
+        """True if a stored value has expired, or an element of a stored list."""
         return expiry.is_expired(stored)
 
 
@@ -159,8 +161,8 @@ class TtlMapState(_TtlView, TableMapState[K, V]):
     """Each entry expires by itself."""
 
     def _clean_up_others(self, expiry: _Expiry) -> None:
-        # Entry by entry: a map may be large.
-        for namespace, key, name, stamped in self._table.some_map_entries(self._looks_at):
+        # Checks entries of maps, not whole maps, which may be large.
+        for namespace, key, name, stamped in self._table.some_map_entries(self._checked_per_access):
             if expiry.is_expired(stamped) and not is_same_key(key, self._backend.key()):
                 _drop_expired_entries(self._table, namespace, key, [name], expiry)
 
@@ -172,7 +174,7 @@ class TtlMapState(_TtlView, TableMapState[K, V]):
         return self._seen(self._map(), key, self._expiry()) is not None
 
     def _seen(self, stored: Any, key: K, expiry: _Expiry) -> Stamped | None:
-        """What a reader sees of an entry; reading may remove it, or make it live longer."""
+        """The entry that a reader sees, or None. Reading may remove the entry or refresh its time."""
         stamped: Stamped | None = stored.get(key)
         if stamped is None:
             return None
@@ -205,21 +207,24 @@ class TtlMapState(_TtlView, TableMapState[K, V]):
         return not any(expiry.shows_expired or not expiry.is_expired(stamped) for _, stamped in items)
 
 
-def adapt(table: StateTable, descriptor: StateDescriptor, needs_times: bool, now_ms: int) -> None:
-    """Give the values of a restored table times, or take them away, if time to live was turned on or off since.
+_SAMPLED_ENTRIES = 100
 
-    As in Flink, what had none is as old as its migration, and what had one is kept without it, expired or not.
+
+def adapt(table: StateTable, descriptor: StateDescriptor, needs_times: bool, now_ms: int) -> None:
+    """Add times to the values of a restored table, or remove them, if time to live was turned on or off since.
+
+    As in Flink, values without times get the time of this migration. Values with times lose them and are kept, even if
+    they have expired.
     """
     has_times = table.has_times
     if has_times is None:
-        # Version 0.1 did not say. What looks as if it had times has them, where they are asked for.
-        has_times = needs_times and all(
-            _looks_stamped(stored, descriptor, table) for *_, stored in table.some_entries(100)
-        )
+        # Files of version 0.1 do not say. If times are needed, and the first values look as if they had times, they do.
+        first = itertools.islice(table.all_entries(), _SAMPLED_ENTRIES)
+        has_times = needs_times and all(_looks_stamped(stored, descriptor, table) for *_, stored in first)
     if has_times is not needs_times:
         change = (lambda value: (value, now_ms)) if needs_times else _value_of
         for namespace, key, stored in table.all_entries():
-            table.put(namespace, key, _changed(stored, descriptor, table, change))
+            table.put(namespace, key, _migrated(stored, descriptor, table, change))
     table.has_times = needs_times
 
 
@@ -227,7 +232,7 @@ def _value_of(stamped: Stamped) -> Any:
     return stamped[0]
 
 
-def _changed(stored: Any, descriptor: StateDescriptor, table: StateTable, change: Callable[[Any], Any]) -> Any:
+def _migrated(stored: Any, descriptor: StateDescriptor, table: StateTable, change: Callable[[Any], Any]) -> Any:
     if isinstance(descriptor, MapStateDescriptor):
         for name, value in table.items_of(stored):
             stored[name] = change(value)
@@ -246,7 +251,7 @@ def _is_stamped(value: Any) -> bool:
 
 
 def drop_expired(table: StateTable, descriptor: StateDescriptor, now_ms: int) -> None:
-    """Remove what has expired from a table of stamped values, read or not."""
+    """Remove all expired values from a table, as well as expired elements of lists and entries of maps."""
     expiry = _Expiry.of(descriptor, now_ms)
     for namespace, key, stored in table.all_entries():
         _drop_expired_parts(table, namespace, key, stored, descriptor, expiry)
@@ -270,7 +275,7 @@ def _drop_expired_parts(
 
 
 def _drop_expired_entries(table: StateTable, namespace: Hashable, key: Any, names: list[Any], expiry: _Expiry) -> None:
-    """Remove entries of a map, those of `names` that are still there and have expired."""
+    """Remove the entries of a map called `names` that still exist and have expired."""
     held = table.get(namespace, key)
     expired = [name for name in names if held is not None and name in held and expiry.is_expired(held[name])]
     for name in expired:

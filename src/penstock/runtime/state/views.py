@@ -24,7 +24,7 @@ V = TypeVar("V")
 
 
 class KeyContext(Protocol):
-    """Who knows the current key and the time."""
+    """Provides the current key and the time."""
 
     clock: Callable[[], int]
 
@@ -32,7 +32,7 @@ class KeyContext(Protocol):
 
 
 class StateView:
-    """A state of one descriptor in one namespace, for whatever key is current."""
+    """The state of one descriptor in one namespace, for the key that is current at each access."""
 
     def __init__(
         self, backend: KeyContext, table: StateTable, descriptor: StateDescriptor, namespace: Hashable
@@ -56,9 +56,10 @@ class StateView:
 
 
 class MergeableView(StateView):
-    """A state whose namespaces can be merged, as session windows need it."""
+    """A state whose namespaces can be merged, which session windows need."""
 
     def merge_from(self, source: Hashable) -> None:
+        """Move the state of the current key from the namespace `source` to this one."""
         theirs = self._read(source)
         if theirs is None:
             return
@@ -141,7 +142,7 @@ class TableAggregatingState(MergeableView, AggregatingState[Any, Any]):
 
 class TableMapState(StateView, MapState[K, V]):
     def _map(self) -> Any:
-        """The map of the current key, as the table holds it; a new one if there is none."""
+        """The map of the current key as the table holds it; a new dictionary if there is none."""
         found = self._get()
         return {} if found is None else found
 
@@ -168,7 +169,7 @@ class TableMapState(StateView, MapState[K, V]):
     def contains(self, key: K) -> bool:
         return key in self._map()
 
-    # A loop over these may change the state.
+    # A loop over the items, keys or values may change the state.
     def items(self) -> Any:
         return self._table.items_of(self._map())
 
@@ -198,6 +199,6 @@ class TableMapState(StateView, MapState[K, V]):
 
 
 def _column(items: Iterable[tuple[Any, Any]], number: int) -> Iterable[Any]:
-    """Keys or values of items; of those that need not all be in memory, one after the other."""
+    """The keys or values of items: a list if the items are one, else an iterator, as not all may fit into memory."""
     column = (item[number] for item in items)
     return list(column) if isinstance(items, list) else column

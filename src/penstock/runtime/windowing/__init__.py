@@ -1,4 +1,4 @@
-"""Windows at run time: the general window operator, and quicker ones for the common cases."""
+"""Windows at run time: the general window operator, and faster ones for common cases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.runtime.windowing.triggered import TriggeredWindowOperator
 
 
 def build_window_operator(description: WindowDescription) -> StreamOperator:
-    """The operator that runs `description`: the quickest whose results are those of the general one."""
+    """The operator that runs `description`: the fastest one that gives the same results as the general one."""
     check_trigger(description.assigner, description.trigger)
     if description.evictor is not None:
         return EvictingWindowOperator(description)

@@ -1,7 +1,7 @@
 """How the elements of a pane (one key in one window) add up: to one value, to an accumulator, or to a list.
 
-What a pane holds is a plain value; storing it is the business of `panes`. As in Flink, None is no value: a pane that
-reduces or aggregates to None is empty.
+The contents of a pane are a plain value, which `panes` stores. As in Flink, None is not a value: a pane that reduces or
+aggregates to None is empty.
 """
 
 from __future__ import annotations
@@ -18,47 +18,40 @@ from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, LoopScope, So
 
 
 class Accumulation(ABC):
-    """One way to add up elements. `copied` makes a copy of what a pane continues to hold."""
+    """One way to add up elements. `copied` copies a value that is given away while the pane still holds it."""
 
     def __init__(self, copied: Copy) -> None:
         self.copied = copied
 
     @abstractmethod
     def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
-        """What a pane holds after `value`; `held` is None for the first element."""
+        """The contents of a pane after `value` is added to `held`, which is None for the first element."""
 
     @abstractmethod
     def merged(self, mine: Any, theirs: Any) -> Any:
-        """What is held after two panes became one."""
+        """The contents of the pane that two panes are merged into."""
 
     @abstractmethod
     def elements(self, held: Any) -> list[Any] | None:
-        """What the window function gets, to keep or change as it likes; None if the pane counts as empty."""
+        """The elements for the window function, which may keep or change them; None if the pane counts as empty."""
 
     def last_elements(self, held: Any) -> list[Any] | None:
-        """The same for a pane that is dropped right afterwards, so that nothing need be copied."""
+        """The same for a pane that is dropped right afterwards, so that nothing has to be copied."""
         return self.elements(held)
 
     def all_elements(self, panes: dict[Any, Any], keys: list[Any], is_last: bool) -> list[Any]:
-        """What the panes of `keys` amount to, one after the other."""
+        """The elements for the window function of all panes of `keys`, one pane after the other."""
         elements_of = self.last_elements if is_last else self.elements
         held = [panes[key] for key in keys if panes.get(key) is not None]
         return [element for each in held for element in elements_of(each) or ()]
 
     def elements_of_nothing(self) -> list[Any]:
-        """What the window function gets for a pane that an evictor has emptied."""
+        """The elements for the window function if an evictor has removed all elements of a pane."""
         return []
 
+    @abstractmethod
     def add_all(self, panes: dict[Any, Any], keys: list[Any], values: list[Any]) -> list[Any]:
-        """Add many elements to the panes of one window, by key; returns the keys whose panes were empty."""
-        opened = []
-        for key, value in zip(keys, values, strict=True):
-            held = panes.get(key)
-            if held is None:
-                if key not in panes:
-                    opened.append(key)
-            panes[key] = self.added(held, value, None)
-        return opened
+        """Add many elements to the panes of one window, by key; returns the keys that had no pane."""
 
 
 def reduce_of(function: ReduceFunction | Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -66,7 +59,7 @@ def reduce_of(function: ReduceFunction | Callable[[Any, Any], Any]) -> Callable[
 
 
 class _Folding(Accumulation):
-    """One value for all elements. They are added in a generated loop, with the user's function in it if it is small."""
+    """One value for all elements. A generated loop adds them, with the user's function inlined if it is small."""
 
     loop_text = """\
 def add_all(panes, keys, values):
@@ -84,7 +77,7 @@ def add_all(panes, keys, values):
 """
 
     def generate(self, begin: str, function: Callable[..., Any], *arguments: str, inlines: bool, **names: Any) -> None:
-        """Make the loop. `begin` adds a first element; further ones are added by `function`."""
+        """Generate the loop. The statement `begin` adds the first element of a pane, and `function` all others."""
         scope = LoopScope(inlines, {"zip": zip, **names})
         self._compile(scope, begin, scope.call("f0", function, *arguments))
 
@@ -96,15 +89,17 @@ def add_all(panes, keys, values):
         try:
             opened: list[Any] = self.loop.run(panes, keys, values)
         except Exception as failure:
+            # The report of a failure looks for the record, as `value`, in modules of the runtime, but not in generated
+            # loops. So the call is repeated here, where it fails again.
             frame = cast(Any, failure.__traceback__).tb_next.tb_frame
             value = frame.f_locals.get("value")
-            self.added(panes.get(frame.f_locals.get("key")), value, None)  # Fails again, where the record is seen.
+            self.added(panes.get(frame.f_locals.get("key")), value, None)
             raise
         return opened
 
 
 class Reducing(_Folding):
-    """One value."""
+    """The value to which a reduce function reduces the elements."""
 
     def __init__(
         self, function: ReduceFunction | Callable[[Any, Any], Any], copied: Copy, inlines: bool = True
@@ -128,14 +123,14 @@ class Reducing(_Folding):
 
 
 class ReducingParts(Reducing):
-    """One value, of partial results. One that is None adds nothing."""
+    """The value to which a reduce function reduces partial results. A partial result that is None is ignored."""
 
     def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
         return held if value is None else super().added(held, value, timestamp)
 
 
 class Aggregating(_Folding):
-    """One accumulator."""
+    """The accumulator of an aggregate function."""
 
     def __init__(self, function: AggregateFunction, copied: Copy, inlines: bool = True) -> None:
         super().__init__(copied)
@@ -151,7 +146,7 @@ class Aggregating(_Folding):
         return self.function.merge(mine, theirs)
 
     def elements(self, held: Any) -> list[Any] | None:
-        # The result may be the accumulator, or have parts of it, and that keeps changing while the pane stays open.
+        # The result may be the accumulator or share parts with it, and that changes while the pane stays open.
         result = self.copied(self.function.get_result(held))
         return None if result is None else [result]
 
@@ -160,7 +155,7 @@ class Aggregating(_Folding):
 
 
 class Merging(Aggregating):
-    """One accumulator, to which others are added in place of elements."""
+    """The accumulator of an aggregate function, into which other accumulators are merged in place of elements."""
 
     def __init__(self, function: AggregateFunction, merge: AccumulatorMerge, copied: Copy) -> None:
         Accumulation.__init__(self, copied)
@@ -174,7 +169,7 @@ class Merging(Aggregating):
 
 
 def merged_text(merge: AccumulatorMerge, one: str, other: str) -> str:
-    """An expression for the accumulator that two become."""
+    """The source of an expression that merges two accumulators."""
     if not merge.is_tuple:
         return _merged_field(merge.kinds[0], one, other)
     fields = (_merged_field(kind, f"{one}[{at}]", f"{other}[{at}]") for at, kind in enumerate(merge.kinds))
@@ -234,7 +229,7 @@ class TimestampedListing(Listing):
 
 
 def accumulation_of(description: WindowDescription, copied: Copy, inlines: bool = True) -> Accumulation:
-    """How the panes of a window operator without evictor add up."""
+    """How the panes of a window operator add up if there is no evictor."""
     if description.reduce_function is not None:
         return Reducing(description.reduce_function, copied, inlines)
     if description.aggregate_function is not None:

@@ -1,8 +1,8 @@
-"""The quick window operator for tumbling and sliding windows that fire at their end: what most jobs use.
+"""The fast window operator for tumbling and sliding windows that fire at their end, which most jobs use.
 
-The elements of a batch are dealt to their windows first and added window by window, in order of arrival; timers are
-set at once for all keys that are new to a window; and a window fires for all its keys at once. Elements of windows that
-have fired already and wait for late elements take the general way.
+The elements of a batch are first divided among their windows, then added window by window, in order of arrival. Timers
+are set together for all keys that are new to a window, and a window fires for all its keys together. Elements of
+windows that have fired already, and are kept for late elements, are processed as in the general operator.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Share(NamedTuple):
 
 
 class _Slot(NamedTuple):
-    """A slot, and its windows: those still open, and those that have fired."""
+    """A slot and its windows: those that have not fired, and those that have but are kept for late elements."""
 
     start: int
     end: int
@@ -50,7 +50,7 @@ class AlignedWindowOperator(QuickWindowOperator):
 
     @cached_property
     def _slots(self) -> Slots:
-        """As soon as there are elements, which is when the assigner knows its offset."""
+        """Made when the first elements come: only then does the assigner know its offset."""
         return Slots(self.assigner)
 
     def make_queue(self, table: StateTable) -> BulkTimerQueue:
@@ -64,19 +64,19 @@ class AlignedWindowOperator(QuickWindowOperator):
         if self.is_event_time:
             self._deal(keys, batch.values, cast("Sequence[int]", batch.timestamps))
         else:
-            own = self._sharing(batch.values)
+            copied = self._copying(batch.values)
             for window in self.assigner.assign_windows(None, MIN_LONG_VALUE, self.assigner_context):
-                self._add(window, keys, own(batch.values))
+                self._add(window, keys, copied(batch.values))
 
-    def _sharing(self, values: list[Any]) -> Callable[[list[Any]], list[Any]]:
-        """What makes those of `values` that a window shares with others its own."""
+    def _copying(self, values: list[Any]) -> Callable[[list[Any]], list[Any]]:
+        """A function that copies elements for one window, if windows share elements and that could do harm."""
         assigner = self.assigner
         if assigner.slide >= assigner.size or self.context.copied is as_it_is or are_immutable(values):
             return as_it_is
         return all_copied
 
     def _deal(self, keys: list[Any], values: list[Any], timestamps: Sequence[int]) -> None:
-        """Deal the elements to their windows, then add each window's share."""
+        """Divide the elements among their windows, then add each window's share."""
         shares: dict[Window, _Share] = {}
         for part, slot in self._runs(values, timestamps, shares):
             run_keys, run_values = keys[part], values[part]
@@ -87,14 +87,14 @@ class AlignedWindowOperator(QuickWindowOperator):
                 for key, value, timestamp in zip(run_keys, run_values, timestamps[part], strict=True):
                     self.backend.current_key = key
                     self._add_late(value, timestamp, slot.fired, not slot.open)
-        own = self._sharing(values) if len(shares) > 1 else as_it_is
+        copied = self._copying(values) if len(shares) > 1 else as_it_is
         for window, share in shares.items():
-            self._add(window, share.keys, own(share.values))
+            self._add(window, share.keys, copied(share.values))
 
     def _runs(
         self, values: list[Any], timestamps: Sequence[int], shares: dict[Window, _Share]
     ) -> Iterator[tuple[slice, _Slot]]:
-        """Elements after each other that are in the same slot; nearly always a batch has few of these."""
+        """Runs of consecutive elements in the same slot, with the slot. Nearly all batches have few runs."""
         slots: dict[int, _Slot] = {}
         slot = self._slot_of(values[0], timestamps[0], slots, shares)
         begun = 0
@@ -108,7 +108,7 @@ class AlignedWindowOperator(QuickWindowOperator):
         yield slice(begun, len(values)), slot
 
     def _slot_of(self, value: Any, timestamp: int, slots: dict[int, _Slot], shares: dict[Window, _Share]) -> _Slot:
-        """The slot of `timestamp`, with its windows."""
+        """The slot of `timestamp`, with its windows. `shares` gets an entry for each of them that has not fired."""
         start, end = self._slots.at(timestamp)
         slot = slots.get(start)
         if slot is None:
@@ -120,15 +120,15 @@ class AlignedWindowOperator(QuickWindowOperator):
         return slot
 
     def _add_late(self, value: Any, timestamp: int, fired: list[Window], is_nowhere_open: bool) -> None:
-        """An element of the current key of which some or all windows have ended."""
+        """Add an element of the current key to those of its windows that have fired, or skip it if it is late."""
         for window in fired:
             self.add_to_pane(window, self.context.copied(value), timestamp, timestamp)
         if is_nowhere_open and not fired and self.is_element_late(timestamp):
             self.skip_late(value, timestamp)
 
     def _add(self, window: Window, keys: list[Any], values: list[Any]) -> None:
-        """Add elements to their panes of an open window, and set the timers of panes that were empty."""
-        panes = self._table.open_namespace(window)
+        """Add elements to their panes of a window that has not fired, and set the timers of new panes."""
+        panes = self._table.open_namespace(window)  # Not closed below: after this the window has entries.
         opened = self.accumulation.add_all(panes, keys, values)
         self._table.note_all_written(window, keys, opened)
         if opened:

@@ -1,4 +1,4 @@
-"""What triggers, assigners, evictors and window functions may ask while the operator calls them."""
+"""The contexts that the window operator passes to triggers, assigners, evictors and window functions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from penstock.common.exceptions import StateAccessError, UnsupportedFeatureError
+from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.datastream.functions import (
     KeyedStateStore,
     ProcessAllWindowFunction,
@@ -21,7 +21,7 @@ from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.timers import InternalTimerService
 
 _NOWHERE: Any = None
-"""The window of a context that nobody has been called with yet."""
+"""The window of a context before the first call of `at`."""
 
 
 class PaneContext(Trigger.OnMergeContext, Evictor.EvictorContext):
@@ -70,7 +70,7 @@ class PaneContext(Trigger.OnMergeContext, Evictor.EvictorContext):
             self._backend.merge_namespaces(self._own(state_descriptor), self.window, self.merged_windows)
 
     def _own(self, descriptor: StateDescriptor) -> StateDescriptor:
-        """The descriptor under a name of the trigger's own: a user's state may be called `count`, too."""
+        """The descriptor under a name that only triggers use: the user may have a state called `count`, too."""
         own = self._descriptors.get(descriptor.name)
         if own is None:
             own = copy.copy(descriptor)
@@ -109,7 +109,7 @@ class WindowStateStore(KeyedStateStore):
 
 
 class NoWindowStateStore(KeyedStateStore):
-    """Refuses per-window state where windows merge: it could not be merged with them."""
+    """Refuses per-window state if windows merge, because the state could not be merged with them."""
 
     def _refuse(self, state_descriptor: StateDescriptor) -> Any:
         raise UnsupportedFeatureError(
@@ -164,5 +164,5 @@ class ProcessContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunctio
 
     def output(self, tag: OutputTag, value: Any) -> None:
         if not isinstance(tag, OutputTag):
-            raise StateAccessError(f"context.output needs an OutputTag, got {tag!r}; write OutputTag('name', type)")
+            raise TypeError(f"context.output needs an OutputTag, got {tag!r}; write OutputTag('name', type)")
         self._emit_side(tag.tag_id, value, self._window.max_timestamp())

@@ -1,4 +1,4 @@
-"""Calls the user's window function: with or without a key, with or without a context, or none at all."""
+"""Calls the user's window function, with the arguments that its kind takes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Evaluate = Callable[[Any, Window, Iterable[Any]], Iterable[Any] | None]
 
 
 class WindowEvaluation:
-    """One way to call whatever window function the user gave; `evaluate` returns its results."""
+    """Calls a window function of any kind. `evaluate` returns its results; without a function, the elements."""
 
     def __init__(self, description: WindowDescription) -> None:
         self.function = description.window_function
         self.has_clear = _has_clear(self.function)
-        """False if the function need not know that a window is gone."""
+        """False if the function does nothing when a window is dropped."""
         self._is_all = description.is_all
 
     def open(self, context: ProcessContext) -> None:
@@ -33,7 +33,7 @@ class WindowEvaluation:
         self.evaluate: Evaluate = self._evaluation()
 
     def clear(self, window: Window) -> None:
-        """Let the function know that the window is gone for good."""
+        """Tell the function that the window has been dropped."""
         if self.has_clear:
             self.function.clear(self._context.at(window))
 

@@ -1,4 +1,4 @@
-"""The window operator with an evictor: panes keep all elements, and the evictor prunes them whenever they fire."""
+"""The window operator with an evictor: panes keep all elements, and the evictor prunes a pane whenever it fires."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.runtime.windowing.operator import WindowOperator
 
 
 class EvictingWindowOperator(WindowOperator):
-    """Runs a `WindowDescription` with an evictor. Reduce and aggregate run over what the evictor left."""
+    """Runs a `WindowDescription` with an evictor. Reduce and aggregate functions get the elements it leaves."""
 
     def __init__(self, description: WindowDescription) -> None:
         super().__init__(description)
@@ -39,7 +39,7 @@ class EvictingWindowOperator(WindowOperator):
             self.panes.clear(window)
 
     def _folded(self, elements: list[TimestampedValue]) -> list[Any]:
-        """The elements as the window function gets them: all of them, or the one they amount to."""
+        """The elements for the window function: all of them, or the one that they are reduced or aggregated to."""
         if not elements:
             return self._fold.elements_of_nothing()
         held: Any = None

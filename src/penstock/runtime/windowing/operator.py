@@ -1,7 +1,7 @@
 """The window operator: Flink's algorithm for every assigner, trigger and window function.
 
-An element is assigned to windows; each (key, window) is a pane with contents, trigger state and timers. The trigger
-decides when a pane fires. A pane is dropped for good at its cleanup time.
+An element is assigned to windows. Each (key, window) is a pane with contents, trigger state and timers. The trigger
+decides when a pane fires. A pane is dropped at its cleanup time.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ TIMER_SERVICE = "window-timers"
 LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 
 AskTrigger = Callable[[int, Window, Trigger.TriggerContext], TriggerResult]
+"""A trigger's `on_event_time` or `on_processing_time`."""
 
 
 class WindowOperator(KeyedOperator):
@@ -82,7 +83,7 @@ class WindowOperator(KeyedOperator):
             function.close()
 
     def task_memory(self) -> Any:
-        """The watermark, so that late elements stay late, and how far this subtask shifts its windows."""
+        """The watermark, so that late elements stay late, and the offset by which this subtask shifts its windows."""
         return self.current_watermark, self._stagger_ms
 
     def restore_task_memory(self, memory: Any) -> None:
@@ -105,7 +106,7 @@ class WindowOperator(KeyedOperator):
             self.process_element(value, timestamp)
 
     def process_element(self, value: Any, timestamp: int | None) -> None:
-        """Add an element of the current key to its windows, and let the trigger decide about each."""
+        """Add an element of the current key to its windows, and ask the trigger about each of them."""
         event_time = MIN_LONG_VALUE if timestamp is None else timestamp
         windows = self.assigner.assign_windows(value, event_time, self.assigner_context)
         self.add_to_windows(windows, value, timestamp, event_time)
@@ -115,7 +116,7 @@ class WindowOperator(KeyedOperator):
         is_shared = False
         for assigned in windows:
             if is_shared:
-                value = self.context.copied(value)  # Each window has its own.
+                value = self.context.copied(value)  # Each window gets its own copy.
             is_shared = True
             window = self.panes.add_window(assigned)
             if self.is_window_late(window):
@@ -132,13 +133,14 @@ class WindowOperator(KeyedOperator):
         self.register_cleanup_timer(window)
 
     def skip_late(self, value: Any, timestamp: int | None) -> None:
+        """Send a late element to the side output, or count it as dropped if there is none."""
         if self.description.late_tag is not None:
             self.output.collect_side(self.description.late_tag.tag_id, value, timestamp)
         else:
             self.context.increment(LATE_RECORDS_DROPPED)
 
     def on_merge(self, window: Window, replaced: list[Window]) -> None:
-        """Windows of the current key became `window`: bring their trigger state and timers together."""
+        """Merge the trigger state and timers of windows of the current key that have become `window`."""
         self.trigger.on_merge(window, self.pane_context.at(window, replaced))
         for old in replaced:
             self.trigger.clear(old, self.pane_context.at(old))
@@ -154,7 +156,7 @@ class WindowOperator(KeyedOperator):
 
     def on_timer(self, time: int, window: Window, ask: AskTrigger, can_clean_up: bool) -> None:
         if not self.panes.is_open(window):
-            return  # A trigger left a timer behind when its window was merged away.
+            return  # A trigger left this timer behind when its window was merged into another one.
         self.settle(window, ask(time, window, self.pane_context.at(window)))
         if can_clean_up and time == self.cleanup_time(window):
             self.drop(window)
@@ -162,7 +164,7 @@ class WindowOperator(KeyedOperator):
     # --- panes -----------------------------------------------------------------------------------------------------
 
     def settle(self, window: Window, result: TriggerResult) -> None:
-        """The only place where a trigger's answer becomes output or empties a pane."""
+        """Fire or purge a pane, as the trigger answered. No other method acts on a trigger's answer."""
         if result.is_fire():
             self.fire(window)
         if result.is_purge():
@@ -187,7 +189,7 @@ class WindowOperator(KeyedOperator):
                 self.output.collect(result, timestamp)
 
     def drop(self, window: Window) -> None:
-        """The window is gone for good: nothing of it stays."""
+        """Drop the current key's pane of the window, with its trigger state."""
         self.panes.retire(window)
         self.trigger.clear(window, self.pane_context.at(window))
         self.evaluation.clear(window)
@@ -200,7 +202,7 @@ class WindowOperator(KeyedOperator):
         return min(window.max_timestamp() + self.lateness_ms, MAX_LONG_VALUE)
 
     def is_window_late(self, window: Window) -> bool:
-        """True if the window has been dropped already."""
+        """True if the cleanup time of the window has passed."""
         return self.is_event_time and has_passed(self.cleanup_time(window), self.timers.current_watermark)
 
     def is_element_late(self, event_time: int) -> bool:
@@ -209,7 +211,7 @@ class WindowOperator(KeyedOperator):
     def register_cleanup_timer(self, window: Window) -> None:
         time = self.cleanup_time(window)
         if time == MAX_LONG_VALUE:
-            return  # No timer for the end of time.
+            return  # The pane is never dropped.
         if self.is_event_time:
             self.timers.register_event_time_timer(window, time)
         else:
@@ -224,7 +226,7 @@ class WindowOperator(KeyedOperator):
 
 
 def _functions_of(description: WindowDescription) -> dict[str, UserFunction]:
-    """The user's functions by their field of the description, as this subtask's own."""
+    """The user's functions, as this subtask's own objects, by their fields of the description."""
     window_method = "process" if hasattr(description.window_function, "process") else "apply"
     methods = {"reduce_function": "reduce", "aggregate_function": "add", "window_function": window_method}
     return {

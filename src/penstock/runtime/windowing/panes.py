@@ -1,4 +1,4 @@
-"""Where the panes of an operator are kept: windows that stay as they are, and windows that merge."""
+"""How an operator stores its panes: those of windows that never merge, and those of windows that do."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ OnMerge = Callable[[Window, list[Window]], None]
 
 
 class Panes(ABC):
-    """The panes of the current key, by window. What a pane holds is None while it is empty."""
+    """The panes of the current key, by window. The contents of an empty pane are None."""
 
     @abstractmethod
     def add_window(self, window: Window) -> Window:
-        """Open `window`; returns the window it became part of, itself unless it was merged."""
+        """Open `window`; returns the window that it was merged into, or itself."""
 
     @abstractmethod
     def is_open(self, window: Window) -> bool:
-        """False if a timer of `window` has lost its meaning because the window was merged into another."""
+        """False if `window` does not exist any more, because it was merged into another one. Its timers are ignored."""
 
     @abstractmethod
     def get(self, window: Window) -> Any: ...
@@ -41,11 +41,11 @@ class Panes(ABC):
 
     @abstractmethod
     def retire(self, window: Window) -> None:
-        """Drop the pane, and forget its window."""
+        """Drop the pane, and close its window."""
 
 
 class PlainPanes(Panes):
-    """Panes of windows that never merge, namespaced by window; a window without contents is not remembered."""
+    """Panes of windows that never merge. The window is the namespace of its panes; empty panes are not stored."""
 
     def __init__(self, backend: KeyedStateBackend) -> None:
         self._backend = backend
@@ -71,9 +71,10 @@ class PlainPanes(Panes):
 
 
 class MergingPanes(Panes):
-    """Panes of windows that merge: one entry per key, which maps its open windows to what they hold.
+    """Panes of windows that merge: one entry per key, which maps its open windows to their contents.
 
-    Open windows of a key never touch each other: those that did were merged. An open window holds None after a purge.
+    Open windows of a key never touch each other: those that did were merged. After a purge, a window is still open, and
+    its contents are None.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class MergingPanes(Panes):
             else:
                 held = self._accumulation.merged(held, theirs)
         panes[merged] = held
-        # The added window is new: it has neither timers nor trigger state that would have to be merged.
+        # The added window is new: it has no timers and no trigger state to merge.
         replaced = [member for member in members if member != added]
         if replaced != [merged]:
             self._on_merge(merged, replaced)

@@ -1,4 +1,4 @@
-"""What the quick window operators share: when they may be used, and timers that fire window by window."""
+"""The common base of the fast window operators, and when they may be used."""
 
 from __future__ import annotations
 
@@ -41,10 +41,11 @@ SESSIONS = (
 
 
 def fires_at_end(description: WindowDescription) -> bool:
-    """True for the time windows of this library with their own trigger and no evictor.
+    """True for Penstock's own time windows with their default trigger and without an evictor.
 
-    Nothing can happen to a pane of theirs before its window ends but that elements are added to it; it fires once at
-    the end, and then again with every late element until it is dropped. Subclasses may do otherwise: they do not count.
+    Until such a window ends, elements are added to its panes, and nothing else happens to these. A pane fires once at
+    the end, and then again with every late element until it is dropped. Subclasses of these assigners and triggers are
+    excluded, because they may behave differently.
     """
     assigner = description.assigner
     if type(assigner) not in (*ALIGNED, *SESSIONS) or description.evictor is not None:
@@ -53,10 +54,10 @@ def fires_at_end(description: WindowDescription) -> bool:
 
 
 class QuickWindowOperator(WindowOperator):
-    """A window operator for descriptions that `fires_at_end` is True for."""
+    """A window operator for descriptions for which `fires_at_end` is True."""
 
     takes_accumulators = False
-    """True if accumulators come in place of elements."""
+    """True if the operator receives accumulators in place of elements."""
 
     def __init__(self, description: WindowDescription) -> None:
         super().__init__(description)
@@ -81,11 +82,11 @@ class QuickWindowOperator(WindowOperator):
 
     @abstractmethod
     def make_queue(self, table: StateTable) -> TimerQueue:
-        """The timers of the time domain of the windows, which fire many at a time."""
+        """The queue of timers for the time domain of the windows. Many timers of it fire at a time."""
 
     def process_elements(self, batch: Batch) -> None:
         if self.is_event_time and (batch.timestamps is None or None in batch.timestamps):
-            super().process_elements(batch)  # Says which element has no event time.
+            super().process_elements(batch)  # Fails with an error that names the element without an event time.
         else:
             self.process_quickly(batch)
 
@@ -94,7 +95,7 @@ class QuickWindowOperator(WindowOperator):
         """Process a batch whose elements have all the timestamps they need."""
 
     def timer_times(self, window: Window) -> tuple[int, ...]:
-        """When the timers of a pane are due: at the end of its window, and at its cleanup time."""
+        """When the timers of a pane fire: at the end of its window and, if that is later, at its cleanup time."""
         end = window.max_timestamp()
         if not self.kept_ms or end + self.kept_ms >= MAX_LONG_VALUE:
             return (end,)

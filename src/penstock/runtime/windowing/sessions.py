@@ -1,9 +1,9 @@
-"""The quick window operator for session windows that fire at their end.
+"""The fast window operator for session windows that fire at their end.
 
-Nearly always a key has one open session, and an element begins it, falls into it or lengthens it. So while a batch is
-processed, the session that a key is in is kept apart; it goes back to the key's panes, and its timer is moved, when the
-key begins another one or the batch ends. All else (sessions that join, sessions that have fired and wait for late
-elements) takes the general way.
+Nearly always a key has one open session, and an element begins it, falls into it or extends it. So while a batch is
+processed, the current session of a key is kept apart. It goes back to the key's panes, and its timer is moved, when the
+key begins another session or the batch ends. All other elements (those that join sessions, and those of sessions that
+have fired and are kept for late elements) are processed as in the general operator.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from penstock.runtime.windowing.panes import MergingPanes
 from penstock.runtime.windowing.quick import QuickWindowOperator
 
 _window_of: Callable[[tuple[int, int]], TimeWindow] = partial(tuple.__new__, TimeWindow)
-"""A TimeWindow of a (start, end) pair, without the detour by its constructor."""
+"""Makes a TimeWindow of a (start, end) pair without calling its constructor, which is slower."""
 
 
 _Current = list[Any]
-"""A session that is kept apart: start, end, what it holds, and the session among the panes that it was before."""
+"""A session that is kept apart: start, end, contents, and the session it was among the panes, or None if it is new."""
 
 
 _Due = list[tuple[int, tuple[Any, TimeWindow]]]
-"""Timers that fire: time, key and session."""
+"""Timers that fire: the time, and (key, session)."""
 
 
 class _SessionTimers(WindowKeyTimerQueue):
-    """Timers of sessions, handed out together: what happens when they fire neither sets nor deletes any."""
+    """Timers of sessions. They fire together, because processing them neither sets nor deletes timers."""
 
     def __init__(self, table: StateTable, on_timers: Callable[[_Due], None]) -> None:
         super().__init__(table)
@@ -53,7 +53,7 @@ class SessionWindowOperator(QuickWindowOperator):
     """Runs session windows with their own trigger."""
 
     takes_parts = False
-    """True if parts of sessions come, `(end, value)`, made of elements by `penstock.runtime.combining`."""
+    """True if the operator receives parts of sessions, `(end, value)`, which `penstock.runtime.combining` has made."""
 
     def build_accumulation(self) -> Accumulation:
         if not self.takes_parts or self.takes_accumulators:
@@ -77,7 +77,7 @@ class SessionWindowOperator(QuickWindowOperator):
         starts, ends = self._sessions_of(batch)
         keys, added = self.keys_of(batch), self.accumulation.added
         all_panes = self._table.open_namespace(VOID_NAMESPACE, keys)
-        # A session that ends later than this has not fired, and does not fire with its next element either.
+        # A session that ends later than this has not fired, and adding an element does not make it fire.
         fired_until = ended_until(self.timers.current_watermark) if self.is_event_time else MIN_LONG_VALUE
         current: dict[Any, _Current] = {}
         for key, value, start, end in zip(keys, batch.values, starts, ends, strict=True):
@@ -85,7 +85,7 @@ class SessionWindowOperator(QuickWindowOperator):
             if session is not None:
                 panes = all_panes.get(key)
                 if not panes or not any(touching(start, end, other) for other in panes):
-                    if start <= session[1] and session[0] <= end:  # They are `touching`: not called, for speed.
+                    if start <= session[1] and session[0] <= end:  # The rule of `touching`, inlined for speed.
                         if start < session[0]:
                             session[0] = start
                         if end > session[1]:
@@ -114,9 +114,9 @@ class SessionWindowOperator(QuickWindowOperator):
         self._table.close_namespace(VOID_NAMESPACE)
 
     def _find(self, panes: dict[TimeWindow, Any] | None, start: int, end: int, fired_until: int) -> _Current | None:
-        """Take the session that a new one from `start` to `end` belongs to out of a key's panes; None: it is not easy.
+        """The session from `start` to `end`, merged with the one that it touches. That one is removed from the panes.
 
-        What is taken ends where both end, and may be new.
+        None if the general operator must do it: the session touches several others, or the result has fired already.
         """
         if panes is None:
             return [start, end, None, None] if end > fired_until else None
@@ -129,7 +129,7 @@ class SessionWindowOperator(QuickWindowOperator):
         return [min(since, start), max(until, end), panes.pop(met[0]), met[0]]
 
     def _put_back(self, apart: dict[Any, _Current], all_panes: dict[Any, dict[TimeWindow, Any]]) -> None:
-        """Have sessions that were kept apart among their keys' panes again, with their timers where they end now."""
+        """Put sessions that were kept apart back into the panes of their keys, and move their timers."""
         add, remove, written = self.queue.add, self.queue.remove, self._table.note_written
         has_one_timer = not self.kept_ms
         for key, (start, end, held, before) in apart.items():
@@ -154,7 +154,7 @@ class SessionWindowOperator(QuickWindowOperator):
                 add(time, key, session)
 
     def _sessions_of(self, batch: Batch) -> tuple[Sequence[int], Sequence[int]]:
-        """Where the session of each element would begin and end if it were alone."""
+        """Where the session of each element would begin and end without other elements."""
         gap = getattr(self.assigner, "session_gap", None)
         if self.is_event_time and gap is not None and MIN_LONG_VALUE not in cast(Any, batch.timestamps):
             starts = cast("Sequence[int]", batch.timestamps)
@@ -180,7 +180,7 @@ class SessionWindowOperator(QuickWindowOperator):
         self._table.close_namespace(VOID_NAMESPACE)
 
     def _emit_last(self, timers: _Due, all_panes: dict[Any, dict[TimeWindow, Any]]) -> None:
-        """Sessions end for good, and what they amount to is the result."""
+        """Emit the contents of sessions that end, without a window function, and drop the sessions."""
         elements_of = self.accumulation.last_elements
         emitted: list[Any] = []
         times: list[int] = []

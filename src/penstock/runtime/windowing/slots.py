@@ -1,4 +1,4 @@
-"""Spans of time in which all elements belong to the same windows, of tumbling and sliding windows."""
+"""Slots: spans of time whose elements all belong to the same tumbling or sliding windows. Flink SQL's slices."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ class Slot(NamedTuple):
 
 
 class Slots:
-    """Slots begin and end where windows do: once or twice in each slide."""
+    """The slots of an assigner. A slot begins or ends wherever a window does: at one or two points in each slide."""
 
     def __init__(self, assigner: Any) -> None:
         self._slide: int = assigner.slide
         self._offset: int = assigner.offset
         self._window_end: int = assigner.size % assigner.slide
-        """How far into a slide windows end."""
+        """The time from the beginning of a slide to the point where windows end."""
 
     def at(self, timestamp: int) -> Slot:
+        """The slot of an element with this timestamp."""
         into_slide = (timestamp - self._offset) % self._slide
         begun = timestamp - into_slide
         if into_slide >= self._window_end:
@@ -29,5 +30,5 @@ class Slots:
         return Slot(begun, begun + self._window_end)
 
     def first_window_end(self, slot: Slot) -> int:
-        """Where the first window ends that a slot belongs to."""
+        """The end of the first window that the slot belongs to."""
         return slot.end + (self._offset + self._window_end - slot.end) % self._slide

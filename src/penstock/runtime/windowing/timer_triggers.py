@@ -1,11 +1,11 @@
-"""Finds triggers that, asked about an element, do nothing but set timers of its window.
+"""Recognises triggers whose `on_element` does nothing but set timers at times that depend on the window.
 
     def on_element(self, element, timestamp, window, ctx):
         ctx.register_event_time_timer(window.max_timestamp())
         return TriggerResult.CONTINUE
 
-Setting a timer that is set changes nothing, and the times depend on the window alone. So of several elements of a pane
-that come together, the first says it all. As with functions that are inlined, the source must be available.
+Setting a timer again changes nothing. So if several elements of a pane come together, it is enough to ask the trigger
+about one of them. As for inlined functions, the source must be available.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _PARAMETERS = 5
 
 
 def only_sets_timers(trigger: Trigger[Any, Any]) -> bool:
-    """True if it is certain that `on_element` does nothing else, and sets the same ones for all elements of a pane."""
+    """True if `on_element` certainly only sets timers, and the same ones for all elements of a pane."""
     method = type(trigger).on_element
     node = source_of(method, _PARAMETERS)
     if not isinstance(node, ast.FunctionDef) or "on_element" in vars(trigger):
         return False
     body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-    method_of = _Method(trigger, method, [each.arg for each in node.args.args])
-    return bool(body) and method_of.continues(body[-1]) and all(map(method_of.sets_timer, body[:-1]))
+    on_element = _Method(trigger, method, [each.arg for each in node.args.args])
+    return bool(body) and on_element.continues(body[-1]) and all(map(on_element.sets_timer, body[:-1]))
 
 
 class _Method:
-    """What names mean in `on_element` of a trigger."""
+    """The `on_element` of a trigger: judges its statements, and knows what the names in them mean."""
 
     def __init__(self, trigger: Trigger[Any, Any], method: Any, parameters: list[str]) -> None:
         self._trigger = trigger
@@ -55,7 +55,7 @@ class _Method:
         return False
 
     def _is_of_window(self, time: ast.expr) -> bool:
-        """True for a time that depends on the window, if on anything."""
+        """True for a time that depends on nothing but the window and constants."""
         match time:
             case ast.Constant(value):
                 return type(value) is int

@@ -1,8 +1,8 @@
-"""The window operator for tumbling and sliding windows with a trigger of any kind: the general algorithm, by batches.
+"""The window operator for tumbling and sliding windows with any trigger: the general algorithm, batch by batch.
 
-What is the same for all elements of a batch in one window is found out once: the window, whether it is late, its panes
-and its cleanup timers. The trigger is asked about every element, unless it is seen to do no more than set timers: then
-the elements of a window are added at once, and the trigger is asked once for each of their keys.
+For each window, everything that is the same for all elements of a batch is determined once: whether the window is late,
+its panes and its cleanup timers. The trigger is asked about every element. But if it certainly only sets timers, the
+elements of a window are added together, and the trigger is asked once for each of their keys.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _OpenWindow:
         self.window = window
         self.keys: list[Any] = []
         self.values: list[Any] = []
-        """The elements of the batch that are added at once, with their keys."""
+        """The elements of the batch that are added together, and their keys."""
         self._table = table
         self._cleanup = cleanup
         self._cleanup_time = cleanup_time
@@ -43,11 +43,11 @@ class _OpenWindow:
         self.find_cleanup_timers()
 
     def reopen(self) -> None:
-        """After others have worked on the table."""
+        """Open the window's panes again after the table was used in another way."""
         self.panes = self._table.open_namespace(self.window)
 
     def close(self) -> None:
-        """Before others do, and when the batch has been added: the table knows what was written."""
+        """Note what was written. To be called before the table is used in another way, and after the batch."""
         if self.written:
             self._table.note_all_written(self.window, self.written, self.new)
             self.written, self.new = [], []
@@ -55,11 +55,11 @@ class _OpenWindow:
 
     def find_cleanup_timers(self) -> None:
         self.waiting: Any = self._cleanup.keys_at(self._cleanup_time, self.window)
-        """The keys that have a cleanup timer."""
+        """The keys that have a cleanup timer already."""
 
 
 class _Slot(NamedTuple):
-    """A span of time in which elements belong to the same windows; those that are not late are open."""
+    """A span of time whose elements belong to the same windows, and those of the windows that are not late."""
 
     start: int
     end: int
@@ -67,7 +67,7 @@ class _Slot(NamedTuple):
 
 
 class TriggeredWindowOperator(WindowOperator):
-    """Runs tumbling and sliding windows with triggers other than their own."""
+    """Runs tumbling and sliding windows with triggers other than their default one."""
 
     def open(self) -> None:
         super().open()
@@ -77,7 +77,7 @@ class TriggeredWindowOperator(WindowOperator):
 
     @cached_property
     def _slots(self) -> Slots:
-        """As soon as there are elements, which is when the assigner knows its offset."""
+        """Made when the first elements come: only then does the assigner know its offset."""
         return Slots(self.assigner)
 
     def process_elements(self, batch: Batch) -> None:
@@ -92,7 +92,7 @@ class TriggeredWindowOperator(WindowOperator):
                 into.close()
 
     def _deal(self, batch: Batch, opened: dict[Window, _OpenWindow]) -> None:
-        """Deal the elements to their windows."""
+        """Divide the elements among their windows."""
         keys, values = self.keys_of(batch), batch.values
         timestamps = batch.timestamps or [None] * len(values)
         at = 0
@@ -103,13 +103,13 @@ class TriggeredWindowOperator(WindowOperator):
             run = slice(begun, at)
             for number, into in enumerate(slot.open):
                 into.keys.extend(keys[run])
-                # Each window has its own.
+                # Each window gets its own copies.
                 into.values.extend(map(self.context.copied, values[run]) if number else values[run])
             if not slot.open:
                 self._skip_late(keys[run], values[run], timestamps[run])
 
     def _end_of_run(self, slot: _Slot, timestamps: Sequence[int | None], begun: int) -> int:
-        """The place of the next element that is not in `slot`."""
+        """The position of the next element that is not in `slot`."""
         if not self.is_event_time:
             return len(timestamps)
         start, end = slot.start, slot.end
@@ -129,7 +129,7 @@ class TriggeredWindowOperator(WindowOperator):
         into.written = into.keys
         into.close()
         context = self.pane_context.at(into.window)
-        # About which element of a key the trigger is asked, and when that came, makes no difference to it.
+        # It makes no difference to the trigger about which element of a key it is asked, nor which timestamp that has.
         for key, value in dict(zip(into.keys, into.values, strict=True)).items():
             self.backend.current_key = key
             self.trigger.on_element(value, MIN_LONG_VALUE, into.window, context)
@@ -152,7 +152,7 @@ class TriggeredWindowOperator(WindowOperator):
                 self.skip_late(value, timestamp)
             for number, into in enumerate(windows):
                 if number:
-                    value = self.context.copied(value)  # Each window has its own.
+                    value = self.context.copied(value)  # Each window gets its own copy.
                 panes = into.panes
                 held = panes.get(key)
                 if held is None and key not in panes:
@@ -169,9 +169,9 @@ class TriggeredWindowOperator(WindowOperator):
                     into.find_cleanup_timers()
 
     def _slot_of(self, value: Any, event_time: int, opened: dict[Window, _OpenWindow]) -> _Slot:
-        """Which elements belong to the same windows as one at `event_time`, and those windows.
+        """The slot of an element at `event_time`, with its windows, which are opened if need be.
 
-        By processing time that are all elements of a batch.
+        In processing time, all elements of a batch are in the same slot.
         """
         live = []
         for window in self.assigner.assign_windows(value, event_time, self.assigner_context):
