@@ -85,3 +85,19 @@ def test_state_without_a_key_is_refused():
     state = KeyedStateBackend("op").state(ValueStateDescriptor("seen", Types.INT()))
     with pytest.raises(StateAccessError, match="keyed state was used where there is no current key"):
         state.value()
+
+
+def test_a_loop_over_a_list_may_change_the_list():
+    backend = KeyedStateBackend("op")
+    backend.current_key = "a"
+    state = backend.state(ListStateDescriptor("seen", Types.INT()))
+    state.add_all([1, 2])
+    for element in state.get():
+        state.add(element * 10)
+    assert list(state.get()) == [1, 2, 10, 20]
+    for element in state.get():
+        state.update([element])
+    assert list(state.get()) == [20]
+    for _ in state.get():
+        state.clear()
+    assert list(state.get()) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import islice
 from typing import Any, Protocol, TypeVar, cast
 
 from penstock.datastream.functions import AggregateFunction, ReduceFunction
@@ -85,7 +86,8 @@ class TableValueState(StateView, ValueState[Any]):
 
 class TableListState(MergeableView, ListState[V]):
     def get(self) -> Iterator[V]:
-        return iter(self._get() or ())
+        found = self._get() or ()
+        return islice(found, len(found))  # A loop over the elements that adds some would never end otherwise.
 
     def __iter__(self) -> Iterator[V]:
         return self.get()
