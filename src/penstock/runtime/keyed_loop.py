@@ -227,7 +227,7 @@ class _LoopMaker:
         current = CurrentElement(uses.is_opaque, len(states) < len(uses.known), self._with_timestamps)
         statements = current.put_into(statements)
         if rewriting.value_is_set:
-            statements[:0] = ast.parse(f"{_USERS}{rewriting.value_name} = {RECORD}").body
+            statements[:0] = parsed(f"{_USERS}{rewriting.value_name} = {RECORD}", self._node)
         columns = None if self._in_columns is None else columns_for(statements, self._in_columns)
         if columns is not None:
             statements = LateColumns(columns.late).put_into(statements)
@@ -284,7 +284,8 @@ class _LoopMaker:
         arguments = [*(f"{OWN}{name}" for name in ("append", "append_time", *of_batch)), *further_arguments]
         zip_them = f"{OWN}zip({', '.join(f'{OWN}{name}' for name in zipped)})"
         loop = f"    for {', '.join(element)}, in {zip_them}:\n        pass"
-        statements = ast.parse(f"def {self._node.name}({', '.join(arguments)}):\n{loop}").body
+        # All lines must be the user's: what is around the body is located where the method begins.
+        statements = parsed(f"def {self._node.name}({', '.join(arguments)}):\n{loop}", self._node)
         function = statements[0]
         assert isinstance(function, ast.FunctionDef) and isinstance(function.body[0], ast.For)
         function.body[0].body = body or [ast.Pass()]
