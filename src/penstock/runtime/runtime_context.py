@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from penstock.common.exceptions import StateAccessError
 from penstock.datastream.accumulators import Accumulator
@@ -27,7 +27,7 @@ class _LocalCache(DistributedCache):
 
 
 class StreamingRuntimeContext(RuntimeContext):
-    """One operator's context. Keyed state is refused where the stream is not keyed."""
+    """One operator's context. It refuses keyed state if the stream is not keyed."""
 
     def __init__(self, context: OperatorContext, has_keyed_state: bool) -> None:
         self._context = context
@@ -83,18 +83,15 @@ class StreamingRuntimeContext(RuntimeContext):
         return _LocalCache(self._context.cached_files)
 
     def get_broadcast_variable(self, name: str) -> list[Any]:
-        self._refuse_broadcast_variable(name)
-
-    def has_broadcast_variable(self, name: str) -> bool:
-        return False
-
-    def _refuse_broadcast_variable(self, name: str) -> NoReturn:
         raise StateAccessError(
             f"operator '{self._context.operator_name}': there is no broadcast variable '{name}'; on data streams use "
             f"stream.broadcast(descriptor) and connect(...)"
         )
 
-    # All five state getters differ only in the descriptor's type, and the backend goes by that.
+    def has_broadcast_variable(self, name: str) -> bool:
+        return False
+
+    # The five state getters differ only in the descriptor's type, by which the backend chooses the state.
     def _keyed_state(self, state_descriptor: StateDescriptor) -> Any:
         if not self._has_keyed_state:
             raise StateAccessError(

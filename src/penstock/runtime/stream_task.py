@@ -24,8 +24,8 @@ from penstock.runtime.sorted_input import (
     SortedInput,
     end_key,
     key_selectors_of,
-    minds_other_keys,
     several_keys_at_once,
+    takes_keys_one_by_one,
 )
 from penstock.runtime.sources import SourceAssignment, SourceOperator, SourceReport
 from penstock.runtime.state.backends import HeapBackend, KeyedBackend
@@ -336,7 +336,7 @@ class StreamTask:
     def _replay(self, gathered: SortedInput) -> Iterator[None]:
         head = self.chain.head
         parts = gathered.parts()
-        if not minds_other_keys(self.vertex.head.operator):
+        if not takes_keys_one_by_one(self.vertex.head.operator):
             parts = several_keys_at_once(parts)
         for part in parts:
             head.process_batch(part.batch, part.input_index)
