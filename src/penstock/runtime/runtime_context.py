@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.exceptions import StateAccessError
 from penstock.datastream.accumulators import Accumulator
 from penstock.datastream.functions import DistributedCache, RuntimeContext
 from penstock.datastream.state import StateDescriptor
 from penstock.metrics import MetricGroup
-from penstock.runtime.operators.base import OperatorContext
+
+if TYPE_CHECKING:
+    from penstock.runtime.operators.base import OperatorContext
 
 
 class _LocalCache(DistributedCache):

@@ -19,11 +19,11 @@ from penstock.common.watermark_generator import (
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.graph.descriptions import WatermarksDescription
 from penstock.runtime.batch import Batch, Timestamps
-from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.timestamp_extraction import TimestampExtraction, largest_of
 
 if TYPE_CHECKING:
     from penstock.runtime.columns import Array, Columns
+    from penstock.runtime.operators.base import StreamOperator
 
 _NOTHING = WatermarksDescription(WatermarkStrategy.no_watermarks())
 
