@@ -144,7 +144,9 @@ def _is_inert(held: Any, depth: int = 3) -> bool:
     """True if no method that can be called through this value of an attribute can use the function's state."""
     if type(held) not in _INERT:
         return False
-    items = held.values() if isinstance(held, dict) else held
+    if isinstance(held, defaultdict) and held.default_factory not in (None, *_INERT):
+        return False
+    items = (*held, *held.values()) if isinstance(held, dict) else held
     is_container = not isinstance(held, (str, bytes, bytearray, range)) and hasattr(held, "__iter__")
     return not is_container or (depth > 0 and all(_is_inert(item, depth - 1) for item in items))
 
