@@ -1,5 +1,5 @@
-"""Latency markers, as in Flink: sources emit them now and then, they travel with the records, and every operator notes
-how long they took to reach it. They overtake no record, and no function sees them.
+"""Latency markers, as in Flink: sources emit them at an interval, they travel with the records, and every operator
+notes how long they took to reach it. They overtake no record, and no function sees them.
 """
 
 from __future__ import annotations

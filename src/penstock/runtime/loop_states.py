@@ -27,12 +27,13 @@ _READS: dict[type, dict[str, int]] = {
     DirectListState: {},
     DirectMapState: {"get": 1, "contains": 1},
 }
+"""Methods that the loop can replace by expressions, with the number of their arguments."""
 WRITES: dict[type, dict[str, int]] = {
     DirectValueState: {"update": 1, "clear": 0},
     DirectListState: {"add": 1, "clear": 0},
     DirectMapState: {"put": 2, "clear": 0},
 }
-"""Methods that the loop can replace by statements, with the number of their arguments; so are those of `_READS`."""
+"""Methods that the loop can replace by statements, likewise."""
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ class OperatorChain:
         return operator
 
     def _fusable_run(self, node: StreamNode) -> list[StreamNode]:
-        """`node` and the stateless operators after it, up to one whose results others read, too."""
+        """`node` and the stateless operators after it that can share one loop: nothing else reads between them."""
         run = [node]
         while is_fusable(run[-1].operator):
             chained = [edge for edge in self._vertex.chained_edges if edge.source == run[-1].id]

@@ -199,7 +199,7 @@ class DeclaredForm:
         try:
             return self._convert_all(values)
         except Exception:
-            # One by one, some elements can be converted for which the loop fails; or the failing element is known.
+            # One by one, all elements may be convertible after all. If not, the report shows the failing element.
             return call_each(self.convert, values)
 
     def fits(self, element: str | tuple[str, ...]) -> str | None:

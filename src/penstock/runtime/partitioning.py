@@ -46,7 +46,7 @@ class Dealer:
 
 
 class ToOne(Dealer):
-    """Everything to the first connected subtask: forward, global, and every partitioner with a single target."""
+    """Everything to the first connected subtask: forward, global, and rebalance, rescale or shuffle with one target."""
 
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
         return [(0, Batch(values, timestamps))]

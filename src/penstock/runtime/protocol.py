@@ -136,7 +136,7 @@ class TaskAck:
     """The stacks in which its thread was seen, and how often; empty unless the command asked for samples."""
 
     def encode(self) -> bytes:
-        """Leaves out the names of classes and fields, because each subtask that ran sends one in every epoch."""
+        """Leaves out the names of classes and fields, because every subtask that runs sends one in each epoch."""
         return encode((*_ACK_FIELDS(self), _OUTCOME_FIELDS(self.outcome)))
 
     @staticmethod

@@ -82,7 +82,7 @@ class Introduction:
 
 
 @dataclass(frozen=True)
-class Deploying:
+class DeployCommand:
     """What a worker needs to build the subtasks of a run."""
 
     pickled: bytes
@@ -294,13 +294,13 @@ class ResidentWorker:
     def _deploy(self, pickled: bytes) -> None:
         self._inbox.begin()
         try:
-            deploying: Deploying = pickle.loads(pickled)
-            deployment: JobDeployment = pickle.loads(deploying.pickled)
-            self._open_backups(deploying.backups, deployment)
+            command: DeployCommand = pickle.loads(pickled)
+            deployment: JobDeployment = pickle.loads(command.pickled)
+            self._open_backups(command.backups, deployment)
             use_levels(deployment.log_levels)
             place, exchange = self._place, _PeerExchange(self._peers)
             self._worker = Worker(
-                deployment, deploying.folder, place.index, place.workers, self._inbox, exchange, self._backups
+                deployment, command.folder, place.index, place.workers, self._inbox, exchange, self._backups
             )
         except Exception as error:  # For example, a module is missing here: the driver must know.
             self._answer(0, [self._failure(error, f"the job could not be loaded in worker {self._place.index}")])
@@ -374,7 +374,7 @@ class PeerLostError(Exception):
 
 
 class _PeerExchange:
-    """Sends rows to other workers. Small rows wait for the end of their stage: the receivers read them only then."""
+    """Sends rows to other workers. Few and small rows wait for the end of their stage: they are not read before."""
 
     def __init__(self, peers: dict[int, Connection]) -> None:
         self._peers = peers

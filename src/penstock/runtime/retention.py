@@ -105,11 +105,11 @@ def _is_immutable(value: Any) -> bool:
         # A fast check first: a table may be long, and usually holds only numbers or strings.
         return _PLAIN_TYPES.issuperset(map(type, value)) or all(map(_is_immutable, value))
     # A variable that is None now is often set to something else later.
-    return value is not None and type(value) in IMMUTABLE_TYPES and not isinstance(value, _WITH_ATTRIBUTES)
+    return value is not None and type(value) in IMMUTABLE_TYPES and not isinstance(value, _GATEWAYS)
 
 
-_WITH_ATTRIBUTES = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
-"""Types that count as immutable elements, but whose objects can keep values in attributes."""
+_GATEWAYS = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+"""Types that count as immutable elements, but through whose objects a function can reach others that can change."""
 _PLAIN_TYPES: Final = frozenset({bool, int, float, str, bytes})
 
 

@@ -12,7 +12,7 @@ FAILURE = -2
 OUTPUT = -3
 """The `vertex` of a row that carries what functions of a batch job have printed and logged."""
 FROM_DRIVER = -1
-"""The `edge` of a row that hands a source its part of the epoch."""
+"""The `edge` of a row with a source's assignment for the epoch."""
 
 
 class Row(NamedTuple):

@@ -24,7 +24,7 @@ class SnapshotWrites:
         self._pool: ThreadPoolExecutor | None = None
 
     def write(self, create: Create, fill: Callable[[BinaryIO], None]) -> Future[int]:
-        """Call `fill` now, and write what it gives to a file, possibly after this call has returned.
+        """Call `fill` now, and write its output to a file, possibly after this call has returned.
 
         The future's result is the time at which the file was complete, in milliseconds of the monotonic clock. If the
         store raises an OSError, now or later, the future raises it.

@@ -1,4 +1,4 @@
-"""Batch mode: the whole input of a keyed task, sorted by key, so that only one key's state is held at a time."""
+"""Batch mode: the whole input of a keyed task, sorted by key, so that the state of few keys is held at a time."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class SourceOperator(StreamOperator):
         raise NotImplementedError
 
     def emit(self, batch: Batch) -> None:
-        """Pass one of the batches that `read` gave to the next operator."""
+        """Pass one of the batches from `read` to the next operator."""
         self.output.collect_batch(batch.values, batch.timestamps)
 
     def end_reading(self) -> None:

@@ -94,8 +94,7 @@ class EpochOutcome:
 
 
 class StreamTask:
-    """One subtask. Its life: construction, `restore` if there is state, `open`, epochs with or without a snapshot,
-    `close`."""
+    """One subtask. Its life: construction, `restore` if it has saved state, `open`, any number of epochs, `close`."""
 
     def __init__(self, deployment: JobDeployment, vertex_id: int, subtask: int, clock: Callable[[], int]) -> None:
         job_graph = deployment.job_graph
@@ -172,8 +171,8 @@ class StreamTask:
     ) -> None:
         """Restore saved state, before `open`.
 
-        If `is_exact`, it is the state of this subtask, which continues exactly where it stopped. Then `of_others` gives
-        the state of the other subtasks of the vertex, because every subtask restores the union lists of all of them.
+        If `is_exact`, it is the state of this subtask, which continues exactly where it stopped. `of_others` is then
+        for the state of the other subtasks of the vertex: every subtask restores the union lists of all of them.
         Otherwise the job has changed: this subtask restores its share of its operators' state and starts without
         watermarks, as in Flink.
         """
@@ -252,7 +251,7 @@ class StreamTask:
     # --- an epoch --------------------------------------------------------------------------------------------------
 
     def run_epoch(self, rows: Iterable[AnyRow]) -> Iterator[Row]:
-        """Process the epoch's rows; gives the rows that leave the task."""
+        """Process the epoch's rows; yields the rows that leave the task."""
         if self.is_finished:
             return
         use_script_classes(self._script_classes)  # State on disk, which may hold such objects, is read when needed.

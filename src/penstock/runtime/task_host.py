@@ -98,7 +98,7 @@ class TaskHost:
         return True
 
     def run_task(self, command: EpochCommand, vertex: int, subtask: int, rows: Iterable[AnyRow]) -> Iterator[Row]:
-        """Run one subtask's epoch: gives its output rows, then its acknowledgement, or a failure instead.
+        """Run one subtask's epoch: yields its output rows, then its acknowledgement, or a failure instead.
 
         If its snapshot is still being written, the acknowledgement comes later: see `late_acknowledgements`.
         """

@@ -99,7 +99,7 @@ class Worker:
         self._in_driver = {vertex.id for vertex in deployment.driver_vertices()}
 
     def run_epoch(self, command: EpochCommand, source_rows: Iterable[Row]) -> Iterator[Row]:
-        """Run an epoch; gives the rows for the driver: input for its own vertices, and acknowledgements.
+        """Run an epoch; yields the rows for the driver: input for its own vertices, and acknowledgements.
 
         Nothing follows after a failure. Raises EpochAbandonedError if the driver has given up the epoch.
         """
@@ -153,7 +153,7 @@ def run_stage_alone(
 ) -> Iterator[Row]:
     """Run one stage of a worker whose stages run in different processes, and whose subtasks end with their stage.
 
-    Gives the rows for all receivers, including received rows for later stages. If a failure is among the received
+    Yields the rows for all receivers, including received rows for later stages. If a failure is among the received
     rows, no subtask runs, because the epoch is lost.
     """
     host, inbox = TaskHost(deployment, folder), Inbox()
