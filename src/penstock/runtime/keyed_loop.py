@@ -201,11 +201,7 @@ class _LoopMaker:
         code = self._method.__code__
         parameters = code.co_varnames[:3]
         local_names = {*code.co_varnames[3:], *code.co_cellvars}.difference(parameters)
-        names = {node.id for node in ast.walk(self._node) if isinstance(node, ast.Name)}
-        if any(name.startswith((OWN, _USERS)) for name in names) or reaches_state(self._method):
-            raise UnsuitableBodyError
-        body = self._node.body[1:] if ast.get_docstring(self._node) is not None else self._node.body
-        check_body(body, local_names, is_generator(self._node))
+        body = self._checked_body(local_names)
         uses = StateUses(body, parameters[0], parameters[2], self._function)
         around = self._around
         states = inlined_states(uses, self._function.__dict__, around.backend) if around.has_keys else {}
@@ -233,6 +229,14 @@ class _LoopMaker:
             statements = LateColumns(columns.late).put_into(statements)
         may_use_timers = uses.is_opaque or rewriting.may_use_timers
         return self._assembled(statements, states, broadcast, columns, may_use_timers, rewriting.has_deferred_timers)
+
+    def _checked_body(self, local_names: set[str]) -> list[ast.stmt]:
+        """The statements of the method without its docstring; raises UnsuitableBodyError if it must be called."""
+        if any(name.startswith((OWN, _USERS)) for name in names_in([self._node])) or reaches_state(self._method):
+            raise UnsuitableBodyError
+        body = self._node.body[1:] if ast.get_docstring(self._node) is not None else self._node.body
+        check_body(body, local_names, is_generator(self._node))
+        return body
 
     def _assembled(
         self,

@@ -137,16 +137,7 @@ class StreamTask:
             partial(deployment.state_backend.tables, deployment.run_id, f"v{vertex_id}-s{subtask}"),
             deployment.latency,
         )
-        has_inputs = len(self._watermarks.by_input()) > 1
-        self._reporters = {
-            operator_id: MetricReporter(
-                each,
-                self.chain.entrances.get(operator_id),
-                self.chain.exits.get(operator_id),
-                self._watermarks.by_input if has_inputs and each is self.chain.head.context else None,
-            )
-            for operator_id, each in self.chain.contexts.items()
-        }
+        self._reporters = self._make_reporters()
         self._marker_clock = None
         if deployment.latency is not None and not job_graph.is_batch:
             self._marker_clock = MarkerClock(deployment.latency)
@@ -159,6 +150,19 @@ class StreamTask:
         self._reads_broadcast_first = isinstance(vertex.head.operator, BroadcastProcessDescription)
         if job_graph.is_batch and vertex.head.operator.is_keyed:
             self._sorted = SortedInput(key_selectors_of(vertex.head.operator))
+
+    def _make_reporters(self) -> dict[str, MetricReporter]:
+        """By operator id. The reporter of the first operator also reports each input's watermark, if it has several."""
+        chain, has_several_inputs = self.chain, len(self._watermarks.by_input()) > 1
+        return {
+            operator_id: MetricReporter(
+                context,
+                chain.entrances.get(operator_id),
+                chain.exits.get(operator_id),
+                self._watermarks.by_input if has_several_inputs and context is chain.head.context else None,
+            )
+            for operator_id, context in chain.contexts.items()
+        }
 
     # --- life ------------------------------------------------------------------------------------------------------
 
