@@ -16,7 +16,7 @@ def key_group_of(key: Any, max_parallelism: int) -> int:
 
 
 def check_kind(kind: Any) -> None:
-    """Raise for a class whose objects are equal to themselves only: another process has other objects."""
+    """Raise for a class whose objects compare by identity: in another process they would be other keys."""
     if kind.__hash__ is object.__hash__ and kind is not type(None):
         raise InvalidProgramError(
             f"a {kind.__name__} cannot be a key: it compares by identity, so no two records would have the same key; "
@@ -37,9 +37,10 @@ def key_group_range(subtask: int, max_parallelism: int, parallelism: int) -> ran
 
 
 class KeyOwners(dict[Any, int]):
-    """Which subtask owns a key, by key: `owners[key]`.
+    """The subtask that owns each key: `owners[key]`.
 
-    Hot keys are hashed once; memory stays bounded. Once there have been many keys, they are hashed many at a time.
+    Keys are cached, so that frequent keys are hashed once. A full cache is emptied, so memory stays bounded. When there
+    have been many keys, new keys of a batch are hashed together.
     """
 
     def __init__(self, max_parallelism: int, parallelism: int, limit: int = 1 << 17, many: int = 1 << 13) -> None:
@@ -47,14 +48,14 @@ class KeyOwners(dict[Any, int]):
         self._parallelism = parallelism
         self._limit = limit
         self._many = many
-        """From as many keys on it pays to load NumPy."""
+        """From this number of keys on, loading NumPy pays off."""
         self._are_many = False
         self._nan_seen = False
 
     def __missing__(self, key: Any) -> int:
         group = key_group_of(key, self._max_parallelism)
         owner = subtask_of_key_group(group, self._max_parallelism, self._parallelism)
-        if as_key(key) is not key:  # Not kept, so that the next one is noticed too.
+        if as_key(key) is not key:  # Not cached, because `__missing__` must notice each key with a NaN.
             self._nan_seen = True
             return owner
         self._make_room(1)
@@ -62,7 +63,7 @@ class KeyOwners(dict[Any, int]):
         return owner
 
     def take_nan_seen(self) -> bool:
-        """True if a key with a NaN in it was looked up since this was asked last: see `nan_keys`."""
+        """True if a key that contains a NaN was looked up since the last call: see `nan_keys`."""
         seen, self._nan_seen = self._nan_seen, False
         return seen
 
@@ -75,7 +76,7 @@ class KeyOwners(dict[Any, int]):
         return list(map(self.__getitem__, keys))
 
     def of_column(self, keys: Any) -> Any:
-        """The owners of the keys of a column (`penstock.runtime.columns`), which are integers or texts."""
+        """The owners of the keys in a column (`penstock.runtime.columns`): integers or strings."""
         import numpy as np
 
         from penstock.runtime.bulk_hashing import owners_of_ints

@@ -1,8 +1,8 @@
-"""A hash of keys that lasts.
+"""A hash of keys that never changes.
 
-The hash must be the same in every process, on every machine and in every later version, because state files are
-laid out by it: `tests/golden/key_hashes.json` pins it. It must also agree with Python's equality
-(`1 == 1.0 == True == np.bool_(True)` is one key), because state tables are dictionaries.
+The hash must be the same in every process, on every machine and in every later version, because it decides which
+subtask owns a key, and so whose state file holds the key's state. `tests/golden/key_hashes.json` pins it. It must also
+agree with Python's equality (`1 == 1.0 == True == np.bool_(True)` is one key), because state tables are dictionaries.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from penstock.runtime.array_scalars import is_array_scalar, plain
 
 
 def stable_hash(key: Any) -> int:
-    """A 32-bit hash of a key that never depends on the process."""
+    """A 32-bit hash of a key, the same in every process."""
     hasher = _HASHERS.get(type(key))
     return hasher(key) if hasher is not None else _hash_other(key)
 
@@ -38,7 +38,7 @@ def _hash_text(key: str) -> int:
 
 def _hash_number(key: Any) -> int:
     # CPython's hash of a number is a function of its value alone, and equal for equal numbers of any type.
-    # Not that of NaN, which equals nothing: it is the object's address.
+    # NaN is the exception: its hash depends on the object's address.
     value = hash(key) if key == key else 0
     return (value ^ (value >> 32)) & 0xFFFFFFFF
 
@@ -63,15 +63,15 @@ def _hash_row(key: Row) -> int:
 
 
 def _hash_datetime(key: datetime.datetime) -> int:
-    """By the moment, if the offset from UTC is known, else by the clock; subclasses equal plain datetimes."""
-    # Of two equal times on the clock, as when it is set back, the first one counts, as for Python's own hash.
+    """Hash the moment in UTC if the offset is known, else the local time; subclasses hash as plain datetimes."""
+    # A local time that occurs twice, because clocks were set back, counts as the first one, as in Python's own hash.
     offset = key.replace(fold=0).utcoffset()
     time = datetime.datetime(key.year, key.month, key.day, key.hour, key.minute, key.second, key.microsecond)
     if offset is None:
         return _hash_pickled(time)
     try:
         return _hash_pickled((time - offset).replace(tzinfo=datetime.timezone.utc))
-    except OverflowError:  # Within a day of the first or the last moment that a datetime can hold
+    except OverflowError:  # In UTC it is before the first or after the last datetime.
         return _hash_duration(time - datetime.datetime.min - offset)
 
 
@@ -92,7 +92,7 @@ def _hash_duration(key: datetime.timedelta) -> int:
 
 
 def _hash_uuid(key: uuid.UUID) -> int:
-    return _hash_pickled(uuid.UUID(int=key.int))  # Without what is known about how it was made.
+    return _hash_pickled(uuid.UUID(int=key.int))  # Without `is_safe`, which does not count in comparisons.
 
 
 def _hash_path(key: pathlib.PurePath) -> int:
@@ -100,12 +100,12 @@ def _hash_path(key: pathlib.PurePath) -> int:
 
 
 def _hash_range(key: range) -> int:
-    """Ranges are equal if they give the same numbers."""
+    """Ranges are equal if they contain the same numbers in the same order."""
     return _hash_sequence((len(key), *key[:1], *((key.step,) if len(key) > 1 else ())))
 
 
 def _hash_enum(key: enum.Enum) -> int:
-    # No flag at all has no name, and before Python 3.11 several flags have none either.
+    # A Flag without any bit set has no name, and before Python 3.11 neither has one with several bits set.
     return stable_hash(key.value) if key.name is None else _hash_text(key.name)
 
 
@@ -115,7 +115,7 @@ _BY_BASE: tuple[tuple[type, Callable[[Any], int]], ...] = (
     (numbers.Number, _hash_number),  # Decimals and fractions too, which equal ints
     (tuple, _hash_sequence),
     (frozenset, _hash_set),
-    # What cannot be hashed comes as what can, see `hashable_keys`.
+    # Python cannot hash the next five types. Keys of these types arrive as subclasses that it can: see `hashable_keys`.
     (list, _hash_sequence),
     (array, _hash_sequence),
     (set, _hash_set),
@@ -128,7 +128,7 @@ _BY_BASE: tuple[tuple[type, Callable[[Any], int]], ...] = (
     (datetime.timedelta, _hash_duration),
     (uuid.UUID, _hash_uuid),
     (pathlib.PurePath, _hash_path),
-    (enum.Enum, _hash_enum),  # After those that a member may equal: one that is a str or an int, for example
+    (enum.Enum, _hash_enum),  # After the types that an enum may extend: a member of a str enum equals its str.
 )
 
 
@@ -144,7 +144,7 @@ def _hash_other(key: Any) -> int:
 
 
 def _hash_object(key: Any) -> int:
-    """An object by its fields, whatever their order; one that says itself what it is made of, by its pickle."""
+    """Hash an object by its fields, in the order of their names; if its class defines `__reduce__`, by its pickle."""
     kind: Any = type(key)
     if kind.__reduce__ is object.__reduce__ and kind.__reduce_ex__ is object.__reduce_ex__:
         fields = _fields_of(key)
@@ -160,7 +160,7 @@ def _hash_object(key: Any) -> int:
 
 
 def _fields_of(key: Any) -> dict[str, Any] | None:
-    """What is in an object's dictionary and slots; None if it has neither."""
+    """The attributes in an object's dictionary and slots; None if it has neither."""
     slots = copyreg._slotnames(type(key))  # type: ignore[attr-defined]
     if not slots and not hasattr(key, "__dict__"):
         return None
@@ -171,7 +171,7 @@ def _fields_of(key: Any) -> dict[str, Any] | None:
 def _hash_pickled(key: Any) -> int:
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer, protocol=4)
-    # No references to what was written before: whether two equal parts are one object must not matter.
+    # Without the memo: the pickle must not depend on whether two equal parts are the same object.
     pickler.fast = True
     pickler.dump(key)
     return zlib.crc32(buffer.getvalue())
@@ -204,5 +204,5 @@ def murmur_mix(code: int) -> int:
     code ^= code >> 13
     code = (code * 0xC2B2AE35) & 0xFFFFFFFF
     code ^= code >> 16
-    # Java's int is signed here: the absolute value, except for the smallest one, which has none.
+    # Flink takes the absolute value of a signed int, and 0 for the smallest one, which has no absolute value.
     return code if code < 0x80000000 else (0x100000000 - code) & 0x7FFFFFFF

@@ -1,4 +1,4 @@
-"""Does the work of a process function in one generated loop over a batch, with its state in local variables.
+"""Makes one loop over a batch from the body of a process function, with its state in local variables.
 
     def process_element(self, value, ctx):                 for key, value in zip(keys, values):
         count = (self.count.value() or 0) + 1                  count = (entries.get(key) or 0) + 1
@@ -6,14 +6,14 @@
         yield value[0], count                                  append((value[0], count))
 
 For a function that does little, most of the time goes into calls: of the function itself, of its generator, and one for
-every touch of state. Here the body stands in the loop (`loop_bodies` says when it may), and value, list and map state
-are operations on the dictionaries of their tables. The loop is made from the function's syntax tree and keeps its line
-numbers and the name of its file, so a failure shows the user's own lines.
+each access to state. Here the body is part of the loop (`loop_bodies` says which bodies may be), and accesses to value,
+list and map state are operations on the dictionaries of their tables. The loop is made from the function's syntax tree
+and keeps its line numbers and the name of its file, so a failure shows the user's own lines.
 
-Elements that are tuples and come in columns need not be put together: `value[0]` is a variable of the loop then.
+Tuples in columns need not be assembled: then `value[0]` is a variable of the loop.
 
-A state is inlined if the body reads and writes it in known ways only, and calls nothing that may use it behind the
-loop's back: a method of the function itself, or of an object that it holds.
+A state is inlined if the body reads and writes it only in known ways, and calls nothing that could use the state
+unseen by the loop, such as a method of the function itself or of an object that the function holds.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from penstock.runtime.inlining import ONE_AT_A_TIME, source_of
 from penstock.runtime.loop_bodies import UnsuitableBodyError, check_body, is_generator
 from penstock.runtime.loop_broadcast import BroadcastLookups
 from penstock.runtime.loop_columns import InColumns, LoopColumns, Position, columns_for
-from penstock.runtime.loop_placement import LateColumns, Marks, is_wanted_whole, only_sets_timers
+from penstock.runtime.loop_placement import CurrentElement, LateColumns, is_wanted_whole, only_sets_timers
 from penstock.runtime.loop_states import WRITES, InlinedState, StateUses, inlined_states
-from penstock.runtime.loop_syntax import OWN, assigned, expression, has_one_argument, indented, made, names_in
+from penstock.runtime.loop_syntax import OWN, assignment, expression, has_one_argument, indented, names_in, parsed
 from penstock.runtime.reachable_state import reaches_state
 from penstock.runtime.state.direct_views import DirectMapState, DirectValueState
 from penstock.runtime.state.keyed import KeyedStateBackend
@@ -44,13 +44,15 @@ if TYPE_CHECKING:
     from penstock.runtime.timers import KeyTimerQueue
 
 RECORD = "penstock_record"
-"""The local variable of a generated loop that holds the element; failures are reported with it."""
+"""The local variable of a generated loop that holds the element; reports of failures show it."""
 
 _USERS = "users_"
+"""The prefix of the function's own local variables in the loop."""
 _EVENT_TIMERS = {"register_event_time_timer": "add", "delete_event_time_timer": "remove"}
 _WITHOUT_TIMERS = {"output", "time_domain", "get_broadcast_state"}
-"""What a context offers that has nothing to do with timers."""
+"""Attributes of a context that have nothing to do with timers."""
 _NEVER_NONE = (ast.BinOp, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.JoinedStr, ast.Compare, ast.ListComp)
+"""Expressions that do not give None, which would clear a value state."""
 
 
 @dataclass(frozen=True)
@@ -59,42 +61,43 @@ class Surroundings:
 
     backend: KeyedStateBackend
     context: Any
-    """The context that is handed to the function."""
+    """The context that the function gets."""
     has_keys: bool
-    """True if the elements have keys; False for a broadcast input, too, whose function has keyed state."""
+    """True if the elements have keys. Those of a broadcast input have none, even if the function has keyed state."""
     event_timers: KeyTimerQueue | None
-    """The queue of its event-time timers; None if it cannot have any."""
+    """The queue of the function's event-time timers; None if it cannot have any."""
     emit_side: Callable[[str, Any, int | None], None]
     check_results: Callable[[Any], None]
-    """Raises for what a function returned that cannot be iterated over."""
+    """Raises if the function returned something that cannot be iterated over."""
     copied: Callable[[Any], Any] | None
-    """Makes a copy of what the function emits; None if it need not be copied."""
+    """Copies an element that the function emits; None if elements need not be copied."""
 
 
 @dataclass(frozen=True)
 class KeyedLoop:
-    """Does for a batch what calling the function for each of its elements does."""
+    """Has the same effect on a batch as a call of the function for each element."""
 
     text: str
     """The loop as Python source."""
     _loop: Callable[..., None]
+    """The loop that notes writes to all tables that track changes."""
     _arguments: tuple[Any, ...]
     _tables: tuple[StateTable, ...]
     _function: Any
     _inlined: tuple[tuple[str, Any], ...]
-    """Attributes of the function, and the states that they were when the loop was made."""
+    """Names of the function's attributes, and the states that they held when the loop was made."""
     may_use_timers: bool
-    """False if the body certainly neither looks at time nor sets or deletes timers."""
+    """False if the body certainly does not use the timer service."""
     _deferred_timers: KeyTimerQueue | None
-    """The queue that gets the timers which the loop has gathered; None if it sets them itself."""
+    """The queue for the timers that the loop gathers; None if the loop sets timers itself."""
     _columns: LoopColumns | None
-    """What the loop goes over, if it is made for elements in columns."""
+    """The columns that the loop needs; None if it runs over elements that are not in columns."""
     _variants: dict[tuple[bool, ...], Callable[..., None]]
-    """The loop, by the tables for which it notes what it writes."""
+    """Compiled loops, by whether they note their writes to each of the tables."""
     _make_variant: Callable[[tuple[bool, ...]], Callable[..., None]]
 
     def fits(self) -> bool:
-        """False if the function has put something else into the place of a state that is inlined."""
+        """False if an attribute of the function no longer holds the state that is inlined."""
         attributes = self._function.__dict__
         return all(attributes.get(name) is state for name, state in self._inlined)
 
@@ -111,7 +114,7 @@ class KeyedLoop:
     def run_columns(
         self, columns: Columns, append: Callable[[Any], None], append_time: Callable[[int | None], None]
     ) -> int:
-        """The same for a loop that goes over columns; how many times it had to look into one for a single item."""
+        """Run a loop that was made for columns; how many times it had to find its position to read single items."""
         assert self._columns is not None
         lists, late = self._columns.taken_from(columns)
         position = Position(lists[0])
@@ -119,8 +122,9 @@ class KeyedLoop:
             self._run(self._columns.keys_among(lists), append, append_time, position, position.first, *lists[1:], *late)
         except Exception:
             at = position.now()
-            if at >= 0:  # Otherwise it was not for an element: state could not be read.
-                value = columns.taken(slice(at, at + 1)).batch().values[0]  # noqa: F841  # Failures are reported with it.
+            if at >= 0:  # Negative if it failed before the first element, for example because state could not be read.
+                # Reports of failures show a local variable of this name.
+                value = columns.taken(slice(at, at + 1)).batch().values[0]  # noqa: F841
             raise
         return position.times_asked
 
@@ -145,7 +149,7 @@ class KeyedLoop:
         try:
             with ONE_AT_A_TIME:
                 loop = self._make_variant(noted)
-        except SystemError:  # As below; to note more than is wanted does no harm.
+        except SystemError:  # As in `keyed_loop`. Noting more writes than necessary does no harm.
             loop = self._loop
         self._variants[noted] = loop
         return loop
@@ -156,7 +160,7 @@ def keyed_loop(
 ) -> KeyedLoop | None:
     """The loop for a bound method `(self, value, ctx)` of an opened function; None if the method must be called.
 
-    With `in_columns`, None also if the elements must be put together.
+    With `in_columns`, None also if the tuples must be assembled.
     """
     if not isinstance(method, MethodType) or not isinstance(method.__func__, FunctionType):
         return None
@@ -166,7 +170,8 @@ def keyed_loop(
     try:
         with ONE_AT_A_TIME:
             return _LoopMaker(method.__self__, method.__func__, node, around, with_timestamps, in_columns).make()
-    except (UnsuitableBodyError, SystemError):  # The latter if the program itself parses Python in another thread.
+    # CPython raises a SystemError if another thread parses Python at the same time: the program may do that.
+    except (UnsuitableBodyError, SystemError):
         return None
 
 
@@ -174,6 +179,8 @@ def keyed_loop(
 
 
 class _LoopMaker:
+    """Makes the loop for one method of an opened function."""
+
     def __init__(
         self,
         function: Any,
@@ -194,11 +201,7 @@ class _LoopMaker:
         code = self._method.__code__
         parameters = code.co_varnames[:3]
         local_names = {*code.co_varnames[3:], *code.co_cellvars}.difference(parameters)
-        names = {node.id for node in ast.walk(self._node) if isinstance(node, ast.Name)}
-        if any(name.startswith((OWN, _USERS)) for name in names) or reaches_state(self._method):
-            raise UnsuitableBodyError
-        body = self._node.body[1:] if ast.get_docstring(self._node) is not None else self._node.body
-        check_body(body, local_names, is_generator(self._node))
+        body = self._checked_body(local_names)
         uses = StateUses(body, parameters[0], parameters[2], self._function)
         around = self._around
         states = inlined_states(uses, self._function.__dict__, around.backend) if around.has_keys else {}
@@ -217,15 +220,23 @@ class _LoopMaker:
         statements = rewriting.block(body)
         if self._in_columns is not None and (rewriting.value_is_set or is_wanted_whole(body, parameters[1])):
             raise UnsuitableBodyError
-        marks = Marks(uses.is_opaque, len(states) < len(uses.known), self._with_timestamps)
-        statements = marks.put_into(statements)
+        current = CurrentElement(uses.is_opaque, len(states) < len(uses.known), self._with_timestamps)
+        statements = current.put_into(statements)
         if rewriting.value_is_set:
-            statements[:0] = ast.parse(f"{_USERS}{rewriting.value_name} = {RECORD}").body
+            statements[:0] = parsed(f"{_USERS}{rewriting.value_name} = {RECORD}", self._node)
         columns = None if self._in_columns is None else columns_for(statements, self._in_columns)
         if columns is not None:
             statements = LateColumns(columns.late).put_into(statements)
         may_use_timers = uses.is_opaque or rewriting.may_use_timers
         return self._assembled(statements, states, broadcast, columns, may_use_timers, rewriting.has_deferred_timers)
+
+    def _checked_body(self, local_names: set[str]) -> list[ast.stmt]:
+        """The statements of the method without its docstring; raises UnsuitableBodyError if it must be called."""
+        if any(name.startswith((OWN, _USERS)) for name in names_in([self._node])) or reaches_state(self._method):
+            raise UnsuitableBodyError
+        body = self._node.body[1:] if ast.get_docstring(self._node) is not None else self._node.body
+        check_body(body, local_names, is_generator(self._node))
+        return body
 
     def _assembled(
         self,
@@ -236,50 +247,53 @@ class _LoopMaker:
         may_use_timers: bool,
         has_deferred_timers: bool,
     ) -> KeyedLoop:
-        tables = {state.number: state for state in states.values()}
+        by_table = {state.number: state for state in states.values()}
+        tables = [by_table[number] for number in sorted(by_table)]
         fixed = self._fixed_names(body, broadcast.names)
-        if columns is None:
-            over = ["keys", "values", "timestamps"]
-            element = [f"{OWN}key", RECORD, f"{OWN}timestamp"][: 3 if self._with_timestamps else 2]
-            zipped, further = over[: len(element)], over
-        else:
-            element = [f"{OWN}{name}" for name in columns.in_lists]
-            zipped = [f"list_{name}" for name in columns.in_lists]
-            further = ["position", *zipped, *(f"column_{name}" for name in columns.late)]
-        arguments = [*(f"{OWN}{name}" for name in ("append", "append_time", *further)), *fixed]
-        arguments += [f"{OWN}add_time", f"{OWN}add_key"] if has_deferred_timers else []
-        for _, state in sorted(tables.items()):
+        arguments = [*fixed, *([f"{OWN}add_time", f"{OWN}add_key"] if has_deferred_timers else [])]
+        for state in tables:
             arguments += [state.entries_name, state.changes_name]
-        name = self._node.name
-        zip_them = f"{OWN}zip({', '.join(f'{OWN}{each}' for each in zipped)})"
-        loop = f"    for {', '.join(element)}, in {zip_them}:\n        pass"
-        module = ast.parse(f"def {name}({', '.join(arguments)}):\n{loop}")
-        made = module.body[0]
-        assert isinstance(made, ast.FunctionDef) and isinstance(made.body[0], ast.For)
-        made.body[0].body = body or [ast.Pass()]
-        text = ast.unparse(ast.fix_missing_locations(module))
-        _locate(module, self._node)
-        attributes = self._function.__dict__
-        by_number = [state for _, state in sorted(tables.items())]
+        module = self._module(body, columns, arguments)
+        compiled = self._compiled(module)
 
         def variant(noted: tuple[bool, ...]) -> Callable[..., None]:
-            left_out = {each.changes_name for each, is_noted in zip(by_number, noted, strict=True) if not is_noted}
+            left_out = {state.changes_name for state, is_noted in zip(tables, noted, strict=True) if not is_noted}
             return self._compiled(_WithoutNotes(left_out).visit(copy.deepcopy(module)))
 
-        compiled = self._compiled(module)
+        attributes = self._function.__dict__
         return KeyedLoop(
-            text=text,
+            text=ast.unparse(module),
             _loop=compiled,
-            _variants={tuple(each.table.tracks_changes for each in by_number): compiled},
+            _variants={tuple(state.table.tracks_changes for state in tables): compiled},
             _make_variant=variant,
             _arguments=tuple(fixed.values()),
-            _tables=tuple(state.table for state in by_number),
+            _tables=tuple(state.table for state in tables),
             _function=self._function,
             _inlined=tuple((name, attributes[name]) for name in states),
             may_use_timers=may_use_timers,
             _deferred_timers=self._around.event_timers if has_deferred_timers else None,
             _columns=columns,
         )
+
+    def _module(self, body: list[ast.stmt], columns: LoopColumns | None, further_arguments: list[str]) -> ast.Module:
+        """A function with the method's name, which runs the body in a loop."""
+        if columns is None:
+            lists = ["keys", "values", "timestamps"]
+            element = [f"{OWN}key", RECORD, f"{OWN}timestamp"][: 3 if self._with_timestamps else 2]
+            zipped, of_batch = lists[: len(element)], lists
+        else:
+            element = [f"{OWN}{name}" for name in columns.in_lists]
+            zipped = [f"list_{name}" for name in columns.in_lists]
+            of_batch = ["position", *zipped, *(f"column_{name}" for name in columns.late)]
+        arguments = [*(f"{OWN}{name}" for name in ("append", "append_time", *of_batch)), *further_arguments]
+        zip_them = f"{OWN}zip({', '.join(f'{OWN}{name}' for name in zipped)})"
+        loop = f"    for {', '.join(element)}, in {zip_them}:\n        pass"
+        # All lines must be the user's: what is around the body is located where the method begins.
+        statements = parsed(f"def {self._node.name}({', '.join(arguments)}):\n{loop}", self._node)
+        function = statements[0]
+        assert isinstance(function, ast.FunctionDef) and isinstance(function.body[0], ast.For)
+        function.body[0].body = body or [ast.Pass()]
+        return ast.fix_missing_locations(ast.Module(statements, []))
 
     def _compiled(self, module: ast.Module) -> Callable[..., None]:
         scope: dict[str, Any] = {}
@@ -289,10 +303,10 @@ class _LoopMaker:
         return loop
 
     def _fixed_names(self, body: list[ast.stmt], further: dict[str, Any]) -> dict[str, Any]:
-        """What the loop refers to, as far as it is the same for all batches."""
+        """The names in the loop that stand for the same object in all batches, with these objects."""
         around = self._around
         cells = zip(self._method.__code__.co_freevars, self._method.__closure__ or (), strict=True)
-        there = {
+        known = {
             "self": self._function,
             "backend": around.backend,
             "context": around.context,
@@ -315,20 +329,13 @@ class _LoopMaker:
         used = names_in(body)
         return {
             f"{OWN}{name}": value
-            for name, value in {"zip": zip, **there}.items()
+            for name, value in {"zip": zip, **known}.items()
             if name == "zip" or f"{OWN}{name}" in used
         }
 
 
-def _locate(module: ast.Module, at: ast.AST) -> None:
-    """Give every node that was added the place of the function, so that all lines are the user's."""
-    for node in ast.walk(module):
-        if "lineno" in node._attributes and getattr(node, "lineno", None) is None:
-            ast.copy_location(node, at)
-
-
 class _WithoutNotes(ast.NodeTransformer):
-    """Leaves out the statements that `InlinedState.noting` gives, for some tables."""
+    """Removes the statements that `InlinedState.noting` makes, for some tables."""
 
     def __init__(self, changes_names: set[str]) -> None:
         self._changes_names = changes_names
@@ -363,12 +370,13 @@ class _Rewriting(ast.NodeTransformer):
         self._around = around
         self._with_timestamps = with_timestamps
         self._items = items
+        """How many items an element in columns has; None for elements that are not in columns."""
         self._defers_timers = defers_timers
         self.may_use_timers = False
         self.has_deferred_timers = False
-        """True if the loop gathers timers, to be set when it is through."""
+        """True if the loop gathers timers, which are set after it."""
         self.value_is_set = False
-        """True if the body gives the parameter for the element another value."""
+        """True if the body assigns to the parameter that holds the element."""
 
     # --- statements ------------------------------------------------------------------------------------------------
 
@@ -377,14 +385,17 @@ class _Rewriting(ast.NodeTransformer):
         self.value_is_set = self.value_is_set or self.value_name in stored
         if self._self in stored or self._ctx in stored:
             raise UnsuitableBodyError
-        return [made for statement in body for made in self._statement(copy.deepcopy(statement))]
+        return self._rewritten(copy.deepcopy(body))
+
+    def _rewritten(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        return [made for statement in body for made in self._statement(statement)]
 
     def _statement(self, statement: ast.stmt) -> Iterator[ast.stmt]:
         match statement:
             case ast.Expr(ast.Yield(value)):
                 value = value or ast.Constant(None)
-                yield assigned(f"{OWN}result", self.visit(value), statement)
-                yield from made(self._emitting(value), statement)
+                yield assignment(f"{OWN}result", self.visit(value), statement)
+                yield from parsed(self._emitting(value), statement)
             case ast.Expr(ast.YieldFrom(value)):
                 yield from self._emission_of_each(self.visit(value), statement)
             case ast.Expr(ast.Call(ast.Attribute(owner, method), arguments)) if self._writes(owner, method):
@@ -392,8 +403,8 @@ class _Rewriting(ast.NodeTransformer):
                 yield from self._write(state, method, [self.visit(each) for each in arguments], statement)
             case ast.Expr(ast.Call() as call) if self._defers_timers and self._sets_timer(call):
                 self.may_use_timers = self.has_deferred_timers = True
-                yield assigned(f"{OWN}argument0", self.visit(call.args[0]), statement)
-                yield from made(f"{OWN}add_time({OWN}argument0)\n{OWN}add_key({OWN}key)", statement)
+                yield assignment(f"{OWN}argument0", self.visit(call.args[0]), statement)
+                yield from parsed(f"{OWN}add_time({OWN}argument0)\n{OWN}add_key({OWN}key)", statement)
             case ast.Return(ast.Tuple([]) | ast.List([])):
                 yield ast.copy_location(ast.Continue(), statement)
             case ast.Return(value):
@@ -402,12 +413,12 @@ class _Rewriting(ast.NodeTransformer):
                 yield ast.copy_location(ast.Continue(), statement)
             case ast.If() | ast.While():
                 statement.test = self.visit(statement.test)
-                statement.body = [made for each in statement.body for made in self._statement(each)]
-                statement.orelse = [made for each in statement.orelse for made in self._statement(each)]
+                statement.body = self._rewritten(statement.body)
+                statement.orelse = self._rewritten(statement.orelse)
                 yield statement
             case ast.For():
                 statement.target, statement.iter = self.visit(statement.target), self.visit(statement.iter)
-                statement.body = [made for each in statement.body for made in self._statement(each)]
+                statement.body = self._rewritten(statement.body)
                 yield statement
             case _:
                 yield self.visit(statement)
@@ -418,39 +429,42 @@ class _Rewriting(ast.NodeTransformer):
 
     def _write(self, state: InlinedState, method: str, arguments: list[ast.expr], at: ast.AST) -> Iterator[ast.stmt]:
         if method == "clear":
-            yield from made(state.clearing(), at)
+            yield from parsed(state.clearing(), at)
             return
         for number, argument in enumerate(arguments):
-            # First of all, as for a call: they may read the state.
-            yield assigned(f"{OWN}argument{number}", argument, at)
+            # Before anything is written, as for a call: arguments may read the state.
+            yield assignment(f"{OWN}argument{number}", argument, at)
         entry = f"{state.entries_name}[{OWN}key]"
         if state.kind is DirectValueState:
             write = f"{state.noting(f'{OWN}key in {state.entries_name}')}\n{entry} = {OWN}argument0"
             if not isinstance(arguments[0], _NEVER_NONE):
                 write = f"if {OWN}argument0 is None:\n{indented(state.clearing())}\nelse:\n{indented(write)}"
-            yield from made(write, at)
+            yield from parsed(write, at)
             return
         first, further = f"[{OWN}argument0]", f"{OWN}found.append({OWN}argument0)"
         if state.kind is DirectMapState:
             first = f"{{{OWN}argument0: {OWN}argument1}}"
             further = f"{OWN}found[{OWN}argument0] = {OWN}argument1"
-        begin, go_on = f"{entry} = {first}\n{state.noting('False')}", f"{further}\n{state.noting('True')}"
-        is_first = f"if {OWN}found is None:\n{indented(begin)}\nelse:\n{indented(go_on)}"
-        yield from made(f"{OWN}found = {state.entries_name}.get({OWN}key)\n{is_first}", at)
+        begin, extend = f"{entry} = {first}\n{state.noting('False')}", f"{further}\n{state.noting('True')}"
+        write = f"if {OWN}found is None:\n{indented(begin)}\nelse:\n{indented(extend)}"
+        yield from parsed(f"{OWN}found = {state.entries_name}.get({OWN}key)\n{write}", at)
 
     def _emission_of_each(self, values: ast.expr, at: ast.AST) -> Iterator[ast.stmt]:
-        text = f"for {OWN}result in {OWN}results:\n{indented(self._emitting(None))}"
-        yield assigned(f"{OWN}results", values, at)
-        yield from made(text, at)
+        yield assignment(f"{OWN}results", values, at)
+        yield from parsed(f"for {OWN}result in {OWN}results:\n{indented(self._emitting(None))}", at)
 
     def _emission_of_results(self, results: ast.expr, at: ast.AST) -> Iterator[ast.stmt]:
         emitting = f"for {OWN}result in {OWN}results:\n{indented(self._emitting(None))}"
         check = f"if {OWN}results is not None:\n    {OWN}check_results({OWN}results)\n{indented(emitting)}"
-        yield assigned(f"{OWN}results", results, at)
-        yield from made(check, at)
+        yield assignment(f"{OWN}results", results, at)
+        yield from parsed(check, at)
 
     def _emitting(self, value: ast.expr | None) -> str:
-        """Emit `penstock_result`, which `value` gave."""
+        """Code that emits `penstock_result`, the result of the expression `value` (None: of an unknown one).
+
+        The expression shows which checks are unnecessary: whether the result is for a side output, and whether it must
+        be copied.
+        """
         result = f"{OWN}result"
         append = f"{OWN}append({result})"
         if self._with_timestamps:
@@ -501,10 +515,10 @@ class _Rewriting(ast.NodeTransformer):
                 node, "delete_event_time_timer"
             ):
                 self.may_use_timers = True
-                made = expression(f"{OWN}event_timers.{_EVENT_TIMERS[method]}({OWN}key, {OWN}void)", node)
-                assert isinstance(made, ast.Call)
-                made.args.insert(0, self.visit(node.args[0]))
-                return made
+                call = expression(f"{OWN}event_timers.{_EVENT_TIMERS[method]}({OWN}key, {OWN}void)", node)
+                assert isinstance(call, ast.Call)
+                call.args.insert(0, self.visit(node.args[0]))
+                return call
         visited = self.generic_visit(node)
         assert isinstance(visited, ast.Call)
         return visited
@@ -512,10 +526,10 @@ class _Rewriting(ast.NodeTransformer):
     def _looked_up(self, method: str, key: ast.expr, entries: str, at: ast.AST) -> ast.expr:
         if method == "contains":
             return ast.copy_location(ast.Compare(key, [ast.In()], [expression(entries, at)]), at)
-        made = expression(f"{entries}.get()", at)
-        assert isinstance(made, ast.Call)
-        made.args = [key]
-        return made
+        call = expression(f"{entries}.get()", at)
+        assert isinstance(call, ast.Call)
+        call.args = [key]
+        return call
 
     def _is_keyed(self, node: ast.Call) -> bool:
         return self._around.has_keys and not node.args and not node.keywords
@@ -524,8 +538,8 @@ class _Rewriting(ast.NodeTransformer):
         """True for a call that sets (or deletes) an event-time timer of the current key."""
         match node.func:
             case ast.Attribute(ast.Call(ast.Attribute(ast.Name(owner), "timer_service"), [], []), method):
-                is_meant = owner == self._ctx and method == wanted and has_one_argument(node)
-                return is_meant and self._around.has_keys and self._around.event_timers is not None
+                is_wanted = owner == self._ctx and method == wanted and has_one_argument(node)
+                return is_wanted and self._around.has_keys and self._around.event_timers is not None
         return False
 
     def _read(self, state: InlinedState, method: str, arguments: list[ast.expr], at: ast.AST) -> ast.expr:

@@ -1,5 +1,5 @@
-"""Latency markers, as in Flink: sources emit them now and then, they travel with the records, and every operator notes
-how long they took to reach it. They overtake no record, and no function sees them.
+"""Latency markers, as in Flink: sources emit them at an interval, they travel with the records, and every operator
+notes how long they took to reach it. They overtake no record, and no function sees them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class LatencyMarker:
 
 
 class Granularity(Enum):
-    """What an operator keeps apart: nothing, the sources, or the subtasks of the sources."""
+    """What an operator has separate histograms for: nothing, each source, or each subtask of a source."""
 
     SINGLE = "single"
     OPERATOR = "operator"
@@ -43,7 +43,7 @@ class LatencyTracking:
 
     @staticmethod
     def of(config: Configuration) -> LatencyTracking | None:
-        """None if it is not measured, which is the default."""
+        """None if latency is not measured, which is the default."""
         interval_ms = config.get(keys.LATENCY_INTERVAL)
         if interval_ms <= 0:
             return None
@@ -58,11 +58,11 @@ class LatencyTracking:
 
 
 SourceVariables = tuple[tuple[str, str], ...]
-"""What distinguishes histograms of one operator: ids of sources, and their subtasks."""
+"""What distinguishes the histograms of one operator: names and values of variables for a source and its subtask."""
 
 
 class LatencyStats:
-    """How long the last markers took to one subtask of an operator."""
+    """How long the last markers took to reach one subtask of an operator."""
 
     def __init__(self, tracking: LatencyTracking, clock: Callable[[], int] = wall_clock_ms) -> None:
         self._tracking = tracking
@@ -88,14 +88,14 @@ class LatencyStats:
                 return ("source_id", marker.operator_id), ("source_subtask_index", str(marker.subtask))
 
     def take_changed(self) -> dict[SourceVariables, tuple[int, list[int]]]:
-        """Where markers have come since the last question: how many ever came, and how long the last ones took."""
+        """For each histogram with markers since the last call: how many ever came, and how long the last ones took."""
         changed = {each: (self._counts[each], list(self._latencies[each])) for each in self._changed}
         self._changed.clear()
         return changed
 
 
 class MarkerClock:
-    """Says when a source is to emit a marker."""
+    """Decides when a source emits a marker."""
 
     def __init__(self, tracking: LatencyTracking, clock: Callable[[], int] = wall_clock_ms) -> None:
         self._interval_ms = tracking.interval_ms
@@ -103,7 +103,7 @@ class MarkerClock:
         self._next_ms: int | None = None
 
     def due_ms(self) -> int | None:
-        """The time to put on a marker; None if none is due."""
+        """The time for a marker to emit now; None if none is due."""
         now_ms = self._clock()
         if self._next_ms is not None and now_ms < self._next_ms:
             return None

@@ -1,10 +1,10 @@
-"""Copies of state files on the disk of the host that wrote them, to restore from without asking the storage.
+"""Copies of state files on the disk of the host that wrote them, so that restoring need not read the storage.
 
     <folder>/penstock-local-state-<user>/<job>/lock
                                                /v<vertex>-s<subtask>-e<epoch>-<token>
 
-They may be lost at any time: who finds none, or one that is damaged, reads the checkpoint storage. Processes of a job
-hold a shared lock of its folder. A process that finds a folder of another job whose lock is free removes it.
+Copies may be lost at any time: if one is missing or damaged, the file is read from the checkpoint storage. Processes of
+a job hold a shared lock on its folder. A process that finds a folder of another job whose lock is free removes it.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class BackupSettings:
 
     job_id: str
     folder: str | None = None
-    """None: where temporary files are."""
+    """None for the system's folder of temporary files."""
     restores: bool = True
-    """True if state is restored from them."""
+    """True if state is restored from the copies."""
 
     @staticmethod
     def of(config: Configuration, job_id: str) -> BackupSettings | None:
-        """None if no copies are wanted. To restore from copies includes to make them, as it did before Flink 2."""
+        """None if no copies are kept. A job that restores from copies also makes them, as before Flink 2."""
         restores = config.get(keys.RECOVER_FROM_LOCAL)
         if not restores and not config.get(keys.LOCAL_BACKUP):
             return None
@@ -52,7 +52,7 @@ class BackupSettings:
 
 
 class LocalBackups:
-    """The copies of one region's state that lie on this host. One thread uses it."""
+    """The copies of one region's state on this host. Only `create` may be called by several threads."""
 
     def __init__(self, settings: BackupSettings) -> None:
         parent = Path(settings.folder or tempfile.gettempdir()) / f"penstock-local-state-{os.getuid()}"
@@ -62,14 +62,14 @@ class LocalBackups:
         self._folder = parent / settings.job_id
         self._lock = _locked(self._folder)
         self._handles: dict[tuple[int, int], list[StateHandle]] = {}
-        """By vertex and subtask: what was written or restored here, in this order."""
+        """By vertex and subtask: the files that were written or restored here, in this order."""
         self._completed = 0
 
     # --- writing ---------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def create(self, folder: StateFolder, name: str) -> Iterator[BinaryIO]:
-        """Like `folder.create`, with a copy here, unless there is no room for it."""
+        """Like `folder.create`; also writes a copy here, unless that fails."""
         path = self._path_of(name)
         copy = _Copy(path.with_name(f"{path.name}.partial"))
         try:
@@ -85,7 +85,7 @@ class LocalBackups:
         self._handles.setdefault((vertex, subtask), []).append(handle)
 
     def completed(self, checkpoint: int) -> None:
-        """Remove what only older checkpoints than this one need."""
+        """Remove copies that only checkpoints before this one need."""
         if checkpoint <= self._completed:
             return
         self._completed = checkpoint
@@ -102,11 +102,11 @@ class LocalBackups:
     # --- restoring -------------------------------------------------------------------------------------------------
 
     def first(self, folder: StateFolder) -> StateFolder:
-        """The folder, but read here where there is a copy."""
+        """A folder that reads copies where there are any, and the files of `folder` otherwise."""
         return _LocalFirst(folder, self._folder) if self._restores else folder
 
     def restored(self, vertex: int, subtask: int, handles: tuple[StateHandle, ...]) -> None:
-        """The subtask continues from these files: other copies of its state are of no further use."""
+        """The subtask continues from these files: remove all other copies of its state."""
         self._handles[(vertex, subtask)] = list(handles)
         wanted = {self._path_of(handle.name).name for handle in handles}
         for path in self._folder.glob(f"v{vertex}-s{subtask}-*"):
@@ -116,11 +116,11 @@ class LocalBackups:
     # --- the end ---------------------------------------------------------------------------------------------------
 
     def remove(self, vertices: frozenset[int]) -> None:
-        """These vertices have ended for good."""
+        """Remove the copies of vertices that have ended for good, and the job's folder if no other process uses it."""
         for vertex in vertices:
             for path in self._folder.glob(f"v{vertex}-*"):
                 path.unlink(missing_ok=True)
-        with contextlib.suppress(BlockingIOError):  # Others of the job live here.
+        with contextlib.suppress(BlockingIOError):  # Another process of the job uses it.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -132,7 +132,7 @@ class LocalBackups:
 
 
 class _Copy:
-    """A stream that writes twice. What goes wrong with the copy is not the checkpoint's concern."""
+    """A stream that writes to the original and to a copy. A copy that fails is dropped; the checkpoint continues."""
 
     original: BinaryIO
 
@@ -158,7 +158,7 @@ class _Copy:
     def drop(self) -> None:
         out, self._out = self._out, None
         if out is not None:
-            with contextlib.suppress(OSError):  # Of what is still in its buffer.
+            with contextlib.suppress(OSError):  # It may fail to write what is still in its buffer.
                 out.close()
         self._path.unlink(missing_ok=True)
 
@@ -202,7 +202,7 @@ class _LocalFirst:
 
 
 def _is_whole(path: Path) -> bool:
-    """False if it is not what was written: nobody waited until it was on the disk."""
+    """False if the copy is damaged: after a crash of the machine it may be, because it is not synced to the disk."""
     try:
         with open(path, "rb") as content:
             reader = StateFileReader(str(path), content, path.stat().st_size)
@@ -215,10 +215,10 @@ def _is_whole(path: Path) -> bool:
 
 
 def _locked(folder: Path) -> int:
-    """Have the folder, with a lock that is held as long as the returned descriptor is open."""
+    """Make sure that the folder exists, with a shared lock that is held as long as the returned descriptor is open."""
     while True:
         folder.mkdir(mode=0o700, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):  # Another process took it for a leftover meanwhile.
+        with contextlib.suppress(FileNotFoundError):  # Another process has removed the folder as a leftover.
             lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
             fcntl.flock(lock, fcntl.LOCK_SH)
             if (folder / _LOCK).exists():
@@ -229,7 +229,7 @@ def _locked(folder: Path) -> int:
 def _remove_leftovers(parent: Path, own: str) -> None:
     for path in parent.glob(f"*/{_LOCK}"):
         if path.parent.name != own:
-            # A lock that is taken: the job lives here. One that is not there: another process removes the folder.
+            # It blocks while the job runs on this host. It is not found if another process removes the folder.
             with contextlib.suppress(BlockingIOError, FileNotFoundError), open(path, "rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(path.parent, ignore_errors=True)

@@ -1,9 +1,9 @@
-"""Decides whether the body of a function may stand in a loop over elements instead of being called for each.
+"""Decides whether the body of a function may become part of a loop over elements, so that it need not be called.
 
-Nothing but the time it takes may change by that. So a body consists of plain statements, yields only as statements of
-their own, and returns only where the loop can continue with the next element. A local variable is set on every way that
-leads to where it is read: those of a loop would still hold what the last element left in them. Nothing in it lives
-longer than the element: no lambdas, no inner functions, no generator that is not used up at once.
+This must not change what the function does. So a body must consist of plain statements, each `yield` must be a
+statement of its own, and each `return` must be where the loop can continue with the next element. Every path to a read
+of a local variable must set the variable first: in a loop it would still hold the value of the previous element.
+Nothing may outlive the element: no lambdas, no inner functions, and no generator that is not consumed at once.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ _STATEMENTS = (
     ast.Return,
 )
 _REFUSED = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
-_ABOUT_SCOPES = {"locals", "globals", "vars", "dir", "eval", "exec", "super", "__class__"}
-_ABOUT_FRAMES = {"_getframe", "currentframe", "exc_info"}
-_LOOKING_AT_FRAMES = {"inspect", "traceback", "logging", "warnings"}
-_USED_UP_BY = {"sum", "min", "max", "any", "all", "sorted", "list", "tuple", "set", "dict", "frozenset"}
+_SCOPE_FUNCTIONS = {"locals", "globals", "vars", "dir", "eval", "exec", "super", "__class__"}
+_FRAME_FUNCTIONS = {"_getframe", "currentframe", "exc_info"}
+_FRAME_MODULES = {"inspect", "traceback", "logging", "warnings"}
+_CONSUMERS = {"sum", "min", "max", "any", "all", "sorted", "list", "tuple", "set", "dict", "frozenset"}
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class UnsuitableBodyError(Exception):
-    """The function must be called."""
+    """The body cannot be part of a loop: the function must be called."""
 
 
 def sees_its_frame(node: ast.AST) -> bool:
-    """True for a name or an attribute by which a function may notice in which frame it runs."""
+    """True for a name or an attribute through which a function may see the frame in which it runs."""
     match node:
         case ast.Name(name):
-            return name in _ABOUT_SCOPES | _ABOUT_FRAMES | _LOOKING_AT_FRAMES
+            return name in _SCOPE_FUNCTIONS | _FRAME_FUNCTIONS | _FRAME_MODULES
         case ast.Attribute(attr=name):
-            return name in _ABOUT_FRAMES
+            return name in _FRAME_FUNCTIONS
     return False
 
 
@@ -53,7 +53,7 @@ def is_generator(node: ast.FunctionDef) -> bool:
 
 
 def check_body(body: list[ast.stmt], local_names: set[str], generates: bool) -> None:
-    """Raise UnsuitableBodyError unless the body may stand in a loop.
+    """Raise UnsuitableBodyError unless the body may be part of a loop.
 
     :param local_names: The function's local variables without its parameters.
     :param generates: True for a generator function.
@@ -63,7 +63,7 @@ def check_body(body: list[ast.stmt], local_names: set[str], generates: bool) -> 
 
 
 class _Statements:
-    """Which statements and expressions there are."""
+    """Refuses bodies with statements or expressions that cannot be part of a loop."""
 
     def __init__(self, local_names: set[str], generates: bool) -> None:
         self._local_names = local_names
@@ -75,7 +75,8 @@ class _Statements:
                 raise UnsuitableBodyError
             match statement:
                 case ast.Return(value) if in_loop or (self._generates and value is not None):
-                    raise UnsuitableBodyError  # From an inner loop there is no way on to the next element.
+                    # A `return` becomes a `continue`, which in an inner loop would not lead to the next element.
+                    raise UnsuitableBodyError
                 case ast.Expr(ast.Yield(value) | ast.YieldFrom(value)):
                     self._check_expression(value)
                 case ast.For(target, _, inner, orelse) if not orelse:
@@ -105,18 +106,18 @@ class _Statements:
                 raise UnsuitableBodyError
             if sees_its_frame(node):
                 raise UnsuitableBodyError
-            if isinstance(node, ast.GeneratorExp) and not self._is_used_up(node, expression):
+            if isinstance(node, ast.GeneratorExp) and not self._is_consumed(node, expression):
                 raise UnsuitableBodyError
             if isinstance(node, _COMPREHENSIONS) and any(each.is_async for each in node.generators):
                 raise UnsuitableBodyError
 
-    def _is_used_up(self, generator: ast.GeneratorExp, expression: ast.AST | None) -> bool:
-        """True if a built-in consumes it before the statement ends."""
+    def _is_consumed(self, generator: ast.GeneratorExp, expression: ast.AST | None) -> bool:
+        """True if a built-in function consumes the generator before the statement ends."""
         return any(
             isinstance(node, ast.Call)
             and generator in node.args
             and isinstance(node.func, ast.Name)
-            and node.func.id in _USED_UP_BY - self._local_names
+            and node.func.id in _CONSUMERS - self._local_names
             for node in (ast.walk(expression) if expression is not None else ())
         )
 
@@ -142,7 +143,10 @@ def _check_target(target: ast.expr) -> None:
 
 
 class _DefiniteAssignment:
-    """Follows all ways through a body. What is certainly set after a statement; None if it is never reached."""
+    """Follows all paths through a body, and refuses a body that may read a local variable before it is set.
+
+    `known` is the names that are certainly set at a place; None if the place is never reached.
+    """
 
     def __init__(self, local_names: set[str]) -> None:
         self._local_names = local_names
@@ -158,8 +162,8 @@ class _DefiniteAssignment:
         match statement:
             case ast.If(test, body, orelse):
                 self._read(test, known)
-                ways = [way for way in (self.block(body, known), self.block(orelse, known)) if way is not None]
-                return frozenset.intersection(*ways) if ways else None
+                paths = [path for path in (self.block(body, known), self.block(orelse, known)) if path is not None]
+                return frozenset.intersection(*paths) if paths else None
             case ast.For(target, over, body, _):
                 self._read(over, known)
                 self.block(body, known | self._set_by(target, known))

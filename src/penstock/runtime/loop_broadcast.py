@@ -1,4 +1,4 @@
-"""Looks broadcast state up in its dictionary, where the body of a process function asks its context for it."""
+"""Replaces `ctx.get_broadcast_state(...)` in the body of a process function by the state or its dictionary."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def asks_for_broadcast_state(node: ast.AST, ctx_name: str) -> TypeGuard[ast.Call
 
 
 class BroadcastLookups:
-    """The broadcast states that a body asks its context for, by descriptors that are attributes or globals.
+    """The broadcast states that a body asks its context for, with descriptors that are attributes or globals.
 
-    A descriptor may be another one when the loop gets there: that is asked each time.
+    The attribute or global may hold another descriptor when the loop runs, so the loop checks that each time.
     """
 
     def __init__(self, parameters: tuple[str, ...], function: Any, method: FunctionType, context: Any) -> None:
@@ -32,17 +32,17 @@ class BroadcastLookups:
         self._local_names = {*method.__code__.co_varnames, *method.__code__.co_cellvars, *method.__code__.co_freevars}
         self._state_of = getattr(context, "get_broadcast_state", None)
         self.names: dict[str, Any] = {"holder": function, "state_of": self._state_of}
-        """What the loop knows states, their dictionaries and their descriptors by."""
+        """The loop's names for states, their dictionaries and their descriptors, with these objects."""
         self._numbers: dict[str, int] = {}
-        """By the expression for the descriptor."""
+        """The number of each state, by the expression for its descriptor."""
 
     def state(self, node: ast.AST) -> str | None:
-        """The state that an expression asks for; None if it must ask for it."""
+        """Code for the state that an expression asks for; None if the expression must stay as it is."""
         found = self._found(node)
         return None if found is None else self._unless_changed("broadcast", *found)
 
     def dictionary(self, node: ast.AST) -> str | None:
-        """Its dictionary, for `get` and `in`."""
+        """The same for the state's dictionary, if only `get` and `in` are used of it."""
         found = self._found(node)
         return None if found is None else self._unless_changed("rules", *found)
 
@@ -51,7 +51,7 @@ class BroadcastLookups:
         return f"({OWN}{what}{number} if {is_same} else {OWN}state_of({text}))"
 
     def _found(self, node: ast.AST) -> tuple[str, int] | None:
-        """The expression for the descriptor in the loop, and its number."""
+        """The expression for the descriptor in the loop, and the number of its state."""
         if self._state_of is None or not asks_for_broadcast_state(node, self._ctx):
             return None
         match node.args[0]:
@@ -66,7 +66,7 @@ class BroadcastLookups:
                 return None
             try:
                 state = self._state_of(descriptor)
-            except StateAccessError:  # It happens again for the first element, and is reported there.
+            except StateAccessError:  # The first element raises it again, and is reported with it.
                 return None
             number = self._numbers[text] = len(self._numbers)
             self.names |= {

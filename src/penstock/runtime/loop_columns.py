@@ -1,4 +1,4 @@
-"""What a generated loop takes from elements in columns: lists to go over, and single items where it seldom looks."""
+"""What a generated loop reads of elements in columns: whole columns as lists, and single items of the others."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 
 
 class Position:
-    """Where a loop is in its columns."""
+    """The position of a loop in its columns. It costs the loop nothing unless the loop asks for it."""
 
     def __init__(self, first: list[Any]) -> None:
         self.first = iter(first)
+        """The iterator over the first list, which the loop must use."""
         self._length = len(first)
         self.times_asked = 0
 
     def now(self) -> int:
+        """The index of the current element; -1 before the first one."""
         return self._length - 1 - length_hint(self.first)
 
     def __call__(self) -> int:
@@ -32,39 +34,40 @@ class Position:
 
 @dataclass(frozen=True)
 class LoopColumns:
-    """What a loop over columns needs of them: `key`, `timestamp`, and the items by their number, as in `item0`."""
+    """The columns that a loop needs: `key`, `timestamp`, and the items by their number, as in `item0`."""
 
     in_lists: tuple[str, ...]
+    """Columns that become lists, over which the loop runs."""
     late: tuple[str, ...]
-    """Those that are looked into for single items."""
+    """Columns that stay as they are. The loop reads single items of them, where it needs them."""
 
     def taken_from(self, columns: Columns) -> tuple[list[list[Any]], list[Any]]:
         arrays: dict[str, Any] = {f"item{at}": array for at, array in enumerate(columns.arrays)}
         arrays["key"] = columns.arrays[columns.key] if isinstance(columns.key, int) else columns.key
         arrays["timestamp"] = columns.timestamps
-        made: dict[int, list[Any]] = {}  # A column that is also the key is turned into a list once.
+        lists: dict[int, list[Any]] = {}  # A column that is also the key is turned into a list once.
         for name in self.in_lists:
-            if id(arrays[name]) not in made:
-                made[id(arrays[name])] = arrays[name].tolist()
-        return [made[id(arrays[name])] for name in self.in_lists], [arrays[name] for name in self.late]
+            if id(arrays[name]) not in lists:
+                lists[id(arrays[name])] = arrays[name].tolist()
+        return [lists[id(arrays[name])] for name in self.in_lists], [arrays[name] for name in self.late]
 
     def keys_among(self, lists: list[list[Any]]) -> list[Any]:
-        """The keys, of what was taken; none if the loop has no use for them."""
+        """The keys, among the lists of `taken_from`; an empty list if the loop needs no keys."""
         return lists[self.in_lists.index("key")] if "key" in self.in_lists else []
 
 
 @dataclass(frozen=True)
 class InColumns:
-    """That a loop is wanted for elements in columns."""
+    """Asks for a loop over tuples in columns."""
 
     items: int
     """How many items the tuples have."""
     are_late: bool
-    """True if columns that are not needed for every element are looked into where they are."""
+    """True if columns that are not needed for every element stay as they are; False if all become lists."""
 
 
 def columns_for(body: list[ast.stmt], wanted: InColumns) -> LoopColumns:
-    """What of the columns the statements of a loop's body refer to."""
+    """The columns that the statements of a loop's body refer to."""
 
     def found_in(names: set[str]) -> list[str]:
         there = ["key", *(f"item{at}" for at in range(wanted.items)), "timestamp"]

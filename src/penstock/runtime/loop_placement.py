@@ -1,47 +1,50 @@
-"""Puts what a statement of a generated loop needs right in front of it: what is seldom needed costs nothing else."""
+"""Adds preparations to a generated loop, each right in front of the statement that needs it.
+
+So elements for which this statement does not run do not pay for the preparation.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from penstock.runtime.loop_syntax import OWN, made, names_in
+from penstock.runtime.loop_syntax import OWN, names_in, parsed
 
 
 class Placement:
-    """Walks through the statements of a loop's body, and adds those that get what they need."""
+    """Walks through the statements of a loop's body and adds the preparations that they need."""
 
-    def put_into(self, statements: list[ast.stmt], known: frozenset[str] = frozenset()) -> list[ast.stmt]:
-        """`known`: what is there already on every way that leads here."""
+    def put_into(self, statements: list[ast.stmt], done: frozenset[str] = frozenset()) -> list[ast.stmt]:
+        """`done`: preparations that are already made on every path that leads here."""
         placed: list[ast.stmt] = []
         for statement in statements:
-            missing = self.needs(names_of(statement)) - known
+            missing = self.needs(names_of(statement)) - done
             for line in self.lines(missing):
-                placed += made(line, statement)
-            known |= missing
+                placed += parsed(line, statement)
+            done |= missing
             for block in ("body", "orelse"):
                 if inner := getattr(statement, block, None):
-                    setattr(statement, block, self.put_into(inner, known))
+                    setattr(statement, block, self.put_into(inner, done))
             placed.append(statement)
         return placed
 
     def needs(self, names: set[str]) -> frozenset[str]:
-        """What a statement needs that has these names in it."""
+        """The preparations for a statement that contains these names."""
         raise NotImplementedError
 
     def lines(self, needs: frozenset[str]) -> list[str]:
-        """The statements that get it."""
+        """The statements that make these preparations."""
         raise NotImplementedError
 
 
 def names_of(statement: ast.stmt) -> set[str]:
-    """The names in a statement itself, without those inside of it."""
+    """The names in a statement itself, without those in statements inside of it."""
     inner = {id(each) for block in ("body", "orelse") for each in getattr(statement, block, ())}
     return names_in([each for each in ast.iter_child_nodes(statement) if id(each) not in inner])
 
 
-class Marks(Placement):
-    """The current key and the timestamp of the context, in front of what may ask for them."""
+class CurrentElement(Placement):
+    """Sets the backend's current key and the context's timestamp in front of statements that may read them."""
 
     def __init__(self, is_opaque: bool, has_called_states: bool, with_timestamps: bool) -> None:
         self._needs_of_self: frozenset[str] = frozenset()
@@ -64,7 +67,7 @@ class Marks(Placement):
 
 
 class LateColumns(Placement):
-    """Single items of columns, in front of what is seldom done: the others are turned into lists for the loop."""
+    """Reads single items of columns in front of statements that seldom run. Other columns are lists in the loop."""
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self._columns = frozenset(columns)
@@ -79,7 +82,7 @@ class LateColumns(Placement):
 
 
 def names_for_every_element(statements: list[ast.stmt]) -> set[str]:
-    """The names that are used whichever way is taken: in the conditions of an `if` and its `elif`s, and outside."""
+    """The names outside of the branches of `if`: these count as used for every element, like names in conditions."""
     names: set[str] = set()
     for statement in statements:
         names |= names_of(statement) if isinstance(statement, ast.If) else names_in([statement])
@@ -90,7 +93,7 @@ def names_for_every_element(statements: list[ast.stmt]) -> set[str]:
 
 
 def is_wanted_whole(body: list[ast.stmt], value_name: str) -> bool:
-    """True if an element's tuple is needed for every element, or more than once for one."""
+    """True if the tuple itself is needed for every element, or more than once for one element."""
     parents = {id(child): node for root in body for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
     for node in (node for root in body for node in ast.walk(root)):
         if not isinstance(node, ast.Name) or node.id != value_name:
@@ -99,7 +102,7 @@ def is_wanted_whole(body: list[ast.stmt], value_name: str) -> bool:
             case ast.Subscript(value=owner, slice=ast.Constant(), ctx=ast.Load()) if owner is node:
                 continue
             case ast.Assign([ast.Tuple()]):
-                continue  # It is taken apart at once.
+                continue  # It is unpacked at once.
         around = list(_ancestors(node, parents))
         if any(isinstance(each, (*_LOOPS, *_COMPREHENSIONS)) for each in around):
             return True
@@ -119,7 +122,7 @@ def _ancestors(node: ast.AST, parents: dict[int, ast.AST]) -> Iterator[ast.AST]:
 
 
 def only_sets_timers(body: list[ast.stmt], ctx_name: str) -> bool:
-    """True if the body cannot delete a timer or look at those that there are: then they can be set later."""
+    """True if the body can neither delete timers nor see which are set: then they can be set after the loop."""
     parents = {id(child): node for root in body for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
     for node in (node for root in body for node in ast.walk(root)):
         if isinstance(node, ast.Name) and node.id == ctx_name:

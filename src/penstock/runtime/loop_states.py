@@ -1,4 +1,4 @@
-"""Which states of a process function its generated loop can work on directly, and by which statements."""
+"""Finds the states of a process function on which its generated loop can work directly, and makes the statements."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ _INERT = (
     int, float, complex, bool, str, bytes, bytearray, tuple, list, dict, set, frozenset, range, type(None), deque,
     Counter, OrderedDict, defaultdict, Decimal, re.Pattern, datetime.date, datetime.datetime, datetime.timedelta,
 )  # fmt: skip
-"""Types of attributes whose methods cannot know the function's state."""
+"""Types whose methods cannot use the function's state. Attributes of other types might hold it."""
 _READS: dict[type, dict[str, int]] = {
     DirectValueState: {"value": 0},
     DirectListState: {},
     DirectMapState: {"get": 1, "contains": 1},
 }
+"""Methods that the loop can replace by expressions, with the number of their arguments."""
 WRITES: dict[type, dict[str, int]] = {
     DirectValueState: {"update": 1, "clear": 0},
     DirectListState: {"add": 1, "clear": 0},
     DirectMapState: {"put": 2, "clear": 0},
 }
-"""What can be done in the loop itself, with the number of arguments."""
+"""Methods that the loop can replace by statements, likewise."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class InlinedState:
     kind: type
     table: StateTable
     number: int
-    """Sets the names of its table apart from those of others."""
+    """Distinguishes the loop's names for its table from those for other tables."""
 
     @property
     def entries_name(self) -> str:
@@ -53,12 +54,13 @@ class InlinedState:
         return f"{OWN}changed{self.number}"
 
     def noting(self, was_there: str) -> str:
-        """Notes that the entry is written, as `penstock.runtime.state.changes` has it."""
+        """Code that notes that the entry is written, as `penstock.runtime.state.changes` describes it."""
         if not self.table.tracks_changes:
             return "pass"
         return f"if {OWN}key not in {self.changes_name}:\n    {self.changes_name}[{OWN}key] = {was_there}"
 
     def clearing(self) -> str:
+        """Code that removes the entry, and notes that."""
         pop = f"{self.entries_name}.pop({OWN}key, {OWN}absent)"
         if not self.table.notes_removals:
             return pop
@@ -70,7 +72,7 @@ class InlinedState:
 
 
 class StateUses:
-    """What a body does with the attributes of its function."""
+    """How a body uses the attributes of its function."""
 
     def __init__(self, body: list[ast.stmt], self_name: str, ctx_name: str, function: Any) -> None:
         self._self = self_name
@@ -78,9 +80,9 @@ class StateUses:
         self._attributes: dict[str, Any] = function.__dict__
         self._kind = type(function)
         self.is_opaque = False
-        """True if something is called that may use any state."""
+        """True if the body calls something that may use any state."""
         self.known: dict[str, bool] = {}
-        """Attributes that are states, and whether all their uses can be inlined."""
+        """By the attribute's name: whether all uses of the state that it holds can be inlined."""
         statements = {id(each.value) for root in body for each in ast.walk(root) if isinstance(each, ast.Expr)}
         nodes = [node for root in body for node in ast.walk(root)]
         called: set[int] = set()
@@ -93,7 +95,7 @@ class StateUses:
             if name is not None and id(node) not in called:
                 self._note_other_use(name, node)
             if isinstance(node, ast.Name) and node.id == self_name and id(node) not in owners:
-                self.is_opaque = True  # The function hands itself to somebody.
+                self.is_opaque = True  # The function passes itself to other code.
 
     def attribute(self, node: ast.AST) -> str | None:
         """The name in `self.name`."""
@@ -103,9 +105,9 @@ class StateUses:
         return None
 
     def _note_call(self, call: ast.Call, is_statement: bool) -> set[int]:
-        """The attribute nodes that are accounted for."""
+        """Note what the call means for the state; the ids of the attribute nodes that this covers."""
         if self.attribute(call.func) is not None:
-            self.is_opaque = True  # A method of the function's own.
+            self.is_opaque = True  # It calls another method of the function.
             return {id(call.func)}
         if not isinstance(call.func, ast.Attribute):
             return set()
@@ -128,37 +130,39 @@ class StateUses:
         if self._is_state(name):
             self.known[name] = False
         elif not isinstance(getattr(node, "ctx", None), ast.Store) and not _is_inert(self._held(name)):
-            self.is_opaque = True  # It may be handed to somebody who calls it.
+            self.is_opaque = True  # It may be passed to code that calls it.
 
     def _is_state(self, name: str) -> bool:
-        """True for a state of the function's own. One that its class has is none of those that the loop looks after."""
+        """True if the function object itself holds a state by this name; a state of its class does not count."""
         return type(self._attributes.get(name)) in _READS
 
     def _held(self, name: str) -> Any:
-        """What the attribute is now; a method or a property is found in the class, or anything by `__getattr__`."""
+        """The attribute's value now; what the class has by that name, or its `__getattr__`, if the object has none."""
         return self._attributes.get(name, getattr(self._kind, name, getattr(self._kind, "__getattr__", None)))
 
 
 def _is_inert(held: Any, depth: int = 3) -> bool:
-    """True if nothing that can be called through an attribute's value knows the function's state."""
+    """True if no method that can be called through this value of an attribute can use the function's state."""
     if type(held) not in _INERT:
         return False
-    items = held.values() if isinstance(held, dict) else held
+    if isinstance(held, defaultdict) and held.default_factory not in (None, *_INERT):
+        return False
+    items = (*held, *held.values()) if isinstance(held, dict) else held
     is_container = not isinstance(held, (str, bytes, bytearray, range)) and hasattr(held, "__iter__")
     return not is_container or (depth > 0 and all(_is_inert(item, depth - 1) for item in items))
 
 
 def inlined_states(uses: StateUses, attributes: dict[str, Any], backend: KeyedStateBackend) -> dict[str, InlinedState]:
-    """Those that the loop of a body can work on directly, by the names of their attributes."""
+    """The states that the loop of a body can work on directly, by the names of their attributes."""
     if uses.is_opaque:
         return {}
     tables = {name: attributes[name].table_in_loops(backend) for name in uses.known}
-    # A state that is not inlined does not see what is done to its table in the loop.
-    elsewhere = {id(attributes[name].table) for name, fits in uses.known.items() if not fits or tables[name] is None}
+    # The methods of a state do not see what the loop does to its table. So all states of a table are inlined, or none.
+    called = {id(attributes[name].table) for name, fits in uses.known.items() if not fits or tables[name] is None}
     numbers: dict[int, int] = {}
     inlined = {}
     for name, table in sorted(tables.items()):
-        if table is not None and id(table) not in elsewhere:
+        if table is not None and id(table) not in called:
             number = numbers.setdefault(id(table), len(numbers))
             inlined[name] = InlinedState(type(attributes[name]), table, number)
     return inlined

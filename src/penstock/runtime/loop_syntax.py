@@ -1,4 +1,4 @@
-"""Pieces of syntax trees for generated loops: made from text, in the place of what the user wrote."""
+"""Makes pieces of syntax trees for generated loops from text. Each gets the location of the code that it replaces."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 OWN = "penstock_"
-"""How the loop's own variables begin."""
+"""The prefix of a generated loop's own variables."""
 
 
 def names_in(body: Sequence[ast.AST]) -> set[str]:
@@ -21,8 +21,8 @@ def indented(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines())
 
 
-def made(text: str, at: ast.AST) -> list[ast.stmt]:
-    """Statements of our own, in the place of one of the user's."""
+def parsed(text: str, at: ast.AST) -> list[ast.stmt]:
+    """The statements in `text`, located where the user's code `at` is."""
     statements = ast.parse(text).body
     for node in (node for root in statements for node in ast.walk(root)):
         if "lineno" in node._attributes:
@@ -31,12 +31,13 @@ def made(text: str, at: ast.AST) -> list[ast.stmt]:
 
 
 def expression(text: str, at: ast.AST) -> ast.expr:
-    made = ast.parse(text, mode="eval").body
-    for node in ast.walk(made):
+    """The expression in `text`, located where the user's code `at` is."""
+    root = ast.parse(text, mode="eval").body
+    for node in ast.walk(root):
         if "lineno" in node._attributes:
             ast.copy_location(node, at)
-    return made
+    return root
 
 
-def assigned(name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
+def assignment(name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
     return ast.copy_location(ast.Assign([ast.copy_location(ast.Name(name, ast.Store()), at)], value), at)

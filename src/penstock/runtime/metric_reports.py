@@ -1,7 +1,6 @@
 """What a subtask reports to the driver about its metrics at the end of an epoch.
 
-Counts are what was added since the last report: another process may run the next epoch, and its metrics start
-at zero.
+Counts are those since the last report: another process may run the next epoch, and its metrics start at zero.
 """
 
 from __future__ import annotations
@@ -66,16 +65,16 @@ class DistributionReport:
 
 @dataclass(frozen=True)
 class HistogramReport:
-    """Of the last values of one subtask."""
+    """Describes the last values of one subtask."""
 
     count: int
-    """Of all values that ever were."""
+    """How many values there ever were."""
     min: float
     max: float
     mean: float
     stddev: float
     quantiles: tuple[float, ...]
-    """As `QUANTILES`."""
+    """The values for `QUANTILES`, in this order."""
 
 
 QUANTILES = (0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999)
@@ -101,7 +100,7 @@ Reports = dict[MetricName, MetricReport]
 class MetricReporter:
     """Reads the metrics of one operator: those of the runtime and those that its function registered.
 
-    A gauge is reported when it has changed.
+    A gauge is reported only if it has changed.
     """
 
     def __init__(
@@ -111,13 +110,13 @@ class MetricReporter:
         exit: OperatorOutput | None = None,
         inputs: Callable[[], list[int]] | None = None,
     ) -> None:
-        """`inputs`: of an operator with several, how far each is."""
+        """`inputs`: the watermarks of the inputs, for an operator with several."""
         self._context = context
         self._inputs = inputs
         self._entrance = entrance
         self._exit = exit
         self._reported: dict[str, int] = {}
-        self._told_gauges: dict[MetricName, GaugeReport] = {}
+        self._last_gauges: dict[MetricName, GaugeReport] = {}
 
     def take(self) -> Reports:
         """The reports by the metric's name within the operator."""
@@ -134,19 +133,19 @@ class MetricReporter:
         if self._inputs is not None:
             for number, watermark in enumerate(self._inputs(), start=1):
                 gauges[f"currentInput{number}Watermark"] = GaugeReport(watermark)
-        for name, report in self._of_the_user():
+        for name, report in self._registered_metrics():
             if isinstance(report, GaugeReport):
                 gauges[name] = report
             else:
                 reports[name] = report
-        reports.update((name, gauge) for name, gauge in gauges.items() if self._told_gauges.get(name) != gauge)
-        self._told_gauges = gauges
+        reports.update((name, gauge) for name, gauge in gauges.items() if self._last_gauges.get(name) != gauge)
+        self._last_gauges = gauges
         if self._context.latency is not None:
             for variables, (count, values) in self._context.latency.take_changed().items():
                 reports[_latency_name(variables)] = histogram_of(count, values)
         return reports
 
-    def _of_the_user(self) -> Iterator[tuple[MetricName, MetricReport]]:
+    def _registered_metrics(self) -> Iterator[tuple[MetricName, MetricReport]]:
         for group, name, metric in self._context.metric_group.registered():
             path = ".".join((*group.scope[1:], name))
             report = self._report(path, metric)
@@ -176,7 +175,7 @@ class MetricReporter:
 def _read_gauge(gauge: Gauge) -> GaugeReport | None:
     try:
         value = gauge.get_value()
-    except Exception:  # As in Flink, a gauge that cannot be read is left out; the job continues
+    except Exception:  # As in Flink, a gauge that cannot be read is left out, and the job continues.
         return None
     return GaugeReport(value if isinstance(value, int | float | str | None) else str(value))
 

@@ -1,7 +1,7 @@
-"""Keys that are not a number, or hold one: NaN equals nothing, not even itself, and yet is one key.
+"""Makes every NaN the same key, although a NaN equals nothing, not even itself.
 
-PyFlink compares keys as bytes, so all NaNs have one state there. State tables here are dictionaries; so every NaN in a
-key is replaced by one object that equals itself and stays the same object through a pickle.
+PyFlink compares keys as bytes, so all NaNs have one state there. Here state tables are dictionaries. So every NaN in a
+key is replaced by one object that equals itself, and that is the same object after it was pickled.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _NEVER_NAN = (str, bytes, numbers.Integral, type(None), datetime.date, datetime.
 
 
 def with_one_nan(keys: list[Any]) -> list[Any]:
-    """The keys with every NaN in them replaced by `NAN`; the very list if no key can have one."""
+    """The keys with every NaN in them replaced by `NAN`; the same list if no key can contain one."""
     return [as_key(key) for key in keys] if may_hold_nan(keys) else keys
 
 
 def may_hold_nan(keys: Iterable[Any]) -> bool:
-    """False if the keys are of types without NaN, or tuples of such."""
+    """False if the keys are of types without NaN, or tuples of such types."""
     kinds = set(map(type, keys))
     if kinds == {tuple}:
         kinds = set(map(type, chain.from_iterable(keys)))
@@ -56,11 +56,12 @@ def may_hold_nan(keys: Iterable[Any]) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _may_be_nan(kind: Any) -> bool:
-    return not issubclass(kind, _NEVER_NAN) or kind.__name__ == "timedelta64"  # NumPy says that it is an integer.
+    # NumPy registers timedelta64 as an integer, although it has NaT.
+    return not issubclass(kind, _NEVER_NAN) or kind.__name__ == "timedelta64"
 
 
 def as_key(key: Any) -> Any:
-    """One key with its NaNs replaced; the very object if it has none."""
+    """One key with its NaNs replaced; the same object if it contains none."""
     kind: Any = type(key)
     if kind is float:
         return key if key == key else NAN
@@ -75,9 +76,9 @@ def as_key(key: Any) -> Any:
 
 
 def is_same_key(one: Any, other: Any) -> bool:
-    """True if they are one key of a dictionary: `pd.NaT` is, which does not equal itself, and so is `pd.NA`.
+    """True if both are the same key of a dictionary, like `pd.NaT` and itself, although it does not equal itself.
 
-    As a dictionary does, it compares those with the same hash only: `pd.NA` cannot be compared with anything.
+    As in a dictionary, only keys with the same hash are compared: a comparison with `pd.NA` is neither true nor false.
     """
     return one is other or (hash(one) == hash(other) and bool(one == other))
 
@@ -91,7 +92,7 @@ def _collection(key: Any) -> Any:
         for at, item in enumerate(items):
             copied[at] = item
         return copied
-    make = getattr(key, "_make", type(key))  # Named tuples are made of fields one by one.
+    make = getattr(key, "_make", type(key))  # The constructor of a named tuple takes the fields one by one.
     return make(items)
 
 
@@ -102,5 +103,5 @@ def _with_fields(key: Any) -> Any:
         return key
     copied = copy.copy(key)
     for name, value in changed.items():
-        object.__setattr__(copied, name, value)  # Also of a frozen one.
+        object.__setattr__(copied, name, value)  # The dataclass may be frozen.
     return copied

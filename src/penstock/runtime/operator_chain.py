@@ -49,9 +49,9 @@ _CHAINED_FUNCTIONS = (*_MAKING_VALUES, *_PASSING_ON)
 
 
 class OperatorChain:
-    """Builds the operators of a vertex from the last to the first, so that each is given its output.
+    """Builds the operators of a vertex from the last to the first, because each needs those that follow it.
 
-    `operators` are in the order records pass them. `ready` takes the rows that leave the task.
+    `operators` is in the order in which records pass. Rows that leave the task are appended to `ready`.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class OperatorChain:
         self.contexts: dict[str, OperatorContext] = {}
         self.operators: list[StreamOperator] = []
         self.entrances: dict[str, StreamOperator] = {}
-        """By operator id: where its records come in, unless that is in the middle of a generated loop."""
+        """By operator id: the operator that gets its records, unless it gets them within a generated loop."""
         self.exits: dict[str, OperatorOutput] = {}
-        """By operator id: where what it emits goes out; the same holds."""
+        """By operator id: the output for its results, unless they stay within a generated loop."""
         self.edges: list[EdgeTarget] = []
         self._nodes = {node.id: node for node in vertex.nodes}
         self.head = self._build(vertex.head)
@@ -122,7 +122,7 @@ class OperatorChain:
         return operator
 
     def _fusable_run(self, node: StreamNode) -> list[StreamNode]:
-        """`node` and the stateless operators behind it that nothing else reads in between."""
+        """`node` and the stateless operators after it that can share one loop: nothing else reads between them."""
         run = [node]
         while is_fusable(run[-1].operator):
             chained = [edge for edge in self._vertex.chained_edges if edge.source == run[-1].id]
@@ -131,7 +131,7 @@ class OperatorChain:
                 break
             following = self._nodes[chained[0].target]
             if row_form_of(run[-1].output_type) is not None:
-                break  # What it emits must take its declared form first.
+                break  # Its results must be converted to their declared type first.
             nested = sum(isinstance(each.operator, FlatMapDescription) for each in run)
             if not is_fusable(following.operator) or nested >= MOST_NESTED:
                 break
@@ -168,10 +168,10 @@ class OperatorChain:
         return as_it_is if self._copied is as_it_is else copies_of_type(node.output_type)
 
     def _declared_form(self, node: StreamNode) -> DeclaredForm | None:
-        """What gives the elements that `node` emits the form of its declared type; None if they are to stay as is.
+        """Converts the elements that `node` emits to its declared type; None if they stay as they are.
 
-        As in PyFlink, a function gets what the one before it in the chain returned; types hold where that ends, and
-        behind timestamps and watermarks. Rows are rows for every function.
+        As in PyFlink, a function gets exactly what the function before it in the chain returned. Types apply where a
+        chain of functions ends, and after timestamps and watermarks were assigned. Row types apply everywhere.
         """
         is_row = isinstance(node.output_type, RowTypeInfo)
         if isinstance(node.operator, SourceDescription):
@@ -183,7 +183,7 @@ class OperatorChain:
         return declared_form(node.output_type) if is_row or not self._continues_in_a_function(node) else None
 
     def _follows_a_function(self, node: StreamNode) -> bool:
-        """True if a function of the user's in the same chain made what `node` gets."""
+        """True if `node` gets elements that a function of the user in the same chain made."""
         before = [self._nodes[edge.source] for edge in self._vertex.chained_edges if edge.target == node.id]
         return any(
             isinstance(each.operator, _MAKING_VALUES)
@@ -192,7 +192,7 @@ class OperatorChain:
         )
 
     def _continues_in_a_function(self, node: StreamNode) -> bool:
-        """True if one function of the user's in the same chain, and nothing else, gets what `node` emits."""
+        """True if one function of the user in the same chain, and nothing else, gets the elements that `node` emits."""
         chained = [edge for edge in self._vertex.chained_edges if edge.source == node.id]
         leaves = any(edge.source_node == node.id for edge in self._job_graph.out_edges(self._vertex.id))
         if leaves or len(chained) != 1 or chained[0].side_tag is not None:
@@ -221,7 +221,7 @@ class OperatorChain:
         return EdgeTarget(*sender, *parallelism, self._ready)
 
     def each(self, step: Callable[[StreamOperator], None]) -> None:
-        """Do `step` to every operator, first to last, and let what it emitted flow on before the next one's turn."""
+        """Call `step` for every operator, first to last. What one emits is processed before the next one's turn."""
         for operator in self.operators:
             step(operator)
             operator.output.flush()
@@ -235,12 +235,13 @@ class OperatorChain:
                 service.restore()
 
     def close(self) -> None:
+        """Close all operators, even if one fails to close; then raise the first failure."""
         close_all(self.operators)
 
     # --- what continues in another process ---------------------------------------------------------------------------
 
     def memory(self) -> Any:
-        """What the operators and channels must know to continue, apart from state."""
+        """What the operators and channels need to continue, apart from state."""
         return (
             [(operator.current_watermark, operator.task_memory()) for operator in self.operators],
             [edge.memory() for edge in self.edges],
@@ -256,7 +257,7 @@ class OperatorChain:
             edge.restore(edge_memory)
 
     def restore_watermarks(self) -> None:
-        """Timer services come into being in `open`; they take the watermark that their operator remembers."""
+        """Give timer services, which `open` has made, the watermarks that `restore_memory` gave their operators."""
         for operator in self.operators:
             for service in operator.context.timer_services.values():
                 service.current_watermark = operator.current_watermark

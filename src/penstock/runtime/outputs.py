@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 
 class Target(Protocol):
-    """One receiver of an operator's output. Lists it is given belong to others too: it must not change them."""
+    """One receiver of an operator's output. It must not change the lists it gets, because others get them, too."""
 
     only_reads: bool
-    """True if elements stay as they are here: receivers like that can share them."""
+    """True if the receiver never changes elements: several receivers of this kind can share them."""
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None: ...
 
     def takes_columns(self) -> bool:
-        """True if elements that are in columns should stay so."""
+        """True if elements in columns should stay in columns."""
 
     def push_columns(self, columns: Columns) -> bool:
-        """`push_batch` for elements in columns; False, and nothing is done, if they must be pushed as they are."""
+        """`push_batch` for elements in columns; False if nothing was done, and `push_batch` must be called instead."""
 
     def push_watermark(self, watermark: int) -> None: ...
 
@@ -79,7 +79,7 @@ class ChainTarget:
 
 
 class WithinOperatorTarget(ChainTarget):
-    """A part of the same operator: what it is given was counted already."""
+    """Another part of the same operator: the records it gets are already counted."""
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
         self._operator.process_batch(Batch(values, timestamps))
@@ -120,10 +120,10 @@ class EdgeTarget:
         self.send(self.dealer.deal(values, timestamps))
 
     def send(self, dealt: Dealt) -> None:
-        """Put dealt batches into their channels' chunks, and full chunks on their way."""
+        """Add dealt batches to the chunks of their channels, and send chunks that are full."""
         for target, batch in dealt:
             writer = self._writers[target]
-            writer.add_batch(*_columns(batch))
+            writer.add_batch(batch.values, batch.timestamps, batch.keys)
             if writer.is_full:
                 self._send(target)
 
@@ -160,14 +160,14 @@ class EdgeTarget:
             writer.add_end_of_data()
 
     def memory(self) -> Any:
-        """What the edge must know to continue in another process."""
+        """What the edge needs to continue in another process."""
         return self.dealer.memory()
 
     def restore(self, memory: Any) -> None:
         self.dealer.restore(memory)
 
     def end_epoch(self) -> None:
-        """Send what is left; numbers start over with the next epoch."""
+        """Send what is left. The chunks of the next epoch are numbered from 0 again."""
         for target in range(len(self._targets)):
             self._send(target)
         self._sent = [0] * len(self._targets)
@@ -182,12 +182,8 @@ class EdgeTarget:
             )
 
 
-def _columns(batch: Batch) -> tuple[list[Any], Timestamps | None, list[Any] | None]:
-    return batch.values, batch.timestamps, batch.keys
-
-
 class DeclaredForm:
-    """Gives elements the form of a declared type, many at a time."""
+    """Converts elements to a declared type, many at a time."""
 
     def __init__(
         self,
@@ -203,15 +199,15 @@ class DeclaredForm:
         try:
             return self._convert_all(values)
         except Exception:
-            # One by one: that does what the loop cannot, or fails where the record is seen.
+            # One by one, all elements may be convertible after all. If not, the report shows the failing element.
             return call_each(self.convert, values)
 
     def fits(self, element: str | tuple[str, ...]) -> str | None:
-        """An expression that is true for an element that need not be converted, as `declared_types.fits` gives it."""
+        """An expression that is true for an element that needs no conversion: see `declared_types.fits`."""
         return fits(self._type_info, element)
 
     def is_form_of(self, columns: Columns) -> bool:
-        """True if the elements that these columns are of need not be converted."""
+        """True if the elements in these columns need no conversion."""
         return self._declared_columns is not None and columns.fit(self._declared_columns)
 
     @cached_property
@@ -222,12 +218,12 @@ class DeclaredForm:
 
 
 class Attempts:
-    """Says when to try what need not succeed: if it has failed, again less and less often."""
+    """Decides when to try something that may fail: after each failure in a row, less often."""
 
     def __init__(self) -> None:
         self._failures = 0
         self._pause = 0
-        """How many times it is left out before the next attempt."""
+        """How many opportunities to skip before the next attempt."""
 
     def is_due(self) -> bool:
         is_due = not self._pause
@@ -243,7 +239,7 @@ class Attempts:
 
 
 class ColumnMaker(Attempts):
-    """Makes columns of batches, where it pays: of batches that are not small, once there have been many records."""
+    """Turns batches into columns where that pays off: batches that are not small, once there were many records."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -263,10 +259,10 @@ class ColumnMaker(Attempts):
         return columns
 
     def of_numbers(self, numbers: range) -> Columns | None:
-        """The same for a range; loading NumPy must pay by what is done with it, for making them costs nothing."""
+        """The same for a range. The numbers of a range are cheap to make, so loading NumPy takes longer to pay off."""
         self._records += len(numbers)
-        is_loaded = "numpy" in sys.modules or self._records >= _NUMBERS_THAT_PAY
-        if not self.is_due() or len(numbers) < _LEAST_RECORDS or self._records < _MANY_RECORDS or not is_loaded:
+        may_load = "numpy" in sys.modules or self._records >= _MANY_NUMBERS
+        if not self.is_due() or len(numbers) < _LEAST_RECORDS or self._records < _MANY_RECORDS or not may_load:
             return None
         from penstock.runtime.columns import column_of_numbers
 
@@ -275,13 +271,13 @@ class ColumnMaker(Attempts):
 
 _LEAST_RECORDS = 64
 _MANY_RECORDS = 1 << 13
-"""From as many records on it pays to load NumPy."""
-_NUMBERS_THAT_PAY = 1 << 17
+"""From this number of records on, loading NumPy pays off."""
+_MANY_NUMBERS = 1 << 17
 _LONGEST_PAUSE = 1 << 10
 
 
 def declared_form(type_info: TypeInformation | None) -> DeclaredForm | None:
-    """None for a type that asks for nothing."""
+    """None for a type whose elements are never converted."""
     convert, convert_all = converter_of(type_info), batches_of(type_info)
     if type_info is None or convert is None or convert_all is None:
         return None
@@ -289,8 +285,10 @@ def declared_form(type_info: TypeInformation | None) -> DeclaredForm | None:
 
 
 def _with_copies(targets: Sequence[Target], is_reusing: bool) -> list[tuple[Target, bool]]:
-    """Each target, and whether it gets copies of the elements. Somebody can have the elements themselves: those who
-    only read them, or else the last one."""
+    """Each target, and whether it gets copies of the elements.
+
+    Targets that only read get the elements themselves; if there are none of these, the last target does.
+    """
     if not targets or is_reusing:
         return [(target, False) for target in targets]
     are_read = any(target.only_reads for target in targets)
@@ -298,10 +296,10 @@ def _with_copies(targets: Sequence[Target], is_reusing: bool) -> list[tuple[Targ
 
 
 class OperatorOutput:
-    """An operator's output: gathers single records into batches, and hands them to every receiver in order.
+    """An operator's output: gathers single records into batches, and passes them to every receiver in order.
 
-    A record that is collected may be changed afterwards by who emitted it: what is gathered is a copy. Batches belong
-    to the output already.
+    The function that emits a record may change it afterwards, so the output keeps a copy. Batches already belong to
+    the output.
     """
 
     def __init__(
@@ -315,17 +313,17 @@ class OperatorOutput:
     ) -> None:
         is_reusing = copied is as_it_is
         self.only_target = main[0] if len(main) == 1 else None
-        """The one receiver of all but side outputs; None if there are several."""
+        """The receiver of the main output; None unless there is exactly one."""
         only = self.only_target if makes_columns else None
         self._column_edge = only if isinstance(only, EdgeTarget) and only.takes_columns() else None
-        """The only receiver, if it sends columns: so they are made for it."""
+        """The only receiver, if it is an edge that sends columns: then batches are turned into columns for it."""
         self._makes_columns = makes_columns
         self._column_maker = ColumnMaker()
         self._main = _with_copies(main, is_reusing)
         self._copied = copied
         self._copied_result = copied_result
         self.form = as_declared
-        """Gives elements the form of their declared type."""
+        """Converts elements to their declared type; None if they need no conversion."""
         self._side = {tag: _with_copies(targets, is_reusing) for tag, targets in side.items()}
         self._all = [*main, *(target for targets in side.values() for target in targets)]
         self._values: list[Any] = []
@@ -347,11 +345,11 @@ class OperatorOutput:
             self._push_main(values, timestamps)
 
     def takes_columns(self) -> bool:
-        """True if elements that are in columns should stay so: they are sent like that, or a function can use them."""
+        """True if elements in columns should stay in columns: they are sent like that, or a function can use them."""
         return self._makes_columns and bool(self._main) and all(target.takes_columns() for target, _ in self._main)
 
     def collect_columns(self, columns: Columns) -> None:
-        """`collect_batch` for elements in columns, one or more."""
+        """`collect_batch` for one or more elements in columns."""
         if self._values:
             self._flush_main()
         if not self._makes_columns or not self.have_form(columns):
@@ -361,7 +359,7 @@ class OperatorOutput:
             return
         self.records_out += len(columns)
         batch: Batch | None = None
-        # Several receivers can share them, and elements that are made of them: none of these can be changed.
+        # Several receivers can share the columns, and the elements made from them, because nothing in them can change.
         for target, _ in self._main:
             if not target.push_columns(columns):
                 batch = columns.batch() if batch is None else batch
@@ -386,18 +384,18 @@ class OperatorOutput:
         return is_pushed
 
     def have_form(self, columns: Columns) -> bool:
-        """Columns know the types of all elements: whether these are the declared ones costs nothing more."""
+        """True if the elements are of their declared type. Columns know their types, so this costs next to nothing."""
         return self.form is None or self.form.is_form_of(columns)
 
     def _push(self, targets: Sequence[tuple[Target, bool]], values: list[Any], timestamps: Timestamps | None) -> None:
-        # All copies first: a receiver may change what is its own at once.
+        # All copies first: a receiver may change its elements at once.
         shares = [all_copied(values) if gets_copies else values for _, gets_copies in targets]
         for (target, _), share in zip(targets, shares, strict=True):
             target.push_batch(share, timestamps)
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int | None) -> None:
         buffers = self._side_buffers.get(tag_id)
-        if buffers is not None:  # Nobody reads this tag otherwise.
+        if buffers is not None:  # If it is None, nothing reads this side output.
             buffers[0].append(self._copied(value))
             buffers[1].append(timestamp)
             self._has_side_records = True

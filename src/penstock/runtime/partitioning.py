@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.runtime.columns import Columns
 
 Dealt = list[tuple[int, Batch]]
-"""Target number (among the connected ones) and its part of the batch, order kept."""
+"""For each target its number, among the connected subtasks, and its part of the batch in order."""
 
 
 class Dealer:
@@ -31,22 +31,22 @@ class Dealer:
         raise NotImplementedError
 
     def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> list[tuple[int, Columns]] | None:
-        """The same for elements that have columns; None if these must be dealt one by one.
+        """The same for elements in columns; None if `deal` must be called instead.
 
-        `values` are the elements, where they are known.
+        `values` are the same elements, if they exist outside of columns, too.
         """
         return None
 
     def memory(self) -> Any:
-        """Where to continue in the next epoch."""
+        """What the dealer needs to continue in another process."""
         return None
 
     def restore(self, memory: Any) -> None:
-        """Take back what `memory` gave."""
+        """Continue from what `memory` returned."""
 
 
 class ToOne(Dealer):
-    """Everything to the first connected subtask: forward, global, and every partitioner with a single target."""
+    """Everything to the first connected subtask: forward, global, and rebalance, rescale or shuffle with one target."""
 
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
         return [(0, Batch(values, timestamps))]
@@ -67,7 +67,7 @@ class ToAll(Dealer):
 
 
 class RoundRobin(Dealer):
-    """One record after the other, continued where the last batch ended; a stride of the list for each target."""
+    """One record to each target in turn, from where the last batch ended: each target gets a stride of the batch."""
 
     def __init__(self, targets: int) -> None:
         self._targets = targets
@@ -97,7 +97,7 @@ class RoundRobin(Dealer):
 
 
 class ByNumber(Dealer):
-    """To the target that a function gives for each record."""
+    """To the target that a function chooses for each record."""
 
     def __init__(self, targets: int, choose: Callable[[Any], int]) -> None:
         self._targets = targets
@@ -134,7 +134,8 @@ class ByKeyGroup(Dealer):
             keys = with_one_nan(keys) if self._owners.take_nan_seen() else keys
             return _deal_by(owners, self._targets, values, timestamps, keys)
         try:
-            different = set(keys)  # One target takes all, but a key that cannot be one must fail here, at its key_by.
+            # There is only one target, but a value that cannot be a key must fail here, where the error names key_by.
+            different = set(keys)
         except TypeError:
             keys = hashable_keys(keys)
             different = set(keys)
@@ -165,18 +166,18 @@ class ByKeyGroup(Dealer):
 
         keys = keyed.arrays[keyed.key] if isinstance(keyed.key, int) else keyed.key
         owners = self._owners.of_column(keys).astype(np.uint16)
-        in_order = np.argsort(owners, kind="stable")  # By target, and for each as they came
+        in_order = np.argsort(owners, kind="stable")  # By target, and for each target in order of arrival.
         ends = np.cumsum(np.bincount(owners, minlength=self._targets)).tolist()
         shares = enumerate(zip([0, *ends], ends, strict=False))
         return [(target, keyed.taken(in_order[start:end])) for target, (start, end) in shares if start < end]
 
 
 _KINDS_OF_KEYS = ("q", "U")
-"""Integers and texts. Others may hold a NaN, which is a key like no other, or cannot be keys."""
+"""Integers and strings. Keys in other columns, such as floats that may be NaN, are dealt one by one."""
 
 
 def _item_of(key_selector: Callable[[Any], Any], keys_of: EachLoop) -> int | None:
-    """The number of the item that a key selector takes from a tuple, if it does that and nothing else."""
+    """The index of the item that a key selector takes from a tuple; None if it does anything else."""
     taken: tuple[Any, ...] = cast(Any, key_selector).__reduce__()[1] if isinstance(key_selector, itemgetter) else ()
     if len(taken) == 1 and type(taken[0]) is int:
         return taken[0]
@@ -205,7 +206,7 @@ def _deal_by(
 
 
 def build_dealer(partitioner: p.StreamPartitioner, targets: int, max_parallelism: int) -> Dealer:
-    """`targets` counts the connected subtasks; `max_parallelism` is that of the receiving vertex."""
+    """`targets` is the number of connected subtasks; `max_parallelism` is that of the receiving vertex."""
     match partitioner:
         case p.KeyGroupStreamPartitioner():
             return ByKeyGroup(targets, max_parallelism, partitioner.key_selector, partitioner.made_at)

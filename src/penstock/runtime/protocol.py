@@ -1,4 +1,4 @@
-"""What the driver sends the subtasks of a region in each epoch, and what they answer."""
+"""What the driver sends to the subtasks of a region in each epoch, and what they answer."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from penstock.runtime.stream_task import Committables, EpochOutcome
 
 @dataclass(frozen=True)
 class SubtaskOrder:
-    """What a subtask is restored from if it must be, and what its next snapshot is to hold."""
+    """What a subtask is restored from if it must be restored, and how much its next snapshot must hold."""
 
     saved: tuple[SavedState, ...] = ()
     is_exact: bool = True
-    """True if `saved` is the state of this very subtask, of the same job."""
+    """True if `saved` is the state of the same subtask in the same job."""
     extent: Extent = Extent.ALL
 
     def may_hold_lists(self) -> bool:
-        """True if operator state may be in it, of which union lists go to every subtask of the vertex."""
+        """True if `saved` may hold operator state. Every subtask of the vertex needs the union lists in it."""
         return self.is_exact and any(
             not isinstance(each, FileChain) or any(state[1] == "operator" for state in each.states())
             for each in self.saved
@@ -32,7 +32,7 @@ class SubtaskOrder:
 
 
 _PLAIN = struct.Struct("<cqqqqq")
-_PLAIN_MARK = b"e"  # No pickle begins like that.
+_PLAIN_MARK = b"e"  # No pickle begins with this byte.
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class EpochCommand:
     now_ms: int
     """The driver's clock when the epoch began."""
     orders: dict[tuple[int, int], SubtaskOrder] = field(default_factory=dict)
-    """By (vertex, subtask). A worker gets those of its own subtasks."""
+    """By (vertex, subtask). A worker gets the orders for its own subtasks."""
     previous_epoch: int = 0
-    """The last epoch of this run, whose state tasks continue with; 0 if there is none."""
+    """The last epoch of this run, from whose state tasks continue; 0 if there is none."""
     restorable_epoch: int = 0
-    """The epoch whose state the orders hold; a task that is gone can be rebuilt if it is the previous one."""
+    """The epoch whose state the orders hold. A task that is gone can be rebuilt if this is also the previous epoch."""
     is_checkpoint: bool = False
     """True if the epoch ends with a checkpoint."""
     completed_checkpoint: int = 0
@@ -57,16 +57,16 @@ class EpochCommand:
     is_last: bool = False
     """True if the tasks end with this epoch."""
     is_notice: bool = False
-    """True if all there is to do is to notify tasks of the last checkpoint. It has the number of the last epoch."""
+    """True if tasks are only notified of the last checkpoint. The command then has the number of the last epoch."""
     sampled_vertices: frozenset[int] = frozenset()
-    """Those whose acknowledgements are to include what their threads were doing."""
+    """Vertices whose acknowledgements must include samples of what their threads were doing."""
 
     is_report: bool = False
-    """True if all subtasks are to report how they are doing, also those that have nothing to do."""
+    """True if all subtasks must report their metrics, even those that have nothing to do."""
 
     @property
     def is_plain(self) -> bool:
-        """True if it is about the epoch's rows and nothing else: who gets none, and has no timer due, may sleep."""
+        """True if the epoch is only for its rows: a subtask without rows and without due timers need not run."""
         return not (
             self.is_report
             or self.orders
@@ -78,7 +78,7 @@ class EpochCommand:
         )
 
     def encode(self) -> bytes:
-        """Most commands are plain ones, of which only the numbers are sent."""
+        """Most commands are plain. Of these, only the numbers are sent."""
         if self.is_plain:
             return _PLAIN.pack(
                 _PLAIN_MARK,
@@ -99,12 +99,12 @@ class EpochCommand:
         return command
 
     def by_worker(self, workers: int) -> list[EpochCommand]:
-        """The command as each worker gets it: with no more orders than its subtasks need."""
+        """The command for each worker, with only the orders that its subtasks need."""
         orders: list[dict[tuple[int, int], SubtaskOrder]] = [{} for _ in range(workers)]
         is_first = self.previous_epoch == 0
         if is_first or self.is_checkpoint:
             for at, order in self.orders.items():
-                # A subtask that continues needs nothing of what it was restored from.
+                # A subtask that continues does not need the state from which it was restored.
                 orders[at[1] % workers][at] = order if is_first else SubtaskOrder(extent=order.extent)
         if is_first:
             shared = {vertex for (vertex, _), order in self.orders.items() if order.may_hold_lists()}
@@ -121,22 +121,22 @@ class TaskAck:
     subtask: int
     epoch: int
     handle: StateHandle | None
-    """The new snapshot; None if the state did not change, or the epoch was no checkpoint."""
+    """The new snapshot; None if the epoch was no checkpoint, the state did not change, or it could not be written."""
     outcome: EpochOutcome
     started_ms: int
     ended_ms: int
     committables: Committables = field(default_factory=dict)
     snapshot_failure: str | None = None
-    """Why the snapshot could not be written."""
+    """Why the snapshot could not be written; None if it was, or if there was none."""
     snapshot_ms: int = 0
     """How long it took to write the snapshot."""
     host: str = ""
     process: int = 0
     stacks: dict[Stack, int] = field(default_factory=dict)
-    """What its thread was seen doing, and how often; empty unless that was asked for."""
+    """The stacks in which its thread was seen, and how often; empty unless the command asked for samples."""
 
     def encode(self) -> bytes:
-        """Without the names of classes and fields: there is one for each subtask that had something to do."""
+        """Leaves out the names of classes and fields, because every subtask that runs sends one in each epoch."""
         return encode((*_ACK_FIELDS(self), _OUTCOME_FIELDS(self.outcome)))
 
     @staticmethod

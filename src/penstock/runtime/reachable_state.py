@@ -1,10 +1,10 @@
-"""Finds out whether a function may get at state by ways of its own: by globals, or variables of an enclosing function.
+"""Finds out whether a function can reach state through global variables, or variables of an enclosing function.
 
     def open(self, context):                            def process_element(self, value, ctx):
         global count                                        count.update((count.value() or 0) + 1)
         count = context.get_state(COUNT)
 
-State belongs to the current key, and a generated loop says which one that is only where it sees state at work.
+State belongs to the current key, and a generated loop sets the current key only where it sees a use of state.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from penstock.datastream.state import State
 _MOST_STEPS = 5
 _MOST_ITEMS = 100
 _MOST_OBJECTS = 2_000
-"""A program that keeps state outside of its function keeps it near: a long search finds nothing but libraries."""
+"""Limits of the search. A program that keeps state outside of its function keeps it near; far away are libraries."""
 
 
 def reaches_state(function: FunctionType) -> bool:
-    """True if a name that is no local variable leads to a state, directly or by what it refers to."""
+    """True if a name that is not a local variable leads to a state, directly or through other objects."""
     return _Search().finds_in(_outer_values(function), _MOST_STEPS)
 
 
@@ -44,7 +44,7 @@ class _Search:
 
 
 def _parts_of(value: Any) -> Iterable[Any]:
-    """What somebody who has `value` can get at."""
+    """The objects that code can reach through `value`."""
     match value:
         case FunctionType():
             return _outer_values(value)
@@ -52,7 +52,7 @@ def _parts_of(value: Any) -> Iterable[Any]:
             return value.__self__, value.__func__
         case staticmethod() | classmethod():
             return (value.__func__,)
-        case ModuleType():  # Its functions are not looked at: libraries have too many.
+        case ModuleType():  # Without its functions: libraries have too many.
             return _of_kinds((State, dict, list), value)
         case type():
             return _of_kinds((State, dict, list, FunctionType, staticmethod, classmethod), value)
@@ -60,10 +60,10 @@ def _parts_of(value: Any) -> Iterable[Any]:
             return value.values()
         case list() | tuple() | set() | frozenset():
             return value
-    # Not by `vars`, which asks the object: it may be one that stands for another.
+    # Not `vars`, which runs code of the object: it may be a proxy for another object.
     try:
         held = object.__getattribute__(value, "__dict__")
-    except AttributeError:  # It has none, or none that can be seen.
+    except AttributeError:  # It has no dictionary, or hides it.
         held = {}
     return *held.values(), type(value)
 
@@ -73,7 +73,7 @@ def _of_kinds(kinds: tuple[type, ...], owner: Any) -> list[Any]:
 
 
 def _outer_values(function: FunctionType) -> Iterator[Any]:
-    """What the names of a function mean that are not its own."""
+    """The values of the names in a function that are not its local variables."""
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
@@ -86,7 +86,7 @@ def _outer_values(function: FunctionType) -> Iterator[Any]:
 
 
 def _global_names(code: CodeType) -> Iterator[str]:
-    """Those of attributes are among them: at worst a function is called that need not be."""
+    """Global names in the code. Names of attributes are among them: at worst, a loop is refused without need."""
     yield from code.co_names
     for each in code.co_consts:
         if isinstance(each, CodeType):

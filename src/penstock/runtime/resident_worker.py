@@ -1,9 +1,9 @@
-"""A worker that stays: it calls its driver, hears commands, and lives as long as the connection.
+"""A worker that lives as long as its connection to the driver.
 
-control thread    hears the driver: commands wait in a queue, an end or a silence ends the process
-peer threads      one for each other worker: its rows and marks go into the inbox
-heartbeat thread  a sign of life now and then
-main thread       runs what is in the queue
+control thread    receives from the driver: commands go into a queue; a STOP or a lost connection ends the worker
+peer threads      one for each other worker: its rows and markers go into the inbox
+heartbeat thread  sends a sign of life at intervals, and closes the connection if the driver is silent for too long
+main thread       runs the commands in the queue
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from penstock.runtime.worker import Worker
 GRACE_S = 5.0
 """How long a user function may keep running after its run has ended."""
 _SWITCH_S = 0.0005
-"""How soon threads that hear others get their turn while a function runs; Python's own 5 ms make senders wait."""
+"""How soon receiving threads get their turn while a function runs. Python's default of 5 ms makes senders wait."""
 
 OVER = 1
 """The number of a STOP after which the region does not start again."""
@@ -53,7 +53,7 @@ class WorkerPlace:
     driver: Address
     secret: bytes = field(repr=False)
     folder: str
-    """The driver's folder for sockets; on other machines it is not there."""
+    """The driver's folder for sockets, which does not exist on other machines."""
     is_one_machine: bool
     heartbeat_interval_s: float
     heartbeat_timeout_s: float
@@ -62,7 +62,7 @@ class WorkerPlace:
 
 @dataclass(frozen=True)
 class WorkerHello:
-    """How a worker introduces itself."""
+    """How a worker introduces itself to the driver."""
 
     index: int
     address: Address
@@ -72,26 +72,27 @@ class WorkerHello:
 
 @dataclass(frozen=True)
 class Introduction:
-    """What a worker is sent when all have called."""
+    """What the driver sends to each worker when all workers have connected."""
 
     index: int
-    """Its own, which need not be the one it called with: who was on the same host before gets the same again."""
+    """The worker's own index. It may differ from the one in its hello: after a restart, indexes return to the hosts
+    where they were before, and where copies of their state are."""
     addresses: tuple[Address, ...]
-    """Of all workers, by index."""
+    """The addresses of all workers, by index."""
 
 
 @dataclass(frozen=True)
-class Deploying:
+class DeployCommand:
     """What a worker needs to build the subtasks of a run."""
 
     pickled: bytes
-    """The JobDeployment, with whatever must be there before it can be loaded."""
+    """The pickled JobDeployment, with everything that it needs in order to be loaded."""
     folder: StateFolder
     backups: BackupSettings | None = None
 
 
 class ResidentWorker:
-    """One worker, from its call to the driver to the end of the connection."""
+    """One worker, from when it connects to the driver to the end of the connection."""
 
     def __init__(self, place: WorkerPlace, end_process: Callable[[int], None] = os._exit) -> None:
         self._place = place
@@ -110,19 +111,22 @@ class ResidentWorker:
         self._heard = time.monotonic()
         self._control = connect(place.driver, place.secret)
         self.flush_output: Callable[[], None] = lambda: None
-        """Sends what functions have written so far; set by the code that captures it."""
+        """Sends what functions have printed and logged so far; set by the code that captures this output."""
 
     def send_output(self, content: bytes) -> None:
-        """Send what functions have written in this process, also those of guests; they may outlive their host."""
+        """Send what functions in this process have printed and logged, including those of guests.
+
+        Guests may outlive this worker, so their connections are tried as well.
+        """
         for worker in [self, *self._guest_workers]:
             try:
                 worker._control.send_message(Kind.OUTPUT, content)
                 return
             except OSError:
-                continue  # If the driver is gone, nobody wants to know.
+                continue  # If no connection is left, the driver is gone, and nothing can show the output.
 
     def run(self) -> None:
-        """Serve until the driver says stop or is gone."""
+        """Run the driver's commands until it sends STOP or is gone."""
         place = self._place
         sys.setswitchinterval(_SWITCH_S)
         bind_host = None if place.is_one_machine else self._control.local_host() or place.driver.host
@@ -132,15 +136,15 @@ class ResidentWorker:
             place.secret, path, bind_host, ports=place.ports, key=keys.WORKER_PORTS.key, expected=place.workers
         )
         try:
-            listener.serve(self._called)
+            listener.serve(self._accept_peer)
             address = Address(path, bind_host or "", listener.port)
             hello = WorkerHello(place.index, address, platform.node(), os.getpid())
             self._control.send_message(Kind.HELLO, pickle.dumps(hello))
             threading.Thread(target=self._hear_driver, daemon=True, name="penstock-control").start()
-            threading.Thread(target=self._show_life, daemon=True, name="penstock-heartbeat").start()
+            threading.Thread(target=self._send_heartbeats, daemon=True, name="penstock-heartbeat").start()
             while self._carry_out(*self._orders.get()):
                 if expects_others and len(self._peers) == place.workers - 1:
-                    listener.close()  # All are here: nobody else is expected.
+                    listener.close()  # All workers have connected.
                     expects_others = False
         finally:
             self._has_ended.set()
@@ -160,7 +164,7 @@ class ResidentWorker:
                     source_rows.append(row)
                 elif row.vertex == Kind.HOST:
                     self._host(pickle.loads(row.chunk))
-                elif row.vertex == Kind.THREADS:  # While a function runs: that is what it is for.
+                elif row.vertex == Kind.THREADS:  # Answered here, because the main thread may be in a function.
                     self._control.send_message(Kind.THREADS, pickle.dumps(threads_here()), number=row.seq)
                 elif row.vertex != Kind.HEARTBEAT:
                     kind = Kind(row.vertex)
@@ -170,21 +174,21 @@ class ResidentWorker:
                     source_rows = []
                 if row.vertex == Kind.STOP:
                     break
-        except Exception as error:  # The driver is gone; or it sends what there is no room for.
+        except Exception as error:  # The driver is gone, or its message cannot be read, for example for lack of memory.
             if not isinstance(error, EOFError | OSError):
                 traceback.print_exc()
             self._control.close()
             self._inbox.abandon()
             self._orders.put((Kind.STOP, _message(Kind.STOP), []))
-        with self._has_peer:  # Nor are others waited for.
+        with self._has_peer:  # The main thread stops waiting for other workers.
             self._is_over = True
             self._has_peer.notify_all()
-        # A function that does not return has its grace.
+        # If a function does not return in time, end the process.
         if not self._has_ended.wait(GRACE_S):
             self._end_process(1)
 
     def _host(self, place: WorkerPlace) -> None:
-        """Run a worker of another region beside this one, in a thread; it ends with its own group."""
+        """Run a worker of another region in a thread of this process. It ends with its own group."""
 
         def run() -> None:
             try:
@@ -192,7 +196,7 @@ class ResidentWorker:
                 worker.flush_output = self.flush_output
                 self._guest_workers.append(worker)
                 worker.run()
-            except (OSError, HandshakeError) as error:  # Its driver has given it up meanwhile.
+            except (OSError, HandshakeError) as error:  # The driver has ended the guest's group in the meantime.
                 print(f"penstock worker {place.index}: {error}", file=sys.stderr, flush=True)
 
         guest = threading.Thread(target=run, daemon=True, name=f"penstock-guest-{place.index}")
@@ -200,26 +204,26 @@ class ResidentWorker:
         guest.start()
 
     def wait_for_guests(self) -> None:
-        """After `run`: the process is theirs until they have ended, too."""
+        """Called after `run`: the process must live until its guests have ended."""
         for guest in self._guests:
             guest.join()
 
-    def _show_life(self) -> None:
+    def _send_heartbeats(self) -> None:
         place = self._place
         while not self._has_ended.wait(place.heartbeat_interval_s):
             if time.monotonic() - self._heard > place.heartbeat_timeout_s:
-                self._control.close()  # The driver is cut off or stopped: it has given up this worker, too.
+                self._control.close()  # The driver cannot be reached or stands still: it has given up this worker, too.
                 return
             try:
                 self._control.send_unless_busy(Kind.HEARTBEAT)
             except OSError:
                 return
 
-    def _called(self, caller: Connection) -> None:
-        """Another worker has called."""
+    def _accept_peer(self, caller: Connection) -> None:
+        """Another worker has connected."""
         try:
             _, row = caller.receive()
-        except (EOFError, OSError):  # It has ended: the driver is notified.
+        except (EOFError, OSError):  # It has ended, which the driver notices itself.
             return
         self._add_peer(row.seq, caller)
 
@@ -237,20 +241,20 @@ class ResidentWorker:
                     self._inbox.mark(epoch, (index, row.seq))
                 else:
                     self._inbox.put(epoch, row)
-        except Exception as error:  # It is gone, or there is no room for what it sends: no mark would ever come.
-            self._lost(index, error)
+        except Exception as error:  # It is gone, or its rows do not fit on the disk: its marker would never come.
+            self._report_lost(index, error)
 
-    def _lost(self, index: int, error: Exception) -> None:
+    def _report_lost(self, index: int, error: Exception) -> None:
         if not self._has_ended.is_set():
             try:
                 self._control.send_message(Kind.LOST, (str(error) or type(error).__name__).encode(), number=index)
             except OSError:
-                return  # The driver is gone as well, and with it who wanted to know.
+                return  # The driver is gone as well.
 
     # --- the main thread -------------------------------------------------------------------------------------------
 
     def _carry_out(self, kind: Kind, row: Row, source_rows: list[Row]) -> bool:
-        """False if that was all."""
+        """Carry out a command; False if it was the last one."""
         match kind:
             case Kind.PEERS:
                 self._meet(pickle.loads(row.chunk))
@@ -264,20 +268,20 @@ class ResidentWorker:
                 self._answer(0, [_message(Kind.RELEASED, row.seq)])
             case Kind.STOP:
                 self._release()
-                self._let_go_of_backups(is_over=row.seq == OVER)
+                self._close_backups(is_over=row.seq == OVER)
                 self.flush_output()
                 return False
         return True
 
     def _meet(self, introduction: Introduction) -> None:
-        """Call the workers before this one in the list; the others call."""
+        """Connect to the workers before this one in the list; those after it connect to this one."""
         self._place = replace(self._place, index=introduction.index)
         for index in range(self._place.index):
             try:
                 peer = connect(introduction.addresses[index], self._place.secret)
                 peer.send_message(Kind.HELLO, number=self._place.index)
             except (OSError, HandshakeError) as error:
-                self._lost(index, error)
+                self._report_lost(index, error)
                 return
             self._add_peer(index, peer)
         with self._has_peer:
@@ -290,30 +294,30 @@ class ResidentWorker:
     def _deploy(self, pickled: bytes) -> None:
         self._inbox.begin()
         try:
-            deploying: Deploying = pickle.loads(pickled)
-            deployment: JobDeployment = pickle.loads(deploying.pickled)
-            self._have_backups(deploying.backups, deployment)
+            command: DeployCommand = pickle.loads(pickled)
+            deployment: JobDeployment = pickle.loads(command.pickled)
+            self._open_backups(command.backups, deployment)
             use_levels(deployment.log_levels)
             place, exchange = self._place, _PeerExchange(self._peers)
             self._worker = Worker(
-                deployment, deploying.folder, place.index, place.workers, self._inbox, exchange, self._backups
+                deployment, command.folder, place.index, place.workers, self._inbox, exchange, self._backups
             )
-        except Exception as error:  # A module that is missing here, a class that does not load: reported to the driver.
+        except Exception as error:  # For example, a module is missing here: the driver must know.
             self._answer(0, [self._failure(error, f"the job could not be loaded in worker {self._place.index}")])
             return
         self._answer(0, [_message(Kind.DEPLOYED)])
 
-    def _have_backups(self, wanted: BackupSettings | None, deployment: JobDeployment) -> None:
-        self._let_go_of_backups()
+    def _open_backups(self, wanted: BackupSettings | None, deployment: JobDeployment) -> None:
+        self._close_backups()
         self._region = frozenset(vertex.id for vertex in deployment.vertices())
         if wanted is not None:
             try:
                 self._backups = LocalBackups(wanted)
-            except (OSError, EnvironmentSetupError) as error:  # It goes without: the storage has everything.
+            except (OSError, EnvironmentSetupError) as error:  # Continue without copies: the storage has everything.
                 print(f"penstock worker {self._place.index}: no local copies of state: {error}", file=sys.stderr)
 
-    def _let_go_of_backups(self, is_over: bool = False) -> None:
-        """`is_over`: the region has ended, and nothing will be restored from them."""
+    def _close_backups(self, is_over: bool = False) -> None:
+        """`is_over`: the region has ended, and nothing will be restored from the copies."""
         backups, self._backups = self._backups, None
         if backups is not None:
             if is_over:
@@ -326,21 +330,21 @@ class ResidentWorker:
         try:
             for row in self._worker.run_epoch(command, source_rows):
                 waiting.append(row)
-                if len(row.chunk) > JOINED_BYTES:  # Smaller ones go along with the next.
+                if len(row.chunk) > JOINED_BYTES:  # Smaller rows wait, and are sent together.
                     self._answer(command.epoch, waiting)
                     waiting = []
         except EpochAbandonedError:
             return
         except PeerLostError as lost:
-            self._lost(lost.worker, lost)
+            self._report_lost(lost.worker, lost)
             return
-        except Exception as error:  # Not of a function: there is no room for what waits on disk, for example.
+        except Exception as error:  # Not from a function: for example, the disk is full, and rows cannot be spilled.
             waiting.append(self._failure(error, f"the exchange of worker {self._place.index}"))
         self.flush_output()
         self._answer(command.epoch, [*waiting, _message(Kind.DONE)])
 
     def _answer(self, epoch: int, rows: list[Row]) -> None:
-        """If the driver is gone, `_hear_driver` notices it, too: then functions are closed, and the worker ends."""
+        """Send rows to the driver. If it is gone, `_hear_driver` notices that, too, and has the worker end."""
         try:
             self._control.send_all(epoch, rows)
         except OSError:
@@ -354,7 +358,7 @@ class ResidentWorker:
         if self._worker is not None:
             self._worker.close()
             self._worker = None
-            gc.collect()  # Tasks and operators refer to each other: without this their state would stay for long.
+            gc.collect()  # Tasks and operators refer to each other: without this, their state would stay for long.
 
 
 def _message(kind: Kind, number: int = 0) -> Row:
@@ -370,7 +374,7 @@ class PeerLostError(Exception):
 
 
 class _PeerExchange:
-    """Small rows wait for the end of their stage, before which nobody reads them, and go out with it."""
+    """Sends rows to other workers. Few and small rows wait for the end of their stage: they are not read before."""
 
     def __init__(self, peers: dict[int, Connection]) -> None:
         self._peers = peers

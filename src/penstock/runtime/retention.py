@@ -1,8 +1,8 @@
-"""Which functions certainly keep nothing, so that what they give need not be copied.
+"""Finds functions that certainly keep none of their arguments and results, so that results need not be copied.
 
-A function can keep what it gets or gives only in something that it reaches and that outlives the call: its object, a
-variable of the module or of an enclosing function, a default. So the names that its code uses are looked up. Whatever
-is not known to be harmless counts as a place to keep things: a copy too many costs time, one too few a wrong result.
+A function can keep a value only in something that outlives the call: its object, a variable of its module or of an
+enclosing function, or a default. So the names that its code uses are looked up. Everything that is not known to be
+harmless counts as a place to keep values: an unnecessary copy costs time, but a missing one makes results wrong.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from penstock.common.types import Row
 from penstock.runtime.element_copies import IMMUTABLE_TYPES, constructs_plainly
 
 _DEEPEST = 4
-"""How far functions that call functions are followed."""
+"""How many levels of calls are examined."""
 _MODULES: Final = (datetime, decimal, json, math, operator, random, re, string, time, uuid)
 _CALLABLES: Final[tuple[Any, ...]] = (
     *(abs, all, any, bin, chr, divmod, format, hash, hex, isinstance, len, max, min, oct, ord, pow, repr, round),
@@ -40,17 +40,18 @@ _CALLABLES: Final[tuple[Any, ...]] = (
 )
 _TYPES: Final = (str, bytes, int, float, list, dict, set, tuple, datetime.datetime, datetime.timedelta, re.Match, Row)
 _METHODS: Final = frozenset(name for kind in (*_TYPES, re.Pattern) for name in dir(kind) if not name.startswith("__"))
-"""Methods of types that keep nothing. Another class may have one of that name, which is not likely to keep things."""
+"""Methods that keep values nowhere but in their own object. A method of another class is recognized by its name alone:
+one that has such a name, and keeps values elsewhere, would go unnoticed."""
 
 
 def keeps_nothing(function: Callable[..., Any]) -> bool:
-    """True if nothing that `function` is given or returns stays reachable for it once it has returned.
+    """True if `function` certainly cannot reach its arguments and results after it has returned.
 
-    A generator does not count: its results may share something with each other.
+    False for a generator: its results may share objects with each other.
     """
     try:
         return _is_harmless_call(function, _DEEPEST)
-    except (TypeError, ValueError, AttributeError):  # Objects that only pretend to be functions.
+    except (TypeError, ValueError, AttributeError):  # An object that only pretends to be a function.
         return False
 
 
@@ -76,7 +77,7 @@ def _is_harmless_call(function: Any, depth: int) -> bool:
 
 
 def _uses_no_object(function: Any) -> bool:
-    """True for a method that does not look at its object."""
+    """True for a method that does not use its object."""
     code = function.__code__
     loads = (step for each in _with_inner(code) for step in dis.get_instructions(each) if "LOAD" in step.opname)
     names = (step.argval if isinstance(step.argval, tuple) else (step.argval,) for step in loads)
@@ -84,7 +85,7 @@ def _uses_no_object(function: Any) -> bool:
 
 
 def _is_harmless_class(kind: type, depth: int) -> bool:
-    """True for classes whose construction is that of a dataclass or of a plain object."""
+    """True for a class that is constructed like a dataclass or a plain object, and keeps no reference elsewhere."""
     if type(kind) is not type or not constructs_plainly(kind) or hasattr(kind, "__post_init__"):
         return False
     init: Any = inspect.getattr_static(kind, "__init__")
@@ -101,14 +102,14 @@ def _has_harmless_default(field: dataclasses.Field[Any]) -> bool:
 
 def _is_immutable(value: Any) -> bool:
     if isinstance(value, (tuple, frozenset)):
-        # A table may be long, and mostly holds numbers or texts alone.
+        # A fast check first: a table may be long, and usually holds only numbers or strings.
         return _PLAIN_TYPES.issuperset(map(type, value)) or all(map(_is_immutable, value))
-    # None is often the place of something that comes later.
-    return value is not None and type(value) in IMMUTABLE_TYPES and not isinstance(value, _DOORS)
+    # A variable that is None now is often set to something else later.
+    return value is not None and type(value) in IMMUTABLE_TYPES and not isinstance(value, _GATEWAYS)
 
 
-_DOORS = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
-"""Immutable, but ways to something that is not."""
+_GATEWAYS = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+"""Types that count as immutable elements, but through whose objects a function can reach others that can change."""
 _PLAIN_TYPES: Final = frozenset({bool, int, float, str, bytes})
 
 
@@ -120,15 +121,15 @@ def _with_inner(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _with_inner(constant)
 
 
-_KEEPING: Final = ("STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "LOAD_CLASSDEREF", "LOAD_BUILD_CLASS", "LOAD_NAME")
+_REFUSED: Final = ("STORE_GLOBAL", "DELETE_GLOBAL", "IMPORT_NAME", "LOAD_CLASSDEREF", "LOAD_BUILD_CLASS", "LOAD_NAME")
 
 
 def _is_harmless_code(code: types.CodeType, module: dict[str, Any], outside: dict[str, Any], depth: int) -> bool:
     steps = list(dis.get_instructions(code))
     for at, step in enumerate(steps):
-        if step.opname in _KEEPING or (step.opname == "STORE_DEREF" and step.argval in outside):
+        if step.opname in _REFUSED or (step.opname == "STORE_DEREF" and step.argval in outside):
             return False
-        # The latter is how newer Pythons load a method.
+        # From Python 3.12 on, a method is loaded by LOAD_ATTR with the lowest bit set.
         is_method = step.opname == "LOAD_METHOD" or (
             step.opname == "LOAD_ATTR" and sys.version_info >= (3, 12) and bool((step.arg or 0) & 1)
         )
@@ -147,37 +148,37 @@ def _is_of_module(loaded: dis.Instruction, module: dict[str, Any]) -> bool:
 
 
 def _is_harmless_name(value: Any, steps: list[dis.Instruction], at: int, depth: int) -> bool:
-    """Whether nothing can be kept in the value that is loaded at `at`, by what is done with it there."""
+    """True if the steps after `at`, which loads `value`, cannot keep anything in it."""
     if any(value is each for each in _MODULES):
         return at + 1 < len(steps) and steps[at + 1].opname in ("LOAD_ATTR", "LOAD_METHOD")
     if _is_immutable(value) or any(value is each for each in _CALLABLES):
         return True
-    # Functions and classes have attributes, where things can be kept: they may be called, and nothing else.
+    # Functions and classes have attributes, which can keep values: they may be called, and nothing else.
     return _is_called(steps, at) and _is_harmless_call(value, depth - 1)
 
 
 def _is_called(steps: list[dis.Instruction], at: int) -> bool:
-    """True if what is loaded is called, not kept, handed on, or asked for an attribute."""
+    """True if the loaded value is called, rather than stored, passed on, or asked for an attribute."""
     if sys.version_info < (3, 11):
         return _is_called_by_stack(steps[at + 1 :])
     if steps[at].opname == "LOAD_GLOBAL":
         return bool((steps[at].arg or 0) & 1)
-    # Behind or before what is called there is a mark: behind it from 3.13 on.
+    # PUSH_NULL marks a value that is called: it follows the load from Python 3.13 on, and precedes it in 3.11 and 3.12.
     beside = at + 1 if sys.version_info >= (3, 13) else at - 1
     return 0 <= beside < len(steps) and steps[beside].opname == "PUSH_NULL"
 
 
 def _is_called_by_stack(following: list[dis.Instruction]) -> bool:
-    """True if the steps that follow put arguments upon what was loaded, and then call it.
+    """True if the following steps push arguments on top of the loaded value, and then call it.
 
-    Python 3.10 does not mark what it calls. Steps that are not known here count as if they did something else with it.
+    This is for Python 3.10, which does not mark values that are called. An unknown step counts as another use.
     """
-    upon = 0
+    above = 0
     for step in following:
         count = step.arg or 0
         if step.opname in ("CALL_FUNCTION", "CALL_FUNCTION_KW"):
             taken = count + (step.opname == "CALL_FUNCTION_KW")
-            if upon == taken:
+            if above == taken:
                 return True
             taken, given = taken + 1, 1
         elif step.opname in _TAKEN_AND_GIVEN:
@@ -190,9 +191,9 @@ def _is_called_by_stack(following: list[dis.Instruction]) -> bool:
             taken, given = count, 1
         else:
             return False
-        if upon < taken:
+        if above < taken:
             return False
-        upon += given - taken
+        above += given - taken
     return False
 
 
@@ -201,4 +202,4 @@ _TAKEN_AND_GIVEN: Final = {
     **dict.fromkeys(("LOAD_ATTR", "UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_NOT", "UNARY_INVERT"), (1, 1)),
     "LOAD_METHOD": (1, 2),
 }
-"""How many values a step takes from the stack of Python 3.10, and how many it puts there."""
+"""How many values a step of Python 3.10 pops from the stack, and how many it pushes."""

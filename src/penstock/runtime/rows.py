@@ -1,4 +1,4 @@
-"""What passes between stages: one row holds one chunk of one channel."""
+"""The rows that pass between stages: one row holds one chunk of one channel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FAILURE = -2
 OUTPUT = -3
 """The `vertex` of a row that carries what functions of a batch job have printed and logged."""
 FROM_DRIVER = -1
-"""The `edge` of a row that hands a source its part of the epoch."""
+"""The `edge` of a row with a source's assignment for the epoch."""
 
 
 class Row(NamedTuple):
@@ -22,7 +22,7 @@ class Row(NamedTuple):
     channel: int
     """The subtask that sent it."""
     seq: int
-    """Number within channel and epoch."""
+    """The number of the chunk within its channel and epoch."""
     chunk: bytes
 
 
@@ -39,7 +39,7 @@ class SpilledRow:
 
     @property
     def chunk(self) -> bytes:
-        """Read again each time."""
+        """Read from the disk each time."""
         chunk = os.pread(self._file, self._length, self._offset)
         if len(chunk) < self._length:
             raise OSError(f"a spilled chunk of {self._length} bytes ended after {len(chunk)}")

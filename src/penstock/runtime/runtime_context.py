@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.exceptions import StateAccessError
 from penstock.datastream.accumulators import Accumulator
 from penstock.datastream.functions import DistributedCache, RuntimeContext
 from penstock.datastream.state import StateDescriptor
 from penstock.metrics import MetricGroup
-from penstock.runtime.operators.base import OperatorContext
+
+if TYPE_CHECKING:
+    from penstock.runtime.operators.base import OperatorContext
 
 
 class _LocalCache(DistributedCache):
@@ -27,7 +29,7 @@ class _LocalCache(DistributedCache):
 
 
 class StreamingRuntimeContext(RuntimeContext):
-    """One operator's context. Keyed state is refused where the stream is not keyed."""
+    """One operator's context. It refuses keyed state if the stream is not keyed."""
 
     def __init__(self, context: OperatorContext, has_keyed_state: bool) -> None:
         self._context = context
@@ -83,18 +85,15 @@ class StreamingRuntimeContext(RuntimeContext):
         return _LocalCache(self._context.cached_files)
 
     def get_broadcast_variable(self, name: str) -> list[Any]:
-        self._refuse_broadcast_variable(name)
-
-    def has_broadcast_variable(self, name: str) -> bool:
-        return False
-
-    def _refuse_broadcast_variable(self, name: str) -> NoReturn:
         raise StateAccessError(
             f"operator '{self._context.operator_name}': there is no broadcast variable '{name}'; on data streams use "
             f"stream.broadcast(descriptor) and connect(...)"
         )
 
-    # All five state getters differ only in the descriptor's type, and the backend goes by that.
+    def has_broadcast_variable(self, name: str) -> bool:
+        return False
+
+    # The five state getters differ only in the descriptor's type, by which the backend chooses the state.
     def _keyed_state(self, state_descriptor: StateDescriptor) -> Any:
         if not self._has_keyed_state:
             raise StateAccessError(

@@ -1,4 +1,4 @@
-"""State as it lies in files, from the point of view of the subtask that is restored from it."""
+"""Saved state in files, as the subtask sees it that is restored from them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SHARED = "shared"
 
 
 class StateFolder(Protocol):
-    """Where state files are. Can be pickled; local or not."""
+    """A folder of state files, local or not. It can be pickled."""
 
     def create(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """A stream to write a file with, which is there under its name once the stream was closed without error."""
+        """A stream for a new file. The file exists under its name once the stream is closed without an error."""
 
     def open(self, name: str) -> BinaryIO:
         """A stream that can seek; FileNotFoundError if there is no such file."""
@@ -27,7 +27,7 @@ class StateFolder(Protocol):
     def size(self, name: str) -> int: ...
 
     def path_of(self, name: str) -> str:
-        """How people call the file."""
+        """The file's path, for messages."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class StateHandle:
     size: int
     extent: Extent
     states: frozenset[tuple[str, str, str]] = frozenset()
-    """(operator id, kind, name) of what is in it."""
+    """(operator id, kind, name) of each state in the file."""
 
     @property
     def has_keyed_state(self) -> bool:
@@ -48,7 +48,7 @@ class StateHandle:
 
 @dataclass(frozen=True)
 class SavedBlock:
-    """A part of a state, and which subtask of which operator wrote it."""
+    """A part of a state, with the operator and the subtask that wrote it."""
 
     subtask: int
     operator_id: str
@@ -56,21 +56,21 @@ class SavedBlock:
     name: str
     value: Any
     extent: Extent = Extent.ALL
-    """Whether it is part of a base."""
+    """ALL if the block is part of a base."""
     has_times: bool | None = None
     """As in `Block`."""
 
 
 class SavedState(Protocol):
-    """What one or several former subtasks left."""
+    """The state that one or several former subtasks saved."""
 
     def blocks(self, operators: frozenset[str], key_groups: range) -> Iterator[SavedBlock]:
-        """The state of `operators` in the order it must be applied; of keyed state at least these key groups."""
+        """The state of `operators`, in the order in which it must be applied; of keyed state, at least these groups."""
 
 
 @dataclass(frozen=True)
 class FileChain:
-    """The files of one former subtask: a base, and the changes since in the order they were made."""
+    """The files of one former subtask: a base, and the changes since then in order."""
 
     folder: StateFolder
     handles: tuple[StateHandle, ...]
@@ -83,7 +83,7 @@ class FileChain:
                 path = self.folder.path_of(handle.name)
                 reader = StateFileReader(path, content, self.folder.size(handle.name), self.operator_names)
                 for block in reader.blocks:
-                    # Operator state and memory are whole in every file: the newest counts.
+                    # Every file holds all of the operator state and memory, so only the newest counts for these.
                     if block.operator_id in operators and (block.kind == "keyed" or handle is self.handles[-1]):
                         value = reader.value(block)
                         yield SavedBlock(
@@ -97,7 +97,7 @@ class FileChain:
                         )
 
     def states(self) -> frozenset[tuple[str, str, str]]:
-        """(operator id, kind, name) of what is in the files."""
+        """(operator id, kind, name) of each state in the files."""
         return frozenset().union(*(handle.states for handle in self.handles))
 
     def _open(self, handle: StateHandle) -> BinaryIO:
@@ -111,9 +111,9 @@ class FileChain:
 
 
 def following_handles(handles: tuple[StateHandle, ...], new: StateHandle | None) -> tuple[StateHandle, ...]:
-    """What a subtask is restored from after a snapshot: the files before it that still count, and the new one.
+    """The files from which a subtask is restored after a snapshot: earlier ones that still count, and the new one.
 
-    All but keyed state is whole in every file, so a file without keyed state counts until there is a newer one.
+    Every file holds all state except keyed state. So a file without keyed state counts until there is a newer one.
     """
     if new is None:
         return handles

@@ -1,4 +1,4 @@
-"""Where modules of the user's were before they were shipped to this process: errors name the files that users know."""
+"""Where the user's modules were before they were shipped to this process, so that errors name files that users know."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _origins: dict[str, str] = {}
 
 
 def remember_origin(folder: str, origin: str) -> None:
-    """What lies in `folder` of this machine was in `origin` when the job was submitted."""
+    """Remember that the files in `folder` on this machine were in `origin` when the job was submitted."""
     _origins[os.path.realpath(folder)] = origin
 
 
 def as_submitted(frames: list[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
-    """The frames with the names that their files had there, and with the lines that they have here."""
+    """The frames with the names that their files had when the job was submitted."""
     for frame in frames if _origins else ():
-        # As soon as it was asked for, the line is kept; the file of that name may be on another machine.
+        # Reading `line` also caches it. That must happen before the renaming: the original file may not exist here.
         if frame.line is not None:
             frame.filename = _original(frame.filename)
     return frames

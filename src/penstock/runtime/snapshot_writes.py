@@ -1,4 +1,4 @@
-"""Writes the state files of a process while its next subtask runs: that is mostly waiting for a disk or a store."""
+"""Writes state files in the background while the next subtask runs: writing is mostly waiting for a disk or a store."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from penstock.common.clocks import monotonic_ms
 
 _THREADS = 8
 _IN_MEMORY = 1 << 20
-"""Larger files are written as they are made."""
+"""Larger files are not written in the background, but at once, as they are made."""
 
 Create = Callable[[], AbstractContextManager[BinaryIO]]
-"""Begins the file, which is there once the stream was closed without error."""
+"""Opens a stream for a new file, which exists once the stream is closed without an error."""
 
 
 class SnapshotWrites:
-    """The files that are being written. One thread uses it."""
+    """The files that are being written. Only one thread may use it."""
 
     def __init__(self) -> None:
         self._pool: ThreadPoolExecutor | None = None
 
     def write(self, create: Create, fill: Callable[[BinaryIO], None]) -> Future[int]:
-        """Make a file of what `fill` writes, which it does now; the file is there when the future has its result:
-        the time then, by a clock that never goes back, in milliseconds.
+        """Call `fill` now, and write its output to a file, possibly after this call has returned.
 
-        What the store raises, now or later, is raised by the future.
+        The future's result is the time at which the file was complete, in milliseconds of the monotonic clock. If the
+        store raises an OSError, now or later, the future raises it.
         """
         written: Future[int] = Future()
         try:
@@ -52,7 +52,7 @@ class SnapshotWrites:
 
 
 class _InMemoryFirst:
-    """A stream that is kept in memory as long as it is small."""
+    """A stream whose content stays in memory as long as it is small."""
 
     def __init__(self, open_file: Callable[[], BinaryIO]) -> None:
         self._open_file = open_file

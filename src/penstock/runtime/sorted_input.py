@@ -1,4 +1,4 @@
-"""Batch mode: the whole input of a keyed task, sorted by key, so that only one key's state is held at a time."""
+"""Batch mode: the whole input of a keyed task, sorted by key, so that the state of few keys is held at a time."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.keyed import keys_of
 
 SPILL_BYTES = 64 << 20
-"""A sorted run goes to disk when the chunks it came in were this large together."""
+"""A sorted run goes to disk when the chunks with its elements have this size together."""
 BATCH_RECORDS = 4096
 
 _Entry = tuple[int, int, int, int, Any, Any, "int | None"]
-"""Order of the key, time, number of arrival, input, key, value, timestamp: the first three are unique and sort it."""
+"""Order of the key, time, number of arrival, input, key, value, timestamp. The first three decide the order: no two
+entries have the same three, so that the others are never compared."""
 
 _ORDER: Final = 0
 _INPUT: Final = 3
@@ -38,7 +39,7 @@ _TIMESTAMP: Final = 6
 
 
 class KeyPart(NamedTuple):
-    """Some of the elements of one key, all of one input."""
+    """Elements of one key and one input: all of them, or some."""
 
     key: Any
     input_index: int
@@ -50,8 +51,8 @@ class KeyPart(NamedTuple):
 class SortedInput:
     """An external merge sort of the elements of all inputs by key, then timestamp, then arrival.
 
-    Keys are ordered by a hash that does not depend on the process, then by Python's own. Keys that are alike in both
-    come at the same place and are distinguished there.
+    Keys are ordered by a hash that does not depend on the process, then by Python's own. Different keys for which both
+    hashes are the same share a place in this order, and are separated there.
     """
 
     def __init__(self, selectors: Sequence[KeySelectorFunction | None], spill_bytes: int = SPILL_BYTES) -> None:
@@ -75,14 +76,14 @@ class SortedInput:
             self._arrived += 1
 
     def grew_by(self, size: int) -> None:
-        """Note how many bytes the elements added last came in."""
+        """Note the size of the chunk whose elements were added last."""
         self._bytes += size
         if self._bytes >= self._spill_bytes and self._entries:
             self._spill()
 
     def _spill(self) -> None:
         self._entries.sort()
-        # Without a name: the file is gone when it is closed, also if the process is killed.
+        # The file has no name: it is gone when it is closed, even if the process is killed.
         file = tempfile.TemporaryFile(prefix="penstock-sort-")  # noqa: SIM115
         for start in range(0, len(self._entries), BATCH_RECORDS):
             file.write(encode(self._entries[start : start + BATCH_RECORDS]))
@@ -91,7 +92,7 @@ class SortedInput:
         self._entries, self._bytes = [], 0
 
     def parts(self) -> Iterator[KeyPart]:
-        """Everything, key by key; the input is empty afterwards."""
+        """All elements, key by key; the input is empty afterwards."""
         self._entries.sort()
         runs = [*(_read_run(file) for file in self._spilled), self._entries]
         try:
@@ -112,15 +113,15 @@ def key_selectors_of(operator: OperatorDescription) -> tuple[KeySelectorFunction
     return selectors if selectors is not None else (operator.key_selector,)  # type: ignore[attr-defined]
 
 
-def minds_other_keys(operator: OperatorDescription) -> bool:
-    """False if it is unknown whether the operator is done with one key before it begins with the next."""
+def takes_keys_one_by_one(operator: OperatorDescription) -> bool:
+    """True unless the operator is known to treat keys independently, and so may get several at once."""
     return not isinstance(operator, ReduceDescription | WindowDescription)
 
 
 def several_keys_at_once(parts: Iterable[KeyPart]) -> Iterator[KeyPart]:
-    """Parts that hold many small keys: a part costs more than the few elements that most keys have.
+    """Join the parts of small keys: each part costs more than the few elements that most keys have.
 
-    Only for one input. The `key` of such a part is the last one in it.
+    Only for a single input. The `key` of a joined part is the last one in it.
     """
     waiting: list[KeyPart] = []
     size = 0
@@ -150,7 +151,7 @@ def _joined(parts: list[KeyPart]) -> KeyPart:
 
 
 def end_key(operator: StreamOperator) -> None:
-    """After a key's last element: all its timers fire, as at the end of time, and nothing of the key stays behind."""
+    """After a key's last element: fire all its timers, as at the end of all input, and drop its state."""
     services = operator.context.timer_services.values()
     for service in services:
         service.advance_watermark(MAX_LONG_VALUE)
@@ -175,7 +176,7 @@ def _read_run(file: IO[bytes]) -> Iterator[_Entry]:
 
 
 def _parts_of_place(entries: Iterator[_Entry]) -> Iterator[KeyPart]:
-    """The parts of the first key at this place as they come; others with the same hashes are rare and wait."""
+    """The parts of the first key at this place as they come. Elements of other keys with the same hashes wait."""
     first = next(entries)
     key = first[_KEY]
     others: dict[Any, list[_Entry]] = {}

@@ -1,4 +1,4 @@
-"""A Source in a subtask: its reader reads, for as much of an epoch as the driver allows."""
+"""Runs the reader of a Source in a subtask, in each epoch as far as the driver allows."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from penstock.runtime.split_watermarks import SplitWatermark, SplitWatermarks, W
 from penstock.runtime.state.codec import encode_state
 
 READER_STATE = "SourceReaderState"
-"""Flink's name for it."""
+"""Flink's name for the state that holds the splits."""
 
 _NO_SPLIT = ""
-"""Where records go that a reader emits without naming their split."""
+"""The split of records that a reader emits without naming a split."""
 _LONGEST_WAIT_S = 0.1
 _UNLIMITED = sys.maxsize
 
@@ -47,19 +47,19 @@ class ReadOrder:
     """True if the reader will get no more splits."""
     events: tuple[Any, ...] = ()
     max_records: int | None = None
-    """About where to stop; None to read to the end."""
+    """About how many records to read; None to read to the end of the input."""
     max_ms: int = 0
     idle_poll_ms: int = 100
     reads: bool = True
-    """False if the order only announces the end."""
+    """False if the order only announces that the source ends."""
     max_watermark: int | None = None
-    """Splits whose watermark is beyond this are left alone, until sources of the same group have caught up."""
+    """Splits whose watermark is beyond this are paused until the other sources of the same group have caught up."""
     aligned_every_ms: int = 1000
-    """How soon to look again if that are all splits."""
+    """How soon to check again if all splits are paused."""
 
 
 class _Run:
-    """Records that were emitted one after the other by one split."""
+    """Consecutive records of one split."""
 
     def __init__(self, split_id: str) -> None:
         self.split_id = split_id
@@ -97,14 +97,14 @@ class _SplitOutput(SourceOutput):
 
 
 class _ReaderOutput(ReaderOutput):
-    """Gathers what a reader emits until the operator takes it."""
+    """Gathers the records that a reader emits until the operator takes them."""
 
     def __init__(self, watermarks: SplitWatermarks, output: Output) -> None:
         self._watermarks = watermarks
         self._output = output
         self._outputs: dict[str, _SplitOutput] = {}
         self.released: list[str] = []
-        """Splits that have ended, and whose watermarks still count."""
+        """Splits that have ended, but whose watermarks still count."""
         self._runs: list[_Run] = []
         self.size = 0
         self.most = _UNLIMITED
@@ -128,13 +128,13 @@ class _ReaderOutput(ReaderOutput):
         self.size += len(records)
 
     def take(self) -> Iterator[Batch]:
-        """What was emitted, in batches that end where the watermark may rise."""
+        """The gathered records, in batches that end where the watermark may rise."""
         runs, self._runs = self._runs, []
         self.most, self.size = self.most - self.size, 0
         for run in runs:
             yield from self._watermarks.stamped(run.split_id, run.values, run.timestamps)
 
-    # Records and marks that belong to no split.
+    # Records, watermarks and idleness that belong to no split.
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:
         self.create_output_for_split(_NO_SPLIT).collect(record, timestamp)
@@ -159,7 +159,7 @@ class _ReaderOutput(ReaderOutput):
 
 
 class _ReaderContext(SourceReaderContext):
-    """Keeps what the reader has to say until the epoch ends."""
+    """Keeps the reader's requests and events for the driver until the epoch ends."""
 
     def __init__(self, context: OperatorContext) -> None:
         self._context = context
@@ -186,7 +186,7 @@ class _ReaderContext(SourceReaderContext):
 
 
 class SourceReaderOperator(SourceOperator):
-    """Polls the reader in every epoch. The splits it has, with their offsets, are operator state."""
+    """Polls the reader in every epoch. The reader's splits, with their offsets, are operator state."""
 
     def __init__(self, description: SplitSourceDescription) -> None:
         self._source = description.source
@@ -194,7 +194,7 @@ class SourceReaderOperator(SourceOperator):
         self._reader: SourceReader[Any, Any] | None = None
         self._reader_context: _ReaderContext | None = None
         self._watermarks: SplitWatermarks | None = None
-        """None in a task that had finished before it was restored: it is not opened again."""
+        """None in a task that had finished before it was restored, and so is not opened again."""
         self._memory: Any = None
         self._reader_memory: Any = None
         self._emitter = WatermarkEmitter(self)
@@ -206,7 +206,7 @@ class SourceReaderOperator(SourceOperator):
         self._paused: set[str] = set()
         """Splits that the reader was asked to pause."""
         self._aligned_again_ms: int | None = None
-        """When to look again if others have caught up; None if there is something to read."""
+        """When to check again whether other sources have caught up; None unless all splits are paused."""
 
     def open(self) -> None:
         self._watermarks = SplitWatermarks(self._description, self.context.clock)
@@ -265,15 +265,16 @@ class SourceReaderOperator(SourceOperator):
 
     def _add_splits(self, splits: list[Any]) -> None:
         for split in splits:
-            # From now on, not from its first record on, it holds the watermark back.
+            # A split holds the watermark back from now on, even before its first record.
             self._output.create_output_for_split(split.split_id())
         self.reader.add_splits(splits)
 
     def _is_too_far_ahead(self, order: ReadOrder) -> bool:
-        """Pause and resume splits as the alignment wants it; True if that leaves nothing to read."""
+        """Pause and resume splits for watermark alignment; True if all are paused."""
         ahead = set() if order.max_watermark is None else self.watermarks.ahead_of(order.max_watermark)
         is_all = bool(ahead) and ahead == self.watermarks.split_ids()
         if type(self.reader).pause_or_resume_splits is SourceReader.pause_or_resume_splits:
+            # This reader cannot pause single splits, so all of them are read as long as one is not ahead.
             ahead = ahead if is_all else set()
         if ahead != self._paused:
             self.reader.pause_or_resume_splits(sorted(ahead - self._paused), sorted(self._paused - ahead))
@@ -310,7 +311,7 @@ class SourceReaderOperator(SourceOperator):
         self.watermarks.settle(self._emitter)
 
     def _forget_released(self) -> None:
-        # What the last records of the ended splits have said is not lost with the splits.
+        # The last records of the splits that have ended still count for the watermark.
         self.watermarks.emit_periodic()
         self.watermarks.settle(self._emitter)
         for split_id in self._output.released:
@@ -318,13 +319,13 @@ class SourceReaderOperator(SourceOperator):
         self._output.released.clear()
 
     def _wait(self) -> None:
-        """In batch mode the epoch lasts until the end, also where the reader must wait for something."""
+        """Wait until the reader may have records again: in batch mode, the epoch lasts until the end of the input."""
         now_ms = self.context.clock()
         due_ms = self.reader.next_poll_time(now_ms, self._idle_poll_ms)
         if due_ms is None:
             raise JobExecutionError(
-                f"{type(self.reader).__name__}.poll_next returned NOTHING_AVAILABLE although it has got all its "
-                f"splits; a bounded reader must end with END_OF_INPUT then"
+                f"{type(self.reader).__name__}.poll_next returned NOTHING_AVAILABLE although the reader has all its "
+                f"splits; a bounded reader must return END_OF_INPUT then"
             )
         time.sleep(min(max(due_ms - now_ms, 1) / 1000, _LONGEST_WAIT_S))
 
@@ -377,8 +378,8 @@ class SourceReaderOperator(SourceOperator):
         return listens or super().waits_for_checkpoint()
 
     def finish(self) -> None:
-        # The task may be closed before the next checkpoint, which then holds what is here. Where the job is drained,
-        # this very epoch ends with a checkpoint.
+        # After the end of the input, no splits are left to restore. The task may be closed before the next checkpoint,
+        # so they are dropped here. If the job is drained, this epoch ends with a savepoint, which holds the splits.
         if not self._is_drained:
             self._state().clear()
 
@@ -405,7 +406,7 @@ class SourceReaderOperator(SourceOperator):
 
     def restore_task_memory(self, memory: Any) -> None:
         self._memory, self._emitter.is_idle, *more = memory
-        self._reader_memory = more[0] if more else None  # Former versions kept nothing of the reader.
+        self._reader_memory = more[0] if more else None  # Earlier versions did not save the reader's memory.
 
     def _state(self) -> Any:
         return self.context.operator_state.get_list_state(ListStateDescriptor(READER_STATE))

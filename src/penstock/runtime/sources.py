@@ -1,4 +1,4 @@
-"""Sources inside a task: they turn the part of the epoch that the driver assigned them into batches."""
+"""Sources inside a task: they turn the assignments of the driver into batches."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from penstock.runtime.state.codec import decode_state
 
 READ_BATCH_RECORDS = 4096
 _BATCH_IN_COLUMNS = 4 * READ_BATCH_RECORDS
-"""Columns cost little for each record, and something for each batch."""
+"""Larger, because most of the cost of columns is per batch, not per record."""
 
 
 @dataclass(frozen=True)
 class SourceAssignment:
-    """What a source subtask is to read in this epoch. The last one is followed by the end of data."""
+    """What a source subtask must read in this epoch. The end of data follows the last assignment."""
 
     payload: Any
     is_last: bool
     is_encoded: bool = False
-    """True if the payload holds texts and bytes only, and nothing that was defined in the user's script."""
+    """True if the payload holds only strings and bytes, and no object of a class from the user's script."""
 
     def encode(self) -> bytes:
         return (encode if self.is_encoded else encode_in_driver)((self.payload, self.is_last))
@@ -44,15 +44,15 @@ class SourceReport:
     """What a reader reports to the driver at the end of an epoch."""
 
     requests: int = 0
-    """How many splits it has asked for."""
+    """How many splits the reader has requested."""
     host: str = ""
     events: bytes | None = None
     is_at_end: bool = False
     has_more: bool = False
-    """True if it stopped because the epoch was full."""
+    """True if the reader stopped because the epoch was full."""
     records: int = 0
     watermark: int | None = None
-    """How far it is in event time, if others are to wait for it."""
+    """The source's watermark; None if the source is idle, or has no watermark yet."""
 
     def decoded_events(self) -> list[Any]:
         return [] if self.events is None else list(decode_state(self.events))
@@ -66,30 +66,30 @@ class SourceOperator(StreamOperator):
         raise NotImplementedError
 
     def emit(self, batch: Batch) -> None:
-        """Hand one of the batches that were read to who follows."""
+        """Pass one of the batches from `read` to the next operator."""
         self.output.collect_batch(batch.values, batch.timestamps)
 
     def end_reading(self) -> None:
-        """The last assignment was read: say what must be said before the last watermark."""
+        """Called after the last assignment was read, before the last watermark is emitted."""
 
     def take_report(self) -> SourceReport | None:
-        """What the driver must know after the epoch; None for a source that has nothing to say."""
+        """The report to the driver on this epoch; None for a source that reports nothing."""
         return None
 
 
 class AssignedRecordsOperator(SourceOperator):
-    """The records themselves were assigned: a list, or a range of numbers."""
+    """Its assignments are the records themselves: a list, or a range of numbers."""
 
     def __init__(self) -> None:
         self._column_maker = ColumnMaker()
 
     def read(self, payload: Any) -> Iterator[Batch]:
-        """The values of a batch of numbers are a range."""
+        """For a range of numbers, the values of each batch are a range, too."""
         is_in_columns = isinstance(payload, range) and self.output.takes_columns()
         size = _BATCH_IN_COLUMNS if is_in_columns else READ_BATCH_RECORDS
         for start in range(0, len(payload), size):
             part = payload[start : start + size]
-            # Objects may be in a collection twice, or in several of its elements.
+            # The same object may occur several times in a collection, or in several of its elements.
             yield Batch(cast("list[Any]", part) if isinstance(part, range) else all_copied(list(part)))
 
     def emit(self, batch: Batch) -> None:
@@ -104,7 +104,7 @@ class AssignedRecordsOperator(SourceOperator):
 
 
 class ReceivedChunksOperator(SourceOperator):
-    """Chunks were assigned: what a source function has emitted, with its own watermarks and idleness."""
+    """Its assignments are chunks of what a source function has emitted, including watermarks and idleness."""
 
     def __init__(self) -> None:
         self._emitter = WatermarkEmitter(self)

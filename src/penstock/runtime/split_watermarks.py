@@ -1,4 +1,4 @@
-"""Timestamps and watermarks of the splits that one subtask reads. Any other stream is one split."""
+"""Timestamps and watermarks of the splits that one subtask reads. A stream that is not read in splits counts as one."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from penstock.common.watermark_generator import (
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.graph.descriptions import WatermarksDescription
 from penstock.runtime.batch import Batch, Timestamps
-from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.timestamp_extraction import TimestampExtraction, largest_of
 
 if TYPE_CHECKING:
     from penstock.runtime.columns import Array, Columns
+    from penstock.runtime.operators.base import StreamOperator
 
 _NOTHING = WatermarksDescription(WatermarkStrategy.no_watermarks())
 
-# The generators that only look at the largest timestamp: one call for a whole batch gives what a call for each gives.
-# That is not so of their subclasses, which are the user's.
 _BY_LARGEST_TIMESTAMP = (BoundedOutOfOrdernessWatermarks, AscendingTimestampsWatermarks, NoWatermarks)
+"""Generators that use only the largest timestamp: one call for a whole batch has the same effect as one for each
+element. That need not be true for their subclasses, which are the user's."""
 
 
 class WatermarkEmitter:
-    """What an operator says of event time: watermarks only rise, and one that rises ends idleness, as in Flink."""
+    """Emits an operator's watermarks and idleness: watermarks only rise, and a new one ends idleness, as in Flink."""
 
     def __init__(self, operator: StreamOperator) -> None:
         self._operator = operator
@@ -56,15 +56,16 @@ class WatermarkEmitter:
 
 
 class SplitWatermark(WatermarkOutput):
-    """How far one split is in event time: what its generator, or its reader, said last."""
+    """The watermark and idleness of one split, as its generator or its reader last set them."""
 
     is_paused = False
     """True while the split is not read because it is too far ahead: that does not make it idle."""
     is_called_active = False
-    """True if somebody said so, until that is passed on: it ends the subtask's idleness without a new watermark."""
+    """True after the split was added or marked active, until `SplitWatermarks.settle` has passed that on: it ends the
+    subtask's idleness even without a new watermark."""
 
     on_change: Callable[[], None] | None = None
-    """Called after each change, so that a watermark counts even if its split falls idle right after it."""
+    """Called after each change, so that a watermark counts even if its split becomes idle right after it."""
 
     def __init__(self, generator: WatermarkGenerator) -> None:
         self.generator = generator
@@ -93,7 +94,7 @@ class SplitWatermark(WatermarkOutput):
 
     @property
     def looks_at_largest(self) -> bool:
-        """True if one call of the generator for a whole batch gives what a call for each element gives."""
+        """True if one call of the generator for a whole batch has the same effect as one for each element."""
         generator = self.generator
         inner = generator.generator if type(generator) is WatermarksWithIdleness else generator
         return type(inner) in _BY_LARGEST_TIMESTAMP
@@ -104,7 +105,7 @@ class SplitWatermark(WatermarkOutput):
         self.is_paused = is_paused
 
     def wants_time(self) -> bool:
-        """True if the mere passing of time may change what the generator says."""
+        """True if time alone may change the watermark or the idleness."""
         if self.is_paused:
             return False
         if isinstance(self.generator, WatermarksWithIdleness) and self.is_idle:
@@ -113,10 +114,10 @@ class SplitWatermark(WatermarkOutput):
 
 
 class SplitWatermarks:
-    """Each split has a generator of its own; the subtask's watermark is the smallest of those that are not idle.
+    """Each split has its own generator; the subtask's watermark is the smallest one of the splits that are not idle.
 
     A subtask without splits is idle after the strategy's idle timeout. Idleness ends as in Flink: with a watermark that
-    rises, or when a generator or reader marks its split active; and also with a new split, which may be behind.
+    rises, or when a generator or reader marks its split active. It also ends with a new split, which may be behind.
     """
 
     def __init__(self, description: WatermarksDescription | None, clock: Callable[[], int]) -> None:
@@ -125,14 +126,14 @@ class SplitWatermarks:
         self._extraction = TimestampExtraction(self._description.strategy.create_timestamp_assigner())
         self._keeps_timestamps = self._extraction.keeps_timestamps
         self._splits: dict[str, SplitWatermark] = {}
-        self._none = SplitWatermark(self._quiet_generator())
-        """In place of splits, while there are none."""
+        self._none = SplitWatermark(self._generator_without_splits())
+        """Takes the place of splits while there are none."""
         self._reached = MIN_LONG_VALUE
         self._are_idle = False
         self._last_emit_ms = clock()
 
     def add(self, split_id: str) -> SplitWatermark:
-        """The split's watermark; the known one if the split is known."""
+        """The split's watermark; a new one if the split is not known yet."""
         if split_id not in self._splits:
             self._splits[split_id] = split = SplitWatermark(self._new_generator())
             split.on_change = self._advance_reached
@@ -143,7 +144,7 @@ class SplitWatermarks:
     def remove(self, split_id: str) -> None:
         self._splits.pop(split_id, None)
         if not self._splits:
-            self._none = SplitWatermark(self._quiet_generator())
+            self._none = SplitWatermark(self._generator_without_splits())
         self._advance_reached()
 
     def _new_generator(self) -> WatermarkGenerator:
@@ -151,7 +152,7 @@ class SplitWatermarks:
             return NoWatermarks()
         return self._description.strategy.create_watermark_generator(self._clock)
 
-    def _quiet_generator(self) -> WatermarkGenerator:
+    def _generator_without_splits(self) -> WatermarkGenerator:
         timeout_ms = self._description.strategy.idle_timeout_ms
         if timeout_ms is None or self._description.only_final:
             return NoWatermarks()
@@ -165,7 +166,7 @@ class SplitWatermarks:
         if not (self._keeps_timestamps and timestamps is None):
             timestamps = self._extraction.timestamps_of(Batch(values, timestamps))
         if split.looks_at_largest and self._description.auto_watermark_interval_ms > 0:
-            # Also without timestamps: an element says that the split is not idle.
+            # Called even if there are no timestamps, because an element shows that the split is not idle.
             largest = MIN_LONG_VALUE if timestamps is None else largest_of(timestamps)
             split.generator.on_event(values[-1], largest, split)
             yield Batch(values, timestamps)
@@ -173,12 +174,12 @@ class SplitWatermarks:
             yield from self._stamped_one_by_one(split, values, timestamps)
 
     def takes_columns(self, split_id: str) -> bool:
-        """True if `stamped_columns` may work."""
+        """False if `stamped_columns` cannot be used for this split."""
         looks_at_largest = self.add(split_id).looks_at_largest and self._description.auto_watermark_interval_ms > 0
         return looks_at_largest and self._extraction.on_columns is not None
 
     def stamped_columns(self, split_id: str, columns: Columns) -> Array | None:
-        """The new timestamps; None if `stamped` must have the elements."""
+        """The new timestamps; None if `stamped` must be called instead."""
         timestamps = self._extraction.column_of(columns)
         if timestamps is not None:
             split = self.add(split_id)
@@ -190,12 +191,12 @@ class SplitWatermarks:
     ) -> Iterator[Batch]:
         start = 0
         reached, are_idle = self.combined()
-        is_asked = self._description.auto_watermark_interval_ms == 0
+        emits_each_time = self._description.auto_watermark_interval_ms == 0
         on_event, on_periodic_emit = split.generator.on_event, split.generator.on_periodic_emit
         for at, value in enumerate(values):
             timestamp = None if timestamps is None else timestamps[at]
             on_event(value, MIN_LONG_VALUE if timestamp is None else timestamp, split)
-            if is_asked:
+            if emits_each_time:
                 on_periodic_emit(split)
             if self._reached != reached or self._are_idle != are_idle or split.is_called_active:
                 yield _part(values, timestamps, start, at + 1)
@@ -207,14 +208,14 @@ class SplitWatermarks:
     # --- time ------------------------------------------------------------------------------------------------------
 
     def advance(self, now_ms: int) -> None:
-        """Ask the generators, if it is time to."""
+        """Let the generators emit watermarks if the interval has passed."""
         if now_ms - self._last_emit_ms >= self._description.auto_watermark_interval_ms:
             self.emit_periodic()
 
     def emit_periodic(self) -> None:
         for split in self._all():
             if not split.is_paused:
-                split.on_change = None  # They speak at the same time: none counts before all have spoken.
+                split.on_change = None  # The watermarks of all splits count together, after the last one has emitted.
                 split.generator.on_periodic_emit(split)
         for split in self._splits.values():
             split.on_change = self._advance_reached
@@ -222,7 +223,7 @@ class SplitWatermarks:
         self._last_emit_ms = self._clock()
 
     def combined(self) -> tuple[int, bool]:
-        """The watermark that all splits together have reached, and whether they are idle."""
+        """The watermark that all splits together have reached, and whether all of them are idle."""
         return self._reached, self._are_idle
 
     def _advance_reached(self) -> None:
@@ -235,7 +236,7 @@ class SplitWatermarks:
             self._reached = slowest
 
     def settle(self, emitter: WatermarkEmitter) -> None:
-        """Emit what has changed."""
+        """Emit changes of the watermark and of idleness."""
         if emitter.is_at_end:
             return
         for split in self._splits.values():
@@ -254,12 +255,12 @@ class SplitWatermarks:
         return set(self._splits)
 
     def pause(self, split_ids: set[str]) -> None:
-        """These are not read for now, all others are."""
+        """Note that these splits are not read for now, and that all others are."""
         for split_id, split in self._splits.items():
             split.pause_or_resume(split_id in split_ids)
 
     def next_time(self) -> int | None:
-        """When time alone may change something."""
+        """When time alone may change something next; None if it cannot."""
         if not any(split.wants_time() for split in self._all()):
             return None
         return self._clock() + max(self._description.auto_watermark_interval_ms, 1)
@@ -282,7 +283,7 @@ class SplitWatermarks:
         self._advance_reached()
 
     def restore_generator(self, split_id: str, generator: WatermarkGenerator, is_idle: bool) -> None:
-        """Take back a split of which the generator was kept, and whether the subtask was idle."""
+        """Restore the only split of a stream from its generator, and from whether the subtask was idle."""
         split = SplitWatermark(generator)
         split.is_idle = is_idle
         self.restore(({split_id: split}, self._none))
@@ -293,10 +294,10 @@ def _part(values: list[Any], timestamps: Timestamps | None, start: int, end: int
 
 
 def _without_clock(split: SplitWatermark) -> SplitWatermark:
-    """A copy; the clock belongs to the process."""
+    """A copy for pickling, without the clock and the callback, which belong to the process."""
     copied = copy.copy(split)
     copied.on_change = None
     copied.generator = copy.copy(split.generator)
     if isinstance(copied.generator, WatermarksWithIdleness):
-        copied.generator.clock = int
+        copied.generator.clock = int  # Any callable that can be pickled: `restore` replaces it.
     return copied

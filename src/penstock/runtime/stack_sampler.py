@@ -1,4 +1,4 @@
-"""Looks at what tasks of this process are doing, a hundred times a second, for a flame graph."""
+"""Samples the stacks of tasks in this process, a hundred times a second, for a flame graph."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ Stack = tuple[str, ...]
 
 _INTERVAL_S = 0.01
 _SWITCH_INTERVAL_S = 0.0002
-"""How soon a task lets the sampler look while there is one. With Python's 5 ms short epochs would be over by then."""
+"""How soon the sampler gets its turn while a task runs. After Python's default of 5 ms, a short epoch would be over."""
 _DEEPEST = 120
 _ENDS_AFTER = 500
-"""So many looks without a task to look at, and the thread ends; the next task starts another one."""
+"""After this number of samples without a task, the thread ends. The next task starts another one."""
 
 _watched: dict[int, dict[Stack, int]] = {}
-"""By thread: where to count what it is seen doing."""
+"""By thread: where the stacks in which it is seen are counted."""
 _lock = threading.Lock()
 _sampler: threading.Thread | None = None
 
 
 @contextlib.contextmanager
 def sampling(counts: dict[Stack, int]) -> Iterator[None]:
-    """Within, what this thread does is counted now and then; one task at a time is looked at in each thread."""
+    """Within this context, count the stacks in which this thread is seen. Of nested contexts, the inner one counts."""
     thread = threading.get_ident()
     with _lock:
         before = _watched.get(thread)
@@ -72,9 +72,9 @@ def _sample() -> None:
 
 
 def stack_of(frame: FrameType | None) -> Stack | None:
-    """From where the task begins to the innermost call; None if the thread is not in a task now, but in what drives it.
+    """The calls from where the task begins to the innermost one; None if the thread is not in a task at the moment.
 
-    Of very deep stacks the innermost calls are reported.
+    Of very deep stacks, only the innermost calls are included.
     """
     stack: list[str] = []
     while frame is not None:
@@ -87,7 +87,7 @@ def stack_of(frame: FrameType | None) -> Stack | None:
 
 
 def _short(path: str) -> str:
-    """A module's file as people name it: from its package on, or the file alone."""
+    """A short path for people to read: from the package on, or the name of the file alone."""
     for marker in ("/site-packages/", "/src/"):
         if marker in path:
             return path.rpartition(marker)[2]

@@ -24,8 +24,8 @@ from penstock.runtime.sorted_input import (
     SortedInput,
     end_key,
     key_selectors_of,
-    minds_other_keys,
     several_keys_at_once,
+    takes_keys_one_by_one,
 )
 from penstock.runtime.sources import SourceAssignment, SourceOperator, SourceReport
 from penstock.runtime.state.backends import HeapBackend, KeyedBackend
@@ -54,12 +54,12 @@ class JobDeployment:
     region: frozenset[int] | None = None
     """The vertices that run together; None for all."""
     run_id: str = ""
-    """Changes with every start of the region: names what belongs to this one only."""
+    """Different for every start of the region: part of the names of files that belong to this start only."""
     latency: LatencyTracking | None = None
     """None if latency is not measured."""
     compresses_snapshots: bool = False
     log_levels: LogLevels = ()
-    """What functions log, wherever they run."""
+    """The levels of the program's loggers, which workers set as well."""
 
     def vertices(self) -> list[JobVertex]:
         return [each for each in self.job_graph.vertices if self.region is None or each.id in self.region]
@@ -94,7 +94,7 @@ class EpochOutcome:
 
 
 class StreamTask:
-    """Life: construct, perhaps `restore`, `open`, `run_epoch` and now and then a snapshot, `close`."""
+    """One subtask. Its life: construction, `restore` if it has saved state, `open`, any number of epochs, `close`."""
 
     def __init__(self, deployment: JobDeployment, vertex_id: int, subtask: int, clock: Callable[[], int]) -> None:
         job_graph = deployment.job_graph
@@ -123,7 +123,7 @@ class StreamTask:
         self._ended: set[int] = set()
         self._current = (0, 1)
         self.is_finished = False
-        """True once all its input has ended."""
+        """True after all input has ended."""
         self.is_closed = False
         self._is_open = False
         self.chain = OperatorChain(
@@ -137,16 +137,7 @@ class StreamTask:
             partial(deployment.state_backend.tables, deployment.run_id, f"v{vertex_id}-s{subtask}"),
             deployment.latency,
         )
-        has_inputs = len(self._watermarks.by_input()) > 1
-        self._reporters = {
-            operator_id: MetricReporter(
-                each,
-                self.chain.entrances.get(operator_id),
-                self.chain.exits.get(operator_id),
-                self._watermarks.by_input if has_inputs and each is self.chain.head.context else None,
-            )
-            for operator_id, each in self.chain.contexts.items()
-        }
+        self._reporters = self._make_reporters()
         self._marker_clock = None
         if deployment.latency is not None and not job_graph.is_batch:
             self._marker_clock = MarkerClock(deployment.latency)
@@ -155,10 +146,23 @@ class StreamTask:
         self._notified = 0
         self._was_touched = False
         self._sorted: SortedInput | None = None
-        """In batch mode, where a keyed task gathers its input until all of it is there."""
+        """In batch mode, the input of a keyed task, which is gathered until it is complete; otherwise None."""
         self._reads_broadcast_first = isinstance(vertex.head.operator, BroadcastProcessDescription)
         if job_graph.is_batch and vertex.head.operator.is_keyed:
             self._sorted = SortedInput(key_selectors_of(vertex.head.operator))
+
+    def _make_reporters(self) -> dict[str, MetricReporter]:
+        """By operator id. The reporter of the first operator also reports each input's watermark, if it has several."""
+        chain, has_several_inputs = self.chain, len(self._watermarks.by_input()) > 1
+        return {
+            operator_id: MetricReporter(
+                context,
+                chain.entrances.get(operator_id),
+                chain.exits.get(operator_id),
+                self._watermarks.by_input if has_several_inputs and context is chain.head.context else None,
+            )
+            for operator_id, context in chain.contexts.items()
+        }
 
     # --- life ------------------------------------------------------------------------------------------------------
 
@@ -169,11 +173,12 @@ class StreamTask:
         is_exact: bool,
         of_others: Callable[[], Iterable[SavedState]] = tuple,
     ) -> None:
-        """Take over state, before `open`.
+        """Restore saved state, before `open`.
 
-        `is_exact`: it is the state of this subtask, which continues as if nothing had happened. `of_others` is then
-        what the other subtasks of its vertex left, whose union lists go to everyone. Otherwise the job has changed:
-        this subtask takes its share of its operators' state and starts without watermarks, as in Flink.
+        If `is_exact`, it is the state of this subtask, which continues exactly where it stopped. `of_others` is then
+        for the state of the other subtasks of the vertex: every subtask restores the union lists of all of them.
+        Otherwise the job has changed: this subtask restores its share of its operators' state and starts without
+        watermarks, as in Flink.
         """
         use_script_classes(self._script_classes)
         contexts = self.chain.contexts
@@ -211,7 +216,7 @@ class StreamTask:
     def _own_lists(
         self, operator_id: str, by_subtask: dict[int, Saved], of_others: Callable[[], Iterable[SavedState]]
     ) -> Saved:
-        """What this subtask saved itself; but union lists are made up of those of all, in every restore."""
+        """The lists that this subtask saved itself. Union lists are joined from those of all subtasks each time."""
         [own] = by_subtask.values()
         if not any(distribution == "union" for distribution, _ in own.values()):
             return own
@@ -238,22 +243,22 @@ class StreamTask:
         self.is_closed = True
         if self._sorted is not None:
             self._sorted.close()
-        if self._is_open:  # A task that has finished is not closed again by each epoch of the others.
+        if self._is_open:  # A finished task stays while others run, and each of their epochs may call `close` again.
             self._is_open = False
             self.chain.close()
 
     def dispose(self) -> None:
-        """The task is no longer needed: release what its state keeps outside of memory."""
+        """Release what the state keeps outside of memory. The task is no longer needed."""
         for context in self.chain.contexts.values():
             context.keyed_state.dispose()
 
     # --- an epoch --------------------------------------------------------------------------------------------------
 
     def run_epoch(self, rows: Iterable[AnyRow]) -> Iterator[Row]:
-        """Handle the epoch's rows and give the rows that follow from them."""
+        """Process the epoch's rows; yields the rows that leave the task."""
         if self.is_finished:
             return
-        use_script_classes(self._script_classes)  # State that is on disk is read now and then.
+        use_script_classes(self._script_classes)  # State on disk, which may hold such objects, is read when needed.
         self._advance_processing_time()
         yield from self._drain()
         for row in sorted(rows, key=self._reading_order):
@@ -268,16 +273,16 @@ class StreamTask:
         yield from self._drain()
 
     def _reading_order(self, row: AnyRow) -> tuple[int, ...]:
-        """Channel by channel in turns; a broadcast input is read first.
+        """The channels take turns, one chunk at a time; a broadcast input is read first.
 
-        In batch mode that is to its end, as in Flink. In streaming mode Flink promises no order, and elements should
-        not wait for rules that have arrived with them.
+        In batch mode it is read to its end, as in Flink. In streaming mode Flink promises no order, and elements should
+        see the rules that arrive in the same epoch.
         """
         turn = (row.seq, row.edge, row.channel)
         return (1 - self._inputs[row.edge], *turn) if self._reads_broadcast_first else turn
 
     def _assigned(self, row: AnyRow) -> Iterator[None]:
-        """A source's part of the epoch."""
+        """Read a source's assignment. Yields whenever rows may be ready."""
         assignment = SourceAssignment.decode(row.chunk)
         source = self.chain.head
         assert isinstance(source, SourceOperator)
@@ -306,6 +311,7 @@ class StreamTask:
             yield batch
 
     def _received(self, row: AnyRow) -> Iterator[None]:
+        """Process a chunk from another task. Yields whenever rows may be ready."""
         channel = self._channels[(row.edge, row.channel)]
         self._current = (row.channel, self._upstream_parallelism[row.edge])
         input_index = self._inputs[row.edge]
@@ -323,7 +329,7 @@ class StreamTask:
             self._sorted.grew_by(len(chunk))
 
     def _gather(self, gathered: SortedInput, event: Event, channel: int, input_index: int) -> Iterator[None]:
-        """Keep elements that have a key for later; at the end of all input, process them key by key."""
+        """Gather elements with keys; at the end of all input, process them key by key."""
         if isinstance(event, Batch) and gathered.has_keys(input_index):
             self._records_in += len(event.values)
             gathered.add(event, input_index)
@@ -336,7 +342,7 @@ class StreamTask:
     def _replay(self, gathered: SortedInput) -> Iterator[None]:
         head = self.chain.head
         parts = gathered.parts()
-        if not minds_other_keys(self.vertex.head.operator):
+        if not takes_keys_one_by_one(self.vertex.head.operator):
             parts = several_keys_at_once(parts)
         for part in parts:
             head.process_batch(part.batch, part.input_index)
@@ -385,16 +391,16 @@ class StreamTask:
     def _advance_processing_time(self) -> None:
         if not self.is_finished:
             now_ms = self._clock()
-            # Timers of a key in sorted input fire when the key ends, not by the clock.
-            waiting = None if self._sorted is None else self.chain.head
+            # With sorted input, the timers of a key fire when the key ends, not by the clock.
+            skipped = None if self._sorted is None else self.chain.head
             for operator in self.chain.operators:
-                if operator is not waiting:
+                if operator is not skipped:
                     operator.advance_processing_time(now_ms)
                     operator.output.flush()
 
     def _drain(self) -> Iterator[Row]:
         if self._ready:
-            self._was_touched = True  # What was sent is remembered downstream, so it must be here too.
+            self._was_touched = True  # Receivers save the effects of these rows, so this task must be saved, too.
             rows = self._ready.copy()
             self._ready.clear()
             yield from rows
@@ -407,7 +413,7 @@ class StreamTask:
                 operator.notify_checkpoint_complete(checkpoint_id)
 
     def waits_for_checkpoint(self) -> bool:
-        """True if the task, when finished, must stay until it has heard that its last state is safe."""
+        """True if the task, once finished, must stay until it is notified of the checkpoint with its last state."""
         return any(operator.waits_for_checkpoint() for operator in self.chain.operators)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
@@ -417,9 +423,9 @@ class StreamTask:
     # --- the end of an epoch ---------------------------------------------------------------------------------------
 
     def prepare_snapshot(self, checkpoint_id: int, extent: Extent) -> Committables | None:
-        """Have the operators write what they hold into state; what the driver is to commit with the checkpoint.
+        """Have the operators put what they hold into state; what the driver must commit with the checkpoint.
 
-        None if nothing has changed since the last snapshot, and there need not be another one.
+        None if nothing has changed since the last snapshot, so that no new one is necessary.
         """
         operators = [] if self.is_closed else self.chain.operators
         prepared = [(each.context.operator_id, each.prepare_commit(checkpoint_id)) for each in operators]
@@ -434,15 +440,15 @@ class StreamTask:
         return self._was_touched or any(each.keyed_state.has_changes() for each in self.chain.contexts.values())
 
     def extent_of_snapshot(self, extent: Extent) -> Extent:
-        """What the snapshot will hold: `extent`, or all, if what has changed is all there is.
+        """How much the snapshot will hold: `extent`, or everything if all entries have changed.
 
-        It costs the same, and nothing that was written before is needed any longer.
+        A full snapshot costs the same then, and makes all earlier files unnecessary.
         """
         backends = [context.keyed_state for context in self.chain.contexts.values() if context.keyed_state.tables]
         return Extent.ALL if backends and all(each.is_all_changed() for each in backends) else extent
 
     def write_snapshot(self, writer: StateFileWriter, extent: Extent) -> None:
-        """The state after this epoch: all of it, or what changed."""
+        """Write the state after this epoch: all of it, or what has changed."""
         for operator_id, context in self.chain.contexts.items():
             for name, contents in context.keyed_state.snapshot(extent):
                 has_times = context.keyed_state.tables[name].has_times
@@ -450,19 +456,20 @@ class StreamTask:
             saved = context.operator_state.snapshot()
             if saved:
                 writer.add(operator_id, "operator", ", ".join(saved), encode_state(saved))
-        # A task that was closed before its end, because the job stops with a savepoint, is opened again.
+        # A task that was closed before its input ended, because the job stops with a savepoint, is opened again when it
+        # is restored.
         is_over = self.is_finished and self.is_closed
         memory = (self._watermarks.memory(), self._ended, self.is_finished, is_over, self.chain.memory())
         writer.add(self.vertex.head.operator_id, "memory", "task", encode_state(memory))
 
     def snapshot_written(self, extent: Extent) -> None:
-        """The snapshot is safe: the next one need not hold it again."""
+        """The snapshot is safe: the next one need not hold these changes again."""
         self._was_touched = False
         for context in self.chain.contexts.values():
             context.keyed_state.snapshot_written(extent)
 
     def outcome(self, has_metrics: bool = True) -> EpochOutcome:
-        """The report on the epoch; what it lists is forgotten here. Without metrics, these are gathered further."""
+        """The report on the epoch. What it contains is reset here; metrics that it leaves out continue to add up."""
         report = self.chain.report
         lines, report.lines = report.lines, []
         collected, report.collected = report.collected, {}
@@ -487,7 +494,7 @@ class StreamTask:
             source_report=self.chain.head.take_report() if isinstance(self.chain.head, SourceOperator) else None,
         )
 
-    # Counts go to the driver epoch by epoch and start over: another process may run the next epoch.
+    # Counts go to the driver and start over in each report, because another process may run the next epoch.
 
     def _taken_metrics(self) -> dict[str, Reports]:
         taken = {operator_id: reporter.take() for operator_id, reporter in self._reporters.items()}
@@ -498,7 +505,7 @@ class StreamTask:
         for context in self.chain.contexts.values():
             for name, accumulator in context.accumulators.items():
                 if name in taken:
-                    taken[name].merge(accumulator)  # Two operators of the chain count under one name.
+                    taken[name].merge(accumulator)  # Two operators of the chain use the same name.
                 else:
                     taken[name] = accumulator.clone()
                 accumulator.reset_local()

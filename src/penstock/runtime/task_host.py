@@ -30,7 +30,7 @@ from penstock.runtime.task_output import TaskPlace, enter_task
 
 
 class LostTaskError(PenstockError):
-    """A subtask is gone since the last checkpoint, and with it what it did since then."""
+    """A subtask is lost, and with it its work since the last checkpoint."""
 
 
 @dataclass
@@ -38,12 +38,13 @@ class _KeptTask:
     task: StreamTask
     clock: EpochClock
     epoch: int
-    """The last epoch it took part in."""
+    """The last epoch in which it took part."""
     finished_epoch: int | None = None
+    """The epoch in which its input ended; None if it has not ended yet."""
     restorable_epoch: int = 0
-    """The last checkpoint that it has heard of."""
+    """The last complete checkpoint that a command to it has named."""
     wake_up_ms: int | None = None
-    """When it wants to be woken although nothing came for it."""
+    """When it must run again even if no rows have arrived for it."""
 
     def drop(self) -> None:
         try:
@@ -54,17 +55,17 @@ class _KeptTask:
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """A state file that may still be on its way."""
+    """A state file, which may not be completely written yet."""
 
     handle: StateHandle
     written: Future[int]
     began_ms: int
-    """By a clock that never goes back."""
+    """By the monotonic clock."""
 
 
 @dataclass(frozen=True)
 class _LateAck:
-    """What a subtask reports when its snapshot is written."""
+    """An acknowledgement that is sent when the snapshot is written."""
 
     ack: TaskAck
     task: StreamTask
@@ -72,7 +73,7 @@ class _LateAck:
 
 
 class TaskHost:
-    """The subtasks of one run that live here. They are run one at a time."""
+    """The subtasks of one run that live in this process. They run one at a time."""
 
     def __init__(self, deployment: JobDeployment, folder: StateFolder, backups: LocalBackups | None = None) -> None:
         self._deployment = deployment
@@ -84,7 +85,7 @@ class TaskHost:
         self._late: list[_LateAck] = []
 
     def sleeps_through(self, command: EpochCommand, vertex: int, subtask: int) -> bool:
-        """True if a subtask has nothing to do in a plain epoch that brings it no rows: then it need not be run."""
+        """True if a subtask need not run in a plain epoch that brings it no rows; the epoch then counts as done."""
         kept = self._tasks.get((vertex, subtask))
         if (
             kept is None
@@ -97,13 +98,13 @@ class TaskHost:
         return True
 
     def run_task(self, command: EpochCommand, vertex: int, subtask: int, rows: Iterable[AnyRow]) -> Iterator[Row]:
-        """One subtask's epoch: its output rows, then its acknowledgement, or a failure instead.
+        """Run one subtask's epoch: yields its output rows, then its acknowledgement, or a failure instead.
 
-        While its snapshot is being written there is no acknowledgement yet: see `late_acknowledgements`.
+        If its snapshot is still being written, the acknowledgement comes later: see `late_acknowledgements`.
         """
         started_ms = wall_clock_ms()
         enter_task(self._place(vertex, subtask))
-        kept = self._tasks.pop((vertex, subtask), None)  # Put back only if the epoch goes well.
+        kept = self._tasks.pop((vertex, subtask), None)  # Put back only if the epoch succeeds.
         try:
             order = command.orders.get((vertex, subtask), SubtaskOrder())
             kept = self._continued(command, kept, vertex, subtask, order)
@@ -120,19 +121,19 @@ class TaskHost:
                 self._tasks[(vertex, subtask)] = kept
             if ack is not None:
                 yield _row_of(ack)
-        except (Exception, SystemExit) as exc:  # Whatever a task raises is reported to the driver as its failure.
+        except (Exception, SystemExit) as exc:  # Anything that a task raises is reported to the driver as its failure.
             yield self._failure(exc, kept, vertex, subtask)
         except GeneratorExit:  # The epoch was given up.
             if kept is not None:
-                self._tasks[(vertex, subtask)] = kept  # To be closed with the others.
+                self._tasks[(vertex, subtask)] = kept  # So that it is closed with the others.
             raise
         finally:
             enter_task(None)
 
     def late_acknowledgements(self) -> Iterator[Row]:
-        """Those of subtasks whose snapshots took longer than their epoch; a failure instead ends them.
+        """The acknowledgements that wait for snapshots. Nothing follows after a failure.
 
-        To be asked for when all subtasks have run: what they report counts together.
+        Call this when all subtasks of the epoch have run: it waits until the snapshots are written.
         """
         late, self._late = self._late, []
         for each in late:
@@ -151,12 +152,12 @@ class TaskHost:
         return place
 
     def close(self) -> None:
-        """Close and drop all subtasks: the run is over. Nothing is written afterwards."""
+        """Close and drop all subtasks, because the run is over. Nothing is written afterwards."""
         self._writes.close()
         self._late.clear()
         while self._tasks:
             _, kept = self._tasks.popitem()
-            # What a function fails to close can no longer change the run's result.
+            # A function that fails to close can no longer change the run's result.
             with contextlib.suppress(Exception):
                 kept.drop()
 
@@ -199,7 +200,7 @@ class TaskHost:
         return built
 
     def _nearest(self, order: SubtaskOrder, vertex: int, subtask: int) -> tuple[SavedState, ...]:
-        """What a subtask is restored from, read on this host where there is a copy."""
+        """The state to restore a subtask from, read from local copies where there are any."""
         backups = self._backups
         if backups is None:
             return order.saved
@@ -221,7 +222,7 @@ class TaskHost:
         started_ms: int,
         stacks: dict[Stack, int],
     ) -> TaskAck | None:
-        """None while the snapshot is being written."""
+        """None if the acknowledgement must wait for the snapshot."""
         task = kept.task
         began_ms = monotonic_ms()
         committables = task.prepare_snapshot(command.epoch, order.extent) if command.is_checkpoint else None
@@ -238,7 +239,7 @@ class TaskHost:
             subtask,
             command.epoch,
             None,
-            # After `close`, where functions may still add to accumulators.
+            # After `close`, in which functions may still add to accumulators.
             task.outcome(has_metrics=not command.is_plain),
             started_ms,
             wall_clock_ms(),
@@ -253,7 +254,7 @@ class TaskHost:
         if snapshot is None:
             return ack
         late = _LateAck(ack, task, snapshot)
-        if command.is_last:  # The task is dropped with it.
+        if command.is_last:  # The task is dropped after this epoch, so it waits here.
             return self._completed(late)
         self._late.append(late)
         return None
@@ -276,12 +277,12 @@ class TaskHost:
         return _Snapshot(StateHandle(name, epoch, size, extent, states), written, began_ms)
 
     def _completed(self, late: _LateAck) -> TaskAck:
-        """Wait for the snapshot, and say what came of it."""
+        """Wait for the snapshot, and add its outcome to the acknowledgement."""
         ack, snapshot = late.ack, late.snapshot
         handle, failure, took_ms = snapshot.handle, None, ack.snapshot_ms
         try:
             took_ms = snapshot.written.result() - snapshot.began_ms
-        except OSError as error:  # The disk is full, the store is away: the driver decides what a checkpoint is worth.
+        except OSError as error:  # For example, the disk is full. The driver decides whether the job tolerates it.
             failure = f"{self._folder.path_of(handle.name)}: {error}"
         else:
             late.task.snapshot_written(handle.extent)
@@ -292,7 +293,8 @@ class TaskHost:
             handle=None if failure is not None else handle,
             snapshot_failure=failure,
             snapshot_ms=took_ms,
-            ended_ms=ack.ended_ms + max(0, took_ms - ack.snapshot_ms),  # Others' snapshots are not its own work.
+            # Without the time that was spent on other subtasks' snapshots.
+            ended_ms=ack.ended_ms + max(0, took_ms - ack.snapshot_ms),
         )
 
     def _create(self, name: str) -> contextlib.AbstractContextManager[BinaryIO]:
@@ -302,7 +304,7 @@ class TaskHost:
         described = self._deployment.job_graph.vertices[vertex]
         failure = describe_failure(exc, vertex, described.name, subtask, described.parallelism)
         if kept is not None:
-            with contextlib.suppress(Exception):  # The first failure is reported.
+            with contextlib.suppress(Exception):  # Only the first failure is reported.
                 kept.drop()
         return Row(FAILURE, subtask, 0, 0, 0, pickle.dumps(failure))
 

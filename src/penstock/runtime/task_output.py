@@ -1,6 +1,6 @@
-"""What functions print and log in a worker, on its way to the driver.
+"""Sends what functions print and log in a worker to the driver.
 
-There it goes where the program's own output goes: printed lines to the job's output, records to the program's logging.
+There, printed lines go to the job's output, and log records to the program's logging.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _MOST_WAITING = 500
 _LONGEST_LINE = 1 << 20
 
 LogLevels = tuple[tuple[str, int], ...]
-"""Names of loggers, the root's is empty, and the levels that were set for them."""
+"""Names of loggers, and the levels that were set for them. The name of the root logger is empty."""
 
 
 @dataclass(frozen=True)
 class TaskPlace:
-    """Where something was written."""
+    """The subtask that wrote something."""
 
     task: str
     subtask: int
@@ -45,7 +45,7 @@ class PrintedLine:
 @dataclass(frozen=True)
 class LoggedRecord:
     fields: dict[str, Any]
-    """Of a LogRecord."""
+    """The attributes of the LogRecord."""
     place: TaskPlace | None
 
 
@@ -55,7 +55,7 @@ _here = threading.local()
 
 
 def enter_task(place: TaskPlace | None) -> None:
-    """From now on this thread works for a task; None: for none."""
+    """From now on this thread works for this task; for no task if `place` is None."""
     _here.place = place
 
 
@@ -65,14 +65,14 @@ def current_task() -> TaskPlace | None:
 
 
 def levels_here() -> LogLevels:
-    """What the program has set, for workers to do the same."""
+    """The levels that the program has set, so that workers can set the same."""
     loggers = [each for each in logging.root.manager.loggerDict.values() if isinstance(each, logging.Logger)]
     known = sorted((each.name, each.level) for each in loggers if each.level != logging.NOTSET)
     return ("", logging.root.level), *known
 
 
 class TaskOutput:
-    """Gathers what is written in this process; sends it in order, now and then, when it is much, and on request."""
+    """Gathers what is written in this process, and sends it in order: at intervals, when much waits, and on request."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
         self._send = send
@@ -100,7 +100,7 @@ class TaskOutput:
 
 
 class _LineStream(io.TextIOBase):
-    """Cuts what is printed into lines; threads do not cut each other's."""
+    """Splits printed text into lines, separately for each thread, so that lines of different threads do not mix."""
 
     def __init__(self, output: TaskOutput, is_error: bool) -> None:
         self._output = output
@@ -126,7 +126,7 @@ class _LineStream(io.TextIOBase):
         return len(text)
 
     def finish(self) -> None:
-        """Lines without an end are sent as well."""
+        """Send lines that have not ended, too."""
         for rest in self._begun.values():
             self._output.add(PrintedLine(self._is_error, rest))
         self._begun.clear()
@@ -145,24 +145,24 @@ _STACKS = logging.Formatter()
 
 
 def _portable(record: logging.LogRecord) -> dict[str, Any]:
-    """The fields of a record, with its message and stack as texts: what they were made of may not travel."""
+    """The fields of a record as plain values, with its message and stack as text: not every object can be pickled."""
     fields = {**record.__dict__, "msg": record.getMessage(), "args": None, "exc_info": None}
     if record.exc_info:
         fields["exc_text"] = _STACKS.formatException(record.exc_info)
-    travels = (str, int, float, bool, type(None))
-    return {name: value if isinstance(value, travels) else str(value) for name, value in fields.items()}
+    plain = (str, int, float, bool, type(None))
+    return {name: value if isinstance(value, plain) else str(value) for name, value in fields.items()}
 
 
 @contextlib.contextmanager
 def captured(send: Callable[[bytes], None]) -> Iterator[TaskOutput]:
-    """Within, what this process prints and logs is sent instead."""
+    """Within this context, what the process prints and logs is sent instead."""
     output = TaskOutput(send)
     streams = _LineStream(output, False), _LineStream(output, True)
     ended = threading.Event()
 
     def send_now_and_then() -> None:
         while not ended.is_set():
-            output.has_some.wait()  # A process in which nothing is written is not woken up.
+            output.has_some.wait()  # So that a process that writes nothing does not wake up.
             ended.wait(_SENT_EVERY_S)
             output.flush()
 
@@ -181,11 +181,11 @@ def captured(send: Callable[[bytes], None]) -> Iterator[TaskOutput]:
         try:
             output.flush()
         finally:
-            output.has_some.set()  # After the last flush, which clears it: the thread wakes up and ends.
+            output.has_some.set()  # Wakes the thread up, so that it ends; after the last flush, which clears it.
 
 
 def use_levels(levels: LogLevels) -> None:
-    """Log as the program does."""
+    """Set the levels of the program's loggers in this process."""
     for name, level in levels:
         logging.getLogger(name or None).setLevel(level)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 class ThreadInfo:
     name: str
     text: str
-    """The name, and the frames from the outermost to where the thread is now."""
+    """The name, and the frames from the outermost to the current one."""
 
 
 @dataclass(frozen=True)

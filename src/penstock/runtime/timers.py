@@ -17,15 +17,14 @@ from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
 OnTimer = Callable[[int, Any, Hashable], None]
 """Called with timestamp, key and namespace; the backend's current key is set."""
 
-
 _GIVER = "a function that sets or deletes a timer"
 
 
 class TimerQueue:
     """The timers of one time domain, kept in a state table so that they are saved and restored like any state.
 
-    The table's namespace is (timestamp, namespace): all keys that wait for the end of the same window share one
-    entry of the heap.
+    The table's namespace is (timestamp, namespace), which is called a bucket here: all keys that wait for the end of
+    the same window share one entry of the heap.
     """
 
     def __init__(self, table: StateTable) -> None:
@@ -47,16 +46,16 @@ class TimerQueue:
     def remove(self, timestamp: int, key: Any, namespace: Hashable) -> None:
         if type(timestamp) is not int:
             timestamp = whole_milliseconds(timestamp, _GIVER)
-        # The bucket stays in the heap; an empty one is passed over when its time comes.
+        # The bucket stays in the heap. If it is empty when its time comes, it is skipped.
         self._table.remove((timestamp, namespace), key)
 
     def contains(self, timestamp: int, key: Any, namespace: Hashable) -> bool:
         return self._table.contains((timestamp, namespace), key)
 
     def keys_at(self, timestamp: int, namespace: Hashable) -> Any:
-        """The keys that wait for a time; until timers fire, those that are set and deleted are seen there.
+        """The keys with a timer at this time. Timers that are set and deleted later show in the same object.
 
-        After the last of them was deleted, that is no longer so.
+        That ends when timers fire, or when the last of these keys is deleted.
         """
         return self._table.entries_of((timestamp, namespace)) or ()
 
@@ -69,7 +68,7 @@ class TimerQueue:
         return None
 
     def fire_until(self, time: int, backend: KeyedStateBackend, on_timer: OnTimer) -> int:
-        """Fire every timer at or before `time`, in the order of their timestamps, also those set on the way.
+        """Fire every timer at or before `time` in the order of timestamps, including timers that are set meanwhile.
 
         Returns how many fired.
         """
@@ -84,7 +83,7 @@ class TimerQueue:
         timestamp, _, namespace = heapq.heappop(self._heap)
         bucket = (timestamp, namespace)
         for key in self._table.keys(bucket):
-            if self._table.remove(bucket, key):  # Unless a timer that fired before has deleted it.
+            if self._table.remove(bucket, key):  # False if a timer that has just fired deleted it.
                 backend.current_key = key
                 on_timer(timestamp, key, namespace)
                 fired += 1
@@ -96,7 +95,7 @@ class TimerQueue:
     def take_until(self, time: int) -> tuple[list[int], list[Any]]:
         """Remove every timer at or before `time`, in the order in which they fire; their timestamps and keys.
 
-        For those who set and delete no timers meanwhile.
+        Only for callers that set and delete no timers while they handle these.
         """
         timestamps: list[int] = []
         keys: list[Any] = []
@@ -108,7 +107,7 @@ class TimerQueue:
         return timestamps, keys
 
     def key_of(self, key: Any, namespace: Hashable) -> Any:
-        """What `take_until` gives for a key."""
+        """The key in the form that `take_until` returns."""
         return key
 
     def restore(self) -> None:
@@ -127,39 +126,40 @@ class TimerQueue:
 
 
 class _Several(dict[Any, bool]):
-    """What several new timers of one time are for."""
+    """The keys of several new timers with the same timestamp."""
 
 
-_NOBODY: Final = object()
+_NO_TIMER: Final = object()
 
 
 class KeyTimerQueue(TimerQueue):
-    """Timers of many times, each for few keys, all with the namespace `VOID_NAMESPACE`.
+    """For timers at many different times, each with few keys, and all with the namespace `VOID_NAMESPACE`.
 
-    Most are gone before a snapshot is taken. So the table gets them only when somebody reads it: until then a timer is
-    an entry of one dictionary, and its time one of a heap. Both those of the table and the new ones fire in order.
+    Most timers are gone before a snapshot is taken. So a new timer is put into the table only when the table is read as
+    a whole. Until then it is an entry of a dictionary, and its timestamp an entry of a heap. New timers and those of
+    the table fire together, in the order of timestamps.
     """
 
     def __init__(self, table: StateTable) -> None:
         super().__init__(table)
         self._new: dict[int, Any] = {}
-        """By timestamp: the key, or `_Several` of them. A timer that is in the table is not among them."""
+        """The new timers, which are not in the table. By timestamp: the key, or `_Several` keys."""
         self._times: list[int] = []
-        """A heap of their timestamps, and of some whose timers were deleted."""
+        """A heap of the timestamps of new timers. Some of the timers may have been deleted."""
         self._newest_times: list[int] = []
-        """Timestamps that are not in the heap yet."""
+        """Timestamps of new timers that are not in the heap yet."""
         table.settle = self._settle
 
     def place_of(self, key: Any) -> tuple[Any, Hashable]:
-        """Under which key and namespace the table has what is a key here."""
+        """The key and namespace in the table for a key of this queue."""
         return key, VOID_NAMESPACE
 
     def add(self, timestamp: int, key: Any, namespace: Hashable) -> None:
         if type(timestamp) is not int:
             timestamp = whole_milliseconds(timestamp, _GIVER)
         new = self._new
-        held = new.get(timestamp, _NOBODY)
-        if held is _NOBODY:
+        held = new.get(timestamp, _NO_TIMER)
+        if held is _NO_TIMER:
             if self._heap and super().contains(timestamp, *self.place_of(key)):
                 return
             new[timestamp] = key
@@ -173,7 +173,7 @@ class KeyTimerQueue(TimerQueue):
             new[timestamp] = _Several({held: True, key: True})
 
     def add_all(self, timestamps: list[int], keys: list[Any]) -> None:
-        """One timer for each of the keys; for a queue whose keys are those of its table."""
+        """Add one timer for each key. Only for a queue whose keys are those of its table."""
         if not are_whole(timestamps):
             timestamps = [whole_milliseconds(timestamp, _GIVER) for timestamp in timestamps]
         new, added = self._new, dict(zip(timestamps, keys, strict=True))
@@ -185,11 +185,11 @@ class KeyTimerQueue(TimerQueue):
         self._newest_times += timestamps
 
     def _gather_times(self) -> None:
-        """Have all timestamps in the heap."""
+        """Move all timestamps into the heap."""
         newest, self._newest_times = self._newest_times, []
         if len(newest) > len(self._times) // 4:
             self._times += newest
-            self._times.sort()  # That is a heap, too; most come in order, which makes it quick.
+            self._times.sort()  # A sorted list is a heap. Most timestamps come in order, so sorting is fast.
         else:
             for timestamp in newest:
                 heapq.heappush(self._times, timestamp)
@@ -202,21 +202,21 @@ class KeyTimerQueue(TimerQueue):
 
     def _took_new(self, timestamp: int, key: Any) -> bool:
         """Remove a new timer; False if there is none."""
-        held = self._new.get(timestamp, _NOBODY)
+        held = self._new.get(timestamp, _NO_TIMER)
         if type(held) is _Several:
             if held.pop(key, None) is None:
                 return False
             if not held:
                 del self._new[timestamp]
             return True
-        if held is _NOBODY or not is_same_key(held, key):
+        if held is _NO_TIMER or not is_same_key(held, key):
             return False
         del self._new[timestamp]
         return True
 
     def contains(self, timestamp: int, key: Any, namespace: Hashable) -> bool:
-        held = self._new.get(timestamp, _NOBODY)
-        is_new = key in held if type(held) is _Several else held is not _NOBODY and is_same_key(held, key)
+        held = self._new.get(timestamp, _NO_TIMER)
+        is_new = key in held if type(held) is _Several else held is not _NO_TIMER and is_same_key(held, key)
         return is_new or super().contains(timestamp, *self.place_of(key))
 
     def next_timestamp(self) -> int | None:
@@ -247,13 +247,13 @@ class KeyTimerQueue(TimerQueue):
         timestamps, keys = super().take_until(time) if self._heap else ([], [])
         has_old = bool(keys)
         due = self._due_times(time)
-        held_then = list(map(self._new.pop, due, repeat(_NOBODY)))
-        if {_Several, type(_NOBODY)}.isdisjoint(map(type, held_then)):
+        held_then = list(map(self._new.pop, due, repeat(_NO_TIMER)))
+        if {_Several, type(_NO_TIMER)}.isdisjoint(map(type, held_then)):
             timestamps += due
             keys += held_then
         else:
             for timestamp, held in zip(due, held_then, strict=True):
-                several = list(held) if type(held) is _Several else [] if held is _NOBODY else [held]
+                several = list(held) if type(held) is _Several else [] if held is _NO_TIMER else [held]
                 timestamps += [timestamp] * len(several)
                 keys += several
         if has_old:
@@ -262,14 +262,14 @@ class KeyTimerQueue(TimerQueue):
         return timestamps, keys
 
     def _due_times(self, time: int) -> list[int]:
-        """Take all times until `time` from the heap; in order."""
+        """Remove all timestamps up to `time` from the heap; these timestamps in order."""
         if self._newest_times:
             self._gather_times()
         times, pop = self._times, heapq.heappop
         due: list[int] = []
         few = 32 + len(times) // 16
         while times and times[0] <= time:
-            if len(due) == few:  # Where there are many, sorting the heap pays.
+            if len(due) == few:  # If many are due, sorting is faster than removing them one by one.
                 times.sort()
                 end = bisect_right(times, time)
                 due += times[:end]
@@ -279,6 +279,7 @@ class KeyTimerQueue(TimerQueue):
         return due
 
     def _settle(self) -> None:
+        """Put all new timers into the table."""
         new, self._new, self._times, self._newest_times = self._new, {}, [], []
         for timestamp, held in new.items():
             for each in held if type(held) is _Several else [held]:
@@ -286,7 +287,7 @@ class KeyTimerQueue(TimerQueue):
 
 
 class WindowKeyTimerQueue(KeyTimerQueue):
-    """The same for timers with namespaces, each of them for few keys: what is a key there is a pair of both here."""
+    """The same for timers with namespaces, each with few keys: the keys of this queue are pairs (key, namespace)."""
 
     def place_of(self, key: Any) -> tuple[Any, Hashable]:
         own, namespace = key

@@ -1,4 +1,4 @@
-"""The timestamps that a strategy's assigner gives to elements, a batch at a time."""
+"""Assigns timestamps to elements with a strategy's assigner, a batch at a time."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 class TimestampExtraction:
-    """What an assigner says of each element; an element without a timestamp shows it the smallest number."""
+    """Calls an assigner for elements. If an element has no timestamp yet, the assigner gets `MIN_LONG_VALUE` for it."""
 
     def __init__(self, assigner: TimestampAssigner) -> None:
-        self.keeps_timestamps = type(assigner) is RecordTimestampAssigner  # What extends it may do otherwise.
+        self.keeps_timestamps = type(assigner) is RecordTimestampAssigner  # A subclass may assign other timestamps.
         self._giver = f"timestamp assigner {type(assigner).__name__}"
         self._extract = plain_function_of(assigner)
         self._extract_all = EachLoop(self._extract, "timestamp extraction", MIN_LONG_VALUE)
 
     @cached_property
     def on_columns(self) -> ColumnFunction | None:
-        """The assigner on columns; None if it must have the elements one by one."""
+        """The assigner on columns; None if it must be called for each element."""
         from penstock.runtime.column_functions import column_function
 
         return None if self.keeps_timestamps else column_function(self._extract, parameters=2)
 
     def column_of(self, columns: Columns) -> Array | None:
-        """The new timestamps; None if the assigner must have the elements one by one."""
+        """The new timestamps; None if the assigner must be called for each element."""
         if self.on_columns is None or columns.timestamps is not None:
             return None
         return self.on_columns.integers(columns, MIN_LONG_VALUE)
@@ -55,7 +55,7 @@ class TimestampExtraction:
 
     def _whole(self, values: list[Any], timestamps: list[Any]) -> list[int | None]:
         whole: list[int | None] = []
-        # An error shows the record, found as `value` in this frame.
+        # Reports of failures show the local variable `value`.
         for value, timestamp in zip(values, timestamps, strict=True):  # noqa: B007
             whole.append(whole_milliseconds(timestamp, self._giver))
         return whole

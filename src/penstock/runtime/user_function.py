@@ -1,4 +1,4 @@
-"""A user's function as the runtime calls it: a function object with a life, or a plain callable."""
+"""A user's function as the runtime calls it: a function object that is opened and closed, or a plain callable."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _own_copy(function: Any) -> Any:
     try:
         try:
             return copy.deepcopy(function)
-        except TypeError:  # It holds a module or the like, which only cloudpickle can carry.
+        except TypeError:  # It holds a module or the like, which only cloudpickle can copy.
             return pickle.loads(cloudpickle.dumps(function))
     except Exception as exc:
         raise InvalidProgramError(
@@ -64,5 +64,5 @@ def _own_copy(function: Any) -> Any:
 
 
 def results_of(result: Any) -> Iterable[Any]:
-    """What a flat_map or process function gave: an iterable to walk, or None for nothing."""
+    """The results of a flat_map function, which may return None for no results."""
     return () if result is None else result

@@ -1,4 +1,4 @@
-"""Combines the watermarks of many channels, and of several inputs, into one that never goes backwards."""
+"""Combines the watermarks of channels and inputs into one that never goes backwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Channel:
 class StatusWatermarkValve:
     """Flink's StatusWatermarkValve, for the channels of one input: the minimum over active, aligned channels.
 
-    Idle channels do not hold it back. A mark goes in; the marks that follow from it come out, in order.
+    Idle channels do not hold it back. Each method returns the watermarks and changes of status that follow, in order.
     """
 
     def __init__(self, channels: int) -> None:
@@ -47,7 +47,7 @@ class StatusWatermarkValve:
         return self._fell_idle(state) if is_idle else self._woke_up(state)
 
     def part(self, channels: Sequence[int]) -> StatusWatermarkValve:
-        """A valve for some of the channels, which are as far as they are here."""
+        """A valve for some of the channels, in their current state."""
         part = StatusWatermarkValve(len(channels))
         part._channels = [
             replace(each, is_aligned=not each.is_idle) for each in map(self._channels.__getitem__, channels)
@@ -87,8 +87,8 @@ class StatusWatermarkValve:
 class CombinedWatermarkStatus:
     """Flink's IndexedCombinedWatermarkStatus: the smallest watermark of the inputs that are not idle.
 
-    Unlike a channel, an input that wakes up behind the others counts at once: time stands still until it has caught
-    up. And time stands still, too, while all inputs are idle.
+    Unlike a channel, an input that becomes active behind the others counts at once: the watermark does not rise until
+    this input has caught up. Nor does it rise while all inputs are idle.
     """
 
     def __init__(self, inputs: int) -> None:
@@ -120,7 +120,7 @@ class CombinedWatermarkStatus:
 
     @classmethod
     def of_valves(cls, valves: Sequence[StatusWatermarkValve], watermark: int) -> CombinedWatermarkStatus:
-        """The combination of valves that have come this far, at a `watermark` that was sent on already."""
+        """The combination of valves in their current state; `watermark` was already emitted."""
         combined = cls(len(valves))
         combined._watermarks = [valve.watermark for valve in valves]
         combined._idle = [valve.is_idle for valve in valves]
@@ -147,7 +147,7 @@ class InputWatermarks:
         return self._valves[0].watermark if self._combined is None else self._combined.watermark
 
     def by_input(self) -> list[int]:
-        """How far each input is, whether it is idle or not."""
+        """The watermark of each input, whether it is idle or not."""
         return [valve.watermark for valve in self._valves]
 
     def on_watermark(self, channel: int, watermark: int) -> list[Mark]:
@@ -169,7 +169,7 @@ class InputWatermarks:
         return self._valves, self._combined
 
     def restore(self, memory: object) -> None:
-        """Continue from what `memory` gave."""
+        """Continue from what `memory` returned."""
         if isinstance(memory, StatusWatermarkValve):
             self._restore_single(memory)
         else:

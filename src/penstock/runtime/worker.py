@@ -1,7 +1,7 @@
 """A worker: several slots of a region in one process, and the stages of an epoch that they run.
 
-Slot i lives in worker i mod W. A worker takes one stage after the other, and in a stage its slots one after the other.
-It is hosted in three ways: in the driver (one worker, nothing to exchange), in a Spark task that stays as long as the
+Slot i is in worker i mod W. A worker runs one stage after the other, and in a stage its slots one after the other. It
+is hosted in three ways: in the driver (one worker, nothing to exchange), in a Spark task that lasts as long as the
 region runs, or, in batch mode, stage by stage in the tasks of a Spark job.
 """
 
@@ -27,15 +27,15 @@ class WorkerStage:
 
     number: int
     tasks: tuple[tuple[int, int], ...]
-    """Vertex and subtask, in the order they run."""
+    """Vertex and subtask, in the order in which they run."""
     awaits: frozenset[Mark]
-    """Which workers must be done with which stages before it begins."""
+    """The markers that must arrive before the stage begins: which workers have finished which stages."""
     notifies: tuple[int, ...]
-    """The other workers that wait for its end."""
+    """The other workers that wait for this stage to end."""
 
 
 def stages_of(deployment: JobDeployment, worker: int, workers: int) -> list[WorkerStage]:
-    """What one of the workers runs, stage by stage."""
+    """The stages of one worker, out of `workers`."""
     graph = deployment.job_graph
     ours = {vertex.id: vertex for vertex in deployment.vertices() if vertex.stage != DRIVER_STAGE}
     awaits: dict[int, set[Mark]] = {}
@@ -77,7 +77,7 @@ def _receivers(
 
 
 class Worker:
-    """Runs its slots' part of each epoch of one run."""
+    """Runs the part of its slots in each epoch of one run."""
 
     def __init__(
         self,
@@ -99,9 +99,9 @@ class Worker:
         self._in_driver = {vertex.id for vertex in deployment.driver_vertices()}
 
     def run_epoch(self, command: EpochCommand, source_rows: Iterable[Row]) -> Iterator[Row]:
-        """The rows for the driver: its own vertices' input, and acknowledgements; or a failure, and nothing after it.
+        """Run an epoch; yields the rows for the driver: input for its own vertices, and acknowledgements.
 
-        Raises EpochAbandonedError if the driver has given up the epoch.
+        Nothing follows after a failure. Raises EpochAbandonedError if the driver has given up the epoch.
         """
         if self._backups is not None:
             self._backups.completed(command.restorable_epoch)
@@ -109,7 +109,7 @@ class Worker:
             self._inbox.put(command.epoch, row)
         is_plain = command.is_plain
         for stage in self._stages:
-            if not command.is_notice:  # In which nothing is sent.
+            if not command.is_notice:  # For a notice, workers send each other nothing.
                 self._inbox.wait_for(command.epoch, stage.awaits)
             for row in self._run_stage(command, stage, is_plain):
                 yield row
@@ -151,10 +151,10 @@ def run_stage_alone(
     stage: WorkerStage,
     received: Iterable[Row],
 ) -> Iterator[Row]:
-    """One stage of a worker whose stages run in different processes, and whose subtasks end with it.
+    """Run one stage of a worker whose stages run in different processes, and whose subtasks end with their stage.
 
-    Gives all rows, for whomever they are; those for later stages pass through. Nothing is done if a failure is among
-    them: the epoch is lost.
+    Yields the rows for all receivers, including received rows for later stages. If a failure is among the received
+    rows, no subtask runs, because the epoch is lost.
     """
     host, inbox = TaskHost(deployment, folder), Inbox()
     here = set(stage.tasks)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -139,3 +141,8 @@ def test_every_package_has_a_place_in_the_layers():
     packages = {package_of(module) for module in MODULES} - {""}
     on_top = {"testing", "cli", "demo", "compat"}
     assert packages - on_top == set(ALLOWED)
+
+
+@pytest.mark.parametrize("name", ["function_checkpoints", "runtime_context", "split_watermarks", "user_function"])
+def test_modules_that_operators_import_can_be_imported_first(name: str):
+    subprocess.run([sys.executable, "-c", f"import penstock.runtime.{name}"], check=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 
 from penstock.datastream import KeyedProcessFunction, OutputTag
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
@@ -320,6 +321,38 @@ class HandsItsAttributesOn(Base):
         yield value[0], self.counted.value()
 
 
+class ReadsStateToFillADefault(Base):
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        self.counts = defaultdict(self.counted)
+
+    def counted(self):
+        self.count.update((self.count.value() or 0) + 1)
+        return self.count.value()
+
+    def process_element(self, value, ctx):
+        yield value[0], self.counts[value]
+
+
+class Adder:
+    def __init__(self, count):
+        self._count = count
+
+    def add(self, number):
+        self._count.update((self._count.value() or 0) + number)
+        return self._count.value()
+
+
+class HasStateInKeys(Base):
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        self.weights = {Adder(self.count): 2}
+
+    def process_element(self, value, ctx):
+        for adder, weight in self.weights.items():
+            yield value[0], adder.add(weight)
+
+
 count_of_all = None
 states_of_all = {}
 
@@ -376,6 +409,7 @@ IN_A_LOOP = [
     MaybeTagged(), ReturnsLists(), ReturnsNothing(), Loops(), SetsItsParameter(), CallsItself(), KeepsStatesInATable(),
     TwoNamesForOneState(), HandsItsStateOut(), DefaultValues(), ChangesItsStates(), Timers(), TimersThatSetOthers(),
     TimersThatAreSet(), TimersThatAreDeleted(),
-    ProcessingTimers(), enclosed(3), HasStateInItsClass(), HandsItsAttributesOn(),
+    ProcessingTimers(), enclosed(3), HasStateInItsClass(), HandsItsAttributesOn(), ReadsStateToFillADefault(),
+    HasStateInKeys(),
 ]  # fmt: skip
 CALLED = [RemembersInLocals(), HasStateInAGlobal(), HasStateInAHelper(), with_enclosed_state()]

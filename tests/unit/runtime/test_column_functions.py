@@ -392,7 +392,7 @@ ON_AND_OFF = [
 
 @pytest.fixture
 def columns_from_the_beginning(monkeypatch):
-    for name in ("_LEAST_RECORDS", "_MANY_RECORDS", "_NUMBERS_THAT_PAY"):
+    for name in ("_LEAST_RECORDS", "_MANY_RECORDS", "_MANY_NUMBERS"):
         monkeypatch.setattr(outputs, name, 1)
 
 

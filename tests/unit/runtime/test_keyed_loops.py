@@ -194,6 +194,22 @@ def test_failure_in_columns_is_reported_with_its_record():
     assert "item1" in loops_of(harness)[0].text and harness.state_entries == 2
 
 
+class Reassigns(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        value = value[1] + 1
+        yield value
+
+
+@pytest.mark.parametrize("function", [Fails(), Reassigns()], ids=["plain", "reassigning"])
+def test_all_lines_of_a_loop_are_the_users(function):
+    harness = harness_of(function)
+    harness.element(("a", 1))
+    (loop,) = loops_of(harness)
+    lines = {line for _, _, line in loop._loop.__code__.co_lines() if line is not None}
+    first = type(function).process_element.__code__.co_firstlineno
+    assert first == loop._loop.__code__.co_firstlineno and min(lines) == first
+
+
 class Joins(KeyedCoProcessFunction):
     def open(self, runtime_context):
         self.left = runtime_context.get_state(ValueStateDescriptor("left"))

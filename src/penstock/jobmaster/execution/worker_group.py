@@ -23,7 +23,7 @@ from penstock.runtime.protocol import EpochCommand
 from penstock.runtime.resident_worker import (
     GRACE_S,
     OVER,
-    Deploying,
+    DeployCommand,
     Introduction,
     WorkerHello,
     WorkerPlace,
@@ -307,7 +307,7 @@ class WorkerGroup:
             self._rows, self._has_failed, self._epoch = [], False, 0
             for member in self._members.values():
                 member.answered.pop(Kind.DEPLOYED, None)
-        self._send_to_all(Kind.DEPLOY, pickle.dumps(Deploying(pickled, folder, self._settings.backups)))
+        self._send_to_all(Kind.DEPLOY, pickle.dumps(DeployCommand(pickled, folder, self._settings.backups)))
         with self._changed:
             self._wait(lambda: self._has_failed or self._have_all(Kind.DEPLOYED, 1))
             return self._rows
