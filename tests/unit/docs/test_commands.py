@@ -16,7 +16,8 @@ from penstock.common.config_keys import find_option
 
 _BLOCK = re.compile(r"^ *```sh\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"(?:^|\s)#\s.*$", re.MULTILINE)
-TARGETS = re.search(r"^\.PHONY: (.*?[^\\])\n", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+TARGETS = re.search(r"^\.PHONY: (.*?[^\\])\n", MAKEFILE, re.MULTILINE | re.DOTALL)
 
 of_each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
