@@ -122,9 +122,9 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         self._dependencies.add_python_file(file_path)
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
-        """Packages that functions need: a file for `pip install -r`, installed on the machines where functions run.
+        """Packages that functions need: a file for `pip install -r`. The driver installs and sends them to workers.
 
-        :param requirements_cache_dir: A folder with the packages, for machines that cannot download them.
+        :param requirements_cache_dir: A folder with the packages; nothing is downloaded then.
         """
         self._dependencies.set_python_requirements(requirements_file_path, requirements_cache_dir)
 
