@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import codecs
-import importlib
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.formatting import format_value
+from penstock.common.offered_names import offered
 from penstock.common.typeinfo import PrimitiveArrayTypeInfo, TypeInformation, Types
 from penstock.common.types import Row
 
@@ -226,14 +225,8 @@ class RowDataBulkWriterFactory(BulkWriterFactory):
         return self._row_type
 
 
-# PyFlink 1.x has the row schemas here. They live above this package, so they are looked up when asked for.
-_ROW_SCHEMA = re.compile(r"(Avro|Csv|Json)Row(Des|S)erializationSchema")
-
-
 def __getattr__(name: str) -> Any:
-    if (known := _ROW_SCHEMA.fullmatch(name)) is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"penstock.datastream.formats.{known[1].lower()}"), name)
+    return offered(name, __name__)  # PyFlink 1.x has the row schemas here.
 
 
 def _known_charset(name: str) -> str:
