@@ -98,7 +98,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
 
     @property
     def _is_utf_8(self) -> bool:
-        """True if it is what Python decodes from and encodes to without being told."""
+        """True if it is the character set that Python uses by default to encode and decode."""
         return codecs.lookup(self._charset).name == "utf-8"
 
     def get_produced_type(self) -> TypeInformation:

@@ -122,7 +122,7 @@ class StatefulSinkWriter(SinkWriter[InputT], Generic[InputT, StateT]):
 
 
 class CommitRequest(ABC, Generic[CommT]):
-    """A committable that is to be committed. Without a signal it counts as committed when `commit` returns."""
+    """A committable, waiting for its commit. Without a signal it counts as committed when `commit` returns."""
 
     @abstractmethod
     def get_committable(self) -> CommT:

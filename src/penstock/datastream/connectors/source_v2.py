@@ -59,7 +59,7 @@ class InputStatus(Enum):
 
 
 class SourceSplit(ABC):
-    """A part of a source, with the offset from which it is to be read. Must be picklable."""
+    """A part of a source, with the offset from which to read it. Must be picklable."""
 
     @abstractmethod
     def split_id(self) -> str:
@@ -116,7 +116,7 @@ class SourceReader(ABC, Generic[T, SplitT]):
 
     @abstractmethod
     def poll_next(self, output: ReaderOutput) -> InputStatus:
-        """Emit what is available, one record or some thousand, and say what comes next. Must not wait for records."""
+        """Emit the available records, one or some thousand, and say what to do next. Must not wait for records."""
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> list[SplitT]:

@@ -110,6 +110,6 @@ class StreamSettings(OperatorSettings):
         return self
 
     def start_new_chain(self) -> Self:
-        """Begin a new chain with the operator: it no longer runs together with what comes before it."""
+        """Begin a new chain with the operator: it no longer runs together with the operators before it."""
         self._operator("start_new_chain()").chaining = ChainingStrategy.HEAD
         return self

@@ -139,7 +139,7 @@ class ElasticsearchSinkBuilderBase:
         return self._set(password=password)
 
     def set_connection_path_prefix(self: Builder, prefix: str) -> Builder:
-        """What comes before every path, if the cluster is behind a proxy."""
+        """The prefix of every path, if the cluster is behind a proxy."""
         self._path_prefix = "/" + prefix.strip("/")
         return self
 

@@ -68,7 +68,7 @@ class HybridSource(Source[Any, HybridSourceSplit, HybridEnumeratorState]):
 
 
 class HybridSourceBuilder:
-    """Collects sources in the order in which they are to be read."""
+    """Collects sources in the order in which the job reads them."""
 
     def __init__(self) -> None:
         self._entries: list[SourceEntry] = []
