@@ -26,7 +26,14 @@ __all__ = [
 
 
 class SerializationSchema:
-    """Turns an element into bytes. Subclasses write `serialize`."""
+    """Turns an element into bytes. Subclasses write `serialize`.
+
+    >>> class Upper(SerializationSchema):
+    ...     def serialize(self, value):
+    ...         return value.upper().encode()
+    >>> Upper().serialize("river")
+    b'RIVER'
+    """
 
     def __init__(self) -> None:
         pass
@@ -39,7 +46,14 @@ class SerializationSchema:
 
 
 class DeserializationSchema:
-    """Turns bytes into an element. Subclasses write `deserialize`."""
+    """Turns bytes into an element. Subclasses write `deserialize`.
+
+    >>> class Number(DeserializationSchema):
+    ...     def deserialize(self, message):
+    ...         return int(message)
+    >>> Number().deserialize(b"42")
+    42
+    """
 
     def __init__(self) -> None:
         pass
@@ -120,7 +134,11 @@ def deserializer_of_many(schema: DeserializationSchema) -> Callable[[Sequence[by
 
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
-    """Bytes as they are."""
+    """Bytes as they are.
+
+    >>> ByteArraySchema().deserialize(b"river")
+    b'river'
+    """
 
     def __repr__(self) -> str:
         return "ByteArraySchema()"
@@ -136,7 +154,11 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
 
 class RowFieldExtractorSchema(SerializationSchema):
-    """Takes one field of a row, which must be bytes: for instance the key of a Kafka record."""
+    """Takes one field of a row, which must be bytes: for instance the key of a Kafka record.
+
+    >>> RowFieldExtractorSchema(1).serialize(Row("ignored", b"key"))
+    b'key'
+    """
 
     def __init__(self, field_index: int) -> None:
         super().__init__()
@@ -157,7 +179,12 @@ class RowFieldExtractorSchema(SerializationSchema):
 
 
 class Encoder:
-    """Writes elements of a file sink into a file, one after the other. Subclasses write `encode`."""
+    """Writes elements of a file sink into a file, one after the other. Subclasses write `encode`.
+
+    >>> class Lengths(Encoder):
+    ...     def encode(self, element, stream):
+    ...         stream.write(b"%d " % len(element))
+    """
 
     def encode(self, element: Any, stream: BinaryIO) -> None:
         """Write one element to the file."""
@@ -191,7 +218,10 @@ class _SimpleStringEncoder(Encoder):
 
 
 class BulkWriter:
-    """Writes the elements of one file that is encoded as a whole, such as Parquet."""
+    """Writes the elements of one file that is encoded as a whole, such as Parquet.
+
+    `BulkWriterFactory` has an example.
+    """
 
     def add_element(self, element: Any) -> None:
         """Write one element, now or when there are enough of them."""
@@ -205,7 +235,19 @@ class BulkWriter:
 
 
 class BulkWriterFactory:
-    """Makes the writer of each file of a bulk sink. Subclasses write `create`."""
+    """Makes the writer of each file of a bulk sink. Subclasses write `create`.
+
+    >>> class Joined(BulkWriter):
+    ...     def __init__(self, stream):
+    ...         self.stream, self.elements = stream, []
+    ...     def add_element(self, element):
+    ...         self.elements.append(element)
+    ...     def finish(self):
+    ...         self.stream.write(",".join(self.elements).encode())
+    >>> class JoinedFactory(BulkWriterFactory):
+    ...     def create(self, stream):
+    ...         return Joined(stream)
+    """
 
     def create(self, stream: BinaryIO) -> BulkWriter:
         """The writer of a new file."""
@@ -215,7 +257,10 @@ class BulkWriterFactory:
 
 
 class RowDataBulkWriterFactory(BulkWriterFactory):
-    """A factory of writers for rows of one type."""
+    """A factory of writers for rows of one type.
+
+    `ParquetColumnarRowInputFormat` has an example.
+    """
 
     def __init__(self, row_type: Any = None) -> None:
         self._row_type = row_type

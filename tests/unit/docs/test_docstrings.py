@@ -54,6 +54,8 @@ def has_or_names_example(value: type) -> bool:
     named = re.search(r"`(\w+)(?:\.\w+)?`(?: and `\w+`)? (?:has an|have) example", value.__doc__ or "")
     if named is not None:
         return has_example(PUBLIC[named[1]])
+    if (value.__doc__ or "").startswith("Not available on Spark; use "):
+        return True
     adds_nothing = not [name for name in vars(value) if not name.startswith("_")]
     return has_example(value) or (adds_nothing and any(has_example(base) for base in value.__mro__[1:-1]))
 
