@@ -103,9 +103,7 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
                 self._ended.append(partition)
             else:
                 self._partitions[split.partition] = partition
-                topic = self._metrics.add_group("topic", split.partition.topic)
-                group = topic.add_group("partition", str(split.partition.partition))
-                group.gauge("currentOffset", lambda at=partition: at.offset - 1)
+                self._metrics_of(split.partition).gauge("currentOffset", lambda at=partition: at.offset - 1)
         places = [self._place(at, partition.offset) for at, partition in self._partitions.items()]
         self._asked(lambda: self._consumer.assign(places), "the partitions cannot be read")
         self._pause(self._paused)
@@ -270,6 +268,9 @@ class KafkaReader(SourceReader[Any, KafkaSplit]):
             return ask()
         except self._library.KafkaException as failure:
             raise client_error(_USER, what, failure) from failure
+
+    def _metrics_of(self, at: KafkaTopicPartition) -> Any:
+        return self._metrics.add_group("topic", at.topic).add_group("partition", str(at.partition))
 
     def _pending_records(self) -> int:
         """How many records Kafka has that are not read yet, as far as the client knows."""
