@@ -35,6 +35,12 @@ def test_every_command_and_its_options_are_on_the_page():
         assert [name for name in names if not re.search(rf"`[^`]*{re.escape(name)}\b", page)] == []
 
 
+def test_pages_about_the_command_line_say_how_shells_complete_it():
+    lines = re.findall(r"^.*_PENSTOCK_COMPLETE=.*$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(lines) == 3
+    assert [line for line in lines if line not in PAGES["reference/command-line.md"]] == []
+
+
 def test_every_route_is_on_the_page():
     assert [route for route in rest_reference.DESCRIBED if f"| `{route}` |" not in PAGES["reference/rest.md"]] == []
 
