@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
+from types import FunctionType, GenericAlias, ModuleType
 from typing import Any
 
 
@@ -167,7 +167,8 @@ def members_of(page: ApiPage) -> Iterator[tuple[str, Any]]:
         module = importlib.import_module(module_name)
         for name in names or [name for name in _public_names(module) if name not in elsewhere | shown]:
             value = getattr(module, name)
-            if inspect.isclass(value) or inspect.isfunction(value):
+            is_class = inspect.isclass(value) and not isinstance(value, GenericAlias)  # Python 3.10 takes both for one.
+            if is_class or inspect.isfunction(value):
                 shown.add(name)
                 yield name, value
 
