@@ -95,8 +95,9 @@ def watch_driver() -> None:
         "penstock.cli.launching": lambda it: marked(it, "run_program", before=LOADED),
         "penstock.cluster.start": lambda it: marked(it, "start_job", before=SUBMITTED),
         "penstock.spark.session": lambda it: marked(it, "get_context", after=CONTEXT),
-        "penstock.jobmaster.region.runner": lambda it: marked(
-            it.RegionRunner, "_run_requested_epoch", before=EPOCH, after=EPOCH_DONE
+        "penstock.jobmaster.region.runner": lambda it: (
+            marked(it.RegionRunner, "_prepare_epoch", before=EPOCH),
+            marked(it.RegionRunner, "_complete_epoch", after=EPOCH_DONE),
         ),
     }
     sys.meta_path.insert(0, _Watcher(wraps))

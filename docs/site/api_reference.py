@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
+from types import FunctionType, GenericAlias, ModuleType
 from typing import Any
 
 
@@ -83,6 +83,54 @@ PAGES = (
             "penstock.common.typeinfo": ("TypeInformation",),
         },
     ),
+    ApiPage(
+        "sources",
+        "Sources",
+        "Sources that are there, and the interfaces of your own.",
+        {
+            "penstock.datastream.connectors.number_seq": (),
+            "penstock.datastream.connectors.data_generator": (),
+            "penstock.datastream.connectors.hybrid_source": (),
+            "penstock.datastream.connectors.simple_source": (),
+            "penstock.datastream.connectors.source_v2": (),
+            "penstock.datastream.connectors.bad_records": (),
+        },
+    ),
+    ApiPage(
+        "sinks",
+        "Sinks",
+        "Sinks that are there, and the interfaces of your own.",
+        {
+            "penstock.datastream.connectors.base": ("DeliveryGuarantee",),
+            "penstock.datastream.connectors.sink_v2": (),
+            "penstock.datastream.connectors.discarding_sink": (),
+            "penstock.datastream.connectors.socket_sink": (),
+            "penstock.datastream.connectors.http": (),
+            "penstock.datastream.connectors.redis": (),
+        },
+    ),
+    ApiPage("files", "Files", "Sources and sinks of files.",
+            {"penstock.datastream.connectors.file_system": ()}),
+    ApiPage("kafka", "Kafka", "The source and the sink for Kafka.",
+            {"penstock.datastream.connectors.kafka": (), "penstock.datastream.connectors.dynamic_kafka": ()}),
+    ApiPage("jdbc", "Databases", "The sinks for databases.",
+            {"penstock.datastream.connectors.jdbc": ()}),
+    ApiPage("elasticsearch", "Elasticsearch and OpenSearch", "The sinks for Elasticsearch and OpenSearch.",
+            {"penstock.datastream.connectors.elasticsearch": (), "penstock.datastream.connectors.opensearch": ()}),
+    ApiPage(
+        "formats",
+        "Formats",
+        "How records become bytes or files, and bytes or files become records.",
+        {
+            "penstock.common.serialization": (),
+            "penstock.datastream.formats.json": (),
+            "penstock.datastream.formats.csv": (),
+            "penstock.datastream.formats.avro": (),
+            "penstock.datastream.formats.parquet": (),
+            "penstock.datastream.formats.orc": (),
+            "penstock.datastream.formats.python_objects": (),
+        },
+    ),
     ApiPage("exceptions", "Exceptions", "What Penstock raises.",
             {"penstock.common.exceptions": ()}),
     ApiPage("metrics", "Metrics", "Counters, gauges, meters and histograms of user functions.",
@@ -111,14 +159,17 @@ def pages() -> dict[str, str]:
 def members_of(page: ApiPage) -> Iterator[tuple[str, Any]]:
     """The public classes and functions that a page shows, each with its name.
 
-    A page that shows all of a module leaves out what another page names.
+    A page that shows all of a module leaves out what another page names, and what another of its modules has, too.
     """
     elsewhere = {name for other in PAGES if other is not page for names in other.modules.values() for name in names}
+    shown: set[str] = set()
     for module_name, names in page.modules.items():
         module = importlib.import_module(module_name)
-        for name in names or [name for name in _public_names(module) if name not in elsewhere]:
+        for name in names or [name for name in _public_names(module) if name not in elsewhere | shown]:
             value = getattr(module, name)
-            if inspect.isclass(value) or inspect.isfunction(value):
+            is_class = inspect.isclass(value) and not isinstance(value, GenericAlias)  # Python 3.10 takes both for one.
+            if is_class or inspect.isfunction(value):
+                shown.add(name)
                 yield name, value
 
 

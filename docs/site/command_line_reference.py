@@ -18,6 +18,14 @@ _OPENING = """# Command line
 | 1 | the job failed or was cancelled from elsewhere, or the verb could not do it |
 | 2 | the command line is wrong |
 | 130 | interrupted by Ctrl-C |
+
+One of these lines makes your shell complete verbs, options, files and the ids of running jobs:
+
+```sh
+eval "$(_PENSTOCK_COMPLETE=bash_source penstock)"         # in ~/.bashrc (Bash 4.4 or newer)
+eval "$(_PENSTOCK_COMPLETE=zsh_source penstock)"          # in ~/.zshrc
+_PENSTOCK_COMPLETE=fish_source penstock | source          # in ~/.config/fish/config.fish
+```
 """
 
 

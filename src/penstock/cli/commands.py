@@ -74,10 +74,11 @@ def main() -> None:
 @main.command(cls=ProgramCommand)
 @program_options
 def run(**given: Any) -> None:
-    """Run a job and wait for its end: in this process, or with -m at a job manager.
+    """Run a job, and wait until it ends.
 
-    Words after JOB.PY are the job's own arguments. Ctrl-C cancels the job. What the job prints goes to stdout; its
-    progress goes to stderr: a live line on a terminal, elsewhere a line now and then.
+    It runs in this process, or with -m at a job manager. Words after JOB.PY are the job's own arguments. Ctrl-C cancels
+    the job. What the job prints goes to stdout. Its progress goes to stderr: a live line on a terminal, otherwise a
+    line every 30 seconds.
     """
     request = checked_request(given)
     java = _start_java(request)

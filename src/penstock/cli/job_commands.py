@@ -38,7 +38,7 @@ _format_option = click.option(
     help="canonical: readable by every version and backend (default); native: quicker to write.",
 )
 _detached_option = click.option(
-    "-detached", "--detached", "is_detached", is_flag=True, help="Return as soon as it was triggered."
+    "-detached", "--detached", "is_detached", is_flag=True, help="Return as soon as the savepoint is triggered."
 )
 
 
@@ -60,7 +60,7 @@ def _say_where_it_is(answer: Answer, location: str) -> None:
 @click.command("list", cls=JobCommand)
 @click.option("-r", "--running", "only_running", is_flag=True, help="Only running jobs.")
 @click.option("-s", "--scheduled", "only_scheduled", is_flag=True, help="Only scheduled jobs.")
-@click.option("-a", "--all", "with_ended", is_flag=True, help="Ended jobs too, where they are still known.")
+@click.option("-a", "--all", "with_ended", is_flag=True, help="Also jobs that have ended, as long as they are known.")
 @job_options
 def list_jobs(
     only_running: bool,
@@ -70,7 +70,10 @@ def list_jobs(
     answer: Answer,
     configuration: Mapping[str, str],
 ) -> None:
-    """List running and scheduled jobs: all of this user on this machine, or those of a job manager (-m)."""
+    """List running and scheduled jobs.
+
+    Lists all jobs of this user on this machine, or with -m those of a job manager.
+    """
     say_meaning("-s", "--scheduled")
     answer.say("Waiting for response...")
     jobs = all_jobs(manager)
@@ -135,7 +138,7 @@ def cancel(
 
 @click.command(cls=JobCommand)
 @click.argument("job", required=False, shell_complete=complete_job)
-@_directory_option("-p", "--savepointPath", "Folder for the savepoint; without it the configured one.")
+@_directory_option("-p", "--savepointPath", "Folder for the savepoint, instead of the configured one.")
 @click.option("-d", "--drain", is_flag=True, help="Let all windows and event-time timers fire first.")
 @_format_option
 @_detached_option
@@ -186,10 +189,10 @@ def savepoint(
     answer: Answer,
     configuration: Mapping[str, str],
 ) -> None:
-    """Write a savepoint of a running job, which continues; or remove one (-d).
+    """Write a savepoint of a job, or remove one (-d).
 
-    JOB is the job's id, or the beginning of it. The path of a retained checkpoint makes a savepoint of a job that no
-    longer runs.
+    JOB is the id of a running job, or the beginning of it; the job continues. The path of a retained checkpoint makes
+    a savepoint of a job that no longer runs.
     """
     if disposed is not None:
         say_meaning("-d", "--dispose")

@@ -38,7 +38,7 @@ _port_option = click.option("--port", type=click.IntRange(1, 65535), help="Defau
 
 @click.group()
 def jobmanager() -> None:
-    """Run many jobs on one Spark session: start, stop, status, token."""
+    """Run many jobs on one Spark session."""
 
 
 @jobmanager.command(cls=JobCommand)
@@ -152,9 +152,10 @@ def _asked(files: JobManagerFiles, path: str) -> dict[str, Any] | None:
 @_port_option
 @common_options
 def status(port: int | None, answer: Answer, configuration: Any) -> None:
-    """Say whether a job manager runs, and what it does. Ends with 1 if there is none.
+    """Say whether a job manager runs, and what it does.
 
-    Without a port it is the one for rest.port, or else the only one of this user on this machine.
+    Without --port, it is the job manager for rest.port, or else the only one of this user on this machine. Ends with 1
+    if there is none.
     """
     files = JobManagerFiles(_port(port, configuration))
     if port is None and files.running_pid() is None and (others := running_job_managers()):
@@ -185,7 +186,10 @@ def status(port: int | None, answer: Answer, configuration: Any) -> None:
 @click.option("--url", "is_url", is_flag=True, help="Print the address of the dashboard with the token in it.")
 @common_options
 def token(port: int | None, is_url: bool, answer: Answer, configuration: Any) -> None:
-    """Print the token that clients need, for the job manager of this user on this machine."""
+    """Print the token that clients of a job manager need.
+
+    The job manager is that of this user on this machine.
+    """
     config = Configuration.from_dict(configuration)
     port = port or config.get(keys.REST_PORT)
     found = configured_token(config) or own_token(port)
@@ -203,9 +207,9 @@ def token(port: int | None, is_url: bool, answer: Answer, configuration: Any) ->
 @_port_option
 @common_options
 def stop(port: int | None, answer: Answer, configuration: Any) -> None:
-    """Stop the job manager of this user on this machine. Jobs that run are cancelled.
+    """Stop the job manager of this user on this machine.
 
-    With high availability they continue at the job manager that leads next.
+    Its running jobs are cancelled. With high availability, they continue at the job manager that leads next.
     """
     files = JobManagerFiles(_port(port, configuration))
     pid = files.running_pid()

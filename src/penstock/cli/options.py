@@ -110,7 +110,7 @@ def program_options(command: F) -> F:
             "script",
             metavar="FILE",
             shell_complete=complete_file,
-            help="The job's script; same as naming it last.",
+            help="The job's script; the same as JOB.PY.",
         ),
         click.option("-pym", "--pyModule", "module", metavar="NAME", help="The job's module, instead of a script."),
         click.option("-pyfs", "--pyFiles", metavar="A,B", help="Python files, folders or zips to import from."),
@@ -118,24 +118,28 @@ def program_options(command: F) -> F:
         click.option("-pyreq", "--pyRequirements", metavar="FILE#DIR", help="Packages to install for the job (pip)."),
         click.option("-pyexec", "--pyExecutable", metavar="FILE", help="The Python that runs the job's functions."),
         click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism of the job."),
-        click.option("-s", "--fromSavepoint", "savepoint", metavar="PATH", help="Start from a savepoint or checkpoint"),
-        click.option("-n", "--allowNonRestoredState", is_flag=True, help="With -s: drop state that no operator has."),
+        click.option(
+            "-s", "--fromSavepoint", "savepoint", metavar="PATH", help="Start from a savepoint or checkpoint."
+        ),
+        click.option(
+            "-n", "--allowNonRestoredState", is_flag=True, help="With -s: drop state that no operator of the job has."
+        ),
         click.option(
             "-cm",
             "--claimMode",
             type=click.Choice(["claim", "no_claim"], case_sensitive=False),
-            help="With -s: claim, the job may remove it later; no_claim, it stays yours (default).",
+            help="With -s. claim: the job may remove the savepoint later; no_claim: it stays yours (default).",
         ),
         click.option("-m", "--jobmanager", metavar="HOST:PORT[,...]", help="Have this job manager run the job."),
-        click.option("-d", "--detached", is_flag=True, help="With -m: return as soon as the job was submitted."),
+        click.option("-d", "--detached", is_flag=True, help="With -m: return as soon as the job is submitted."),
         click.option("-sae", "--shutdownOnAttachedExit", is_flag=True, help="With -m: the job ends with this process."),
         click.option("-D", "settings", multiple=True, metavar="KEY=VALUE", help="A setting; may be repeated."),
-        click.option("--conf", type=click.Path(path_type=Path), help="A config.yaml or its folder (weaker than -D)."),
+        click.option("--conf", type=click.Path(path_type=Path), help="A config.yaml or its folder; -D overrides it."),
         click.option(
             "-t",
             "--target",
             shell_complete=_complete_target,
-            help="local, spark: on Spark (default); inline: without; remote: as -m.",
+            help="local or spark: on Spark (default); inline: without Spark; remote: at a job manager, as -m.",
         ),
         click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077."),
         click.option("--no-web", is_flag=True, help="No dashboard for this run."),

@@ -23,10 +23,13 @@ _FOLLOWED_EVERY_S = 0.5
 
 
 @click.command(cls=JobCommand)
-@click.argument("job", metavar="JOB_ID", shell_complete=complete_job)
+@click.argument("job", metavar="JOB", shell_complete=complete_job)
 @job_options
 def status(job: str, manager: Address | None, answer: Answer, configuration: Mapping[str, str]) -> None:
-    """Show what a job is doing: rates, watermark, backpressure, last checkpoint, last failure."""
+    """Show what a job is doing. JOB is its id, or the beginning of it.
+
+    Shows rates, watermark, backpressure, the last checkpoint and the last failure.
+    """
     located = locate(job, manager)
     progress = located.client.get(f"/jobs/{located.job_id}/progress")
     for line in text.status_lines(progress, wall_clock_ms()):
@@ -35,11 +38,14 @@ def status(job: str, manager: Address | None, answer: Answer, configuration: Map
 
 
 @click.command(cls=JobCommand)
-@click.argument("job", metavar="JOB_ID", shell_complete=complete_job)
-@click.option("-f", "--follow", "follows", is_flag=True, help="Continue until the job ends, or Ctrl-C.")
+@click.argument("job", metavar="JOB", shell_complete=complete_job)
+@click.option("-f", "--follow", "follows", is_flag=True, help="Print new lines until the job ends, or until Ctrl-C.")
 @job_options
 def logs(job: str, follows: bool, manager: Address | None, answer: Answer, configuration: Mapping[str, str]) -> None:
-    """Show the log of a job: what its functions have logged, and Penstock about it."""
+    """Show the log of a job. JOB is its id, or the beginning of it.
+
+    The log has what the job's functions log, and what Penstock logs about the job.
+    """
     located = locate(job, manager)
     if answer.is_json:
         answer.give(located.client.get(f"/jobs/{located.job_id}/log"))
@@ -72,7 +78,10 @@ def _show_log(job: LocatedJob, after: int) -> int:
 @click.option("--interval", type=float, default=1.0, show_default=True, help="Seconds between two updates.")
 @job_options
 def top(interval: float, manager: Address | None, answer: Answer, configuration: Mapping[str, str]) -> None:
-    """Show all jobs, over and over, until Ctrl-C; where there is no terminal, once."""
+    """Show all jobs, and refresh the list until Ctrl-C.
+
+    Without a terminal, the list is printed once.
+    """
     if interval <= 0:
         raise click.BadParameter(f"must be positive, got {interval}", param_hint="--interval")
     progress = _all_progress(manager)

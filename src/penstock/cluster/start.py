@@ -23,7 +23,7 @@ def start_job(
     spark: Any = None,
     announce: Callable[[str], None] | None = None,
 ) -> JobClient:
-    """Start the job in a thread of this process, where `penstock list`, `cancel` and their like find it.
+    """Start the job in a thread of this process, where `penstock list`, `cancel` and other verbs find it.
 
     With `execution.target: remote` a job manager elsewhere runs it. `announce` gets the job's id before it can print
     anything.

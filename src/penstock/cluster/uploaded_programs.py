@@ -74,7 +74,7 @@ class UploadedProgram:
 
 @dataclass(frozen=True)
 class ProgramRun:
-    """How a program is to be run."""
+    """How to run a program."""
 
     module: str | None = None
     """Of an archive: the module to run instead of its main program."""

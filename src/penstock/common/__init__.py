@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from penstock.common.completable_future import CompletableFuture
@@ -14,6 +13,7 @@ from penstock.common.job_client import JobClient
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
+from penstock.common.offered_names import offered
 from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from penstock.common.serialization import (
     ByteArraySchema,
@@ -58,21 +58,6 @@ __all__ = [
     "WatermarkStrategy",
 ]
 
-# PyFlink offers these here too. They live above this package, so they are looked up when asked for.
-_FORMATS = {
-    "AvroRowDeserializationSchema": "avro",
-    "AvroRowSerializationSchema": "avro",
-    "CsvRowDeserializationSchema": "csv",
-    "CsvRowSerializationSchema": "csv",
-    "JsonRowDeserializationSchema": "json",
-    "JsonRowSerializationSchema": "json",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _FORMATS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(importlib.import_module(f"penstock.datastream.formats.{_FORMATS[name]}"), name)
-    except ImportError as error:
-        raise AttributeError(f"{__name__}.{name} cannot be loaded: {error}") from error
+    return offered(name, __name__)

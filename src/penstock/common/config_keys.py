@@ -96,6 +96,8 @@ CLOSURE_CLEANER_LEVEL = _key("pipeline.closure-cleaner-level").string_type().def
 FORCE_KRYO = _key("pipeline.force-kryo").boolean_type().default_value(False)
 FORCE_AVRO = _key("pipeline.force-avro").boolean_type().default_value(False)
 GENERIC_TYPES = _key("pipeline.generic-types").boolean_type().default_value(True)
+EXECUTION_MODE = _key("execution.mode").string_type().default_value("PIPELINED")
+INPUT_DEPENDENCY_CONSTRAINT = _key("execution.input-dependency-constraint").string_type().default_value("ANY")
 VERTEX_DESCRIPTION_MODE = _key("pipeline.vertex-description-mode").string_type().default_value("TREE")
 TIME_CHARACTERISTIC = (
     _key("pipeline.time-characteristic")
@@ -854,6 +856,8 @@ WITHOUT_EFFECT: dict[str, str] = {
     FORCE_KRYO.key: "elements are pickled",
     FORCE_AVRO.key: "elements are pickled",
     GENERIC_TYPES.key: "elements are pickled",
+    EXECUTION_MODE.key: "execution.runtime-mode chooses between streaming and batch",
+    INPUT_DEPENDENCY_CONSTRAINT.key: "an operator starts with its first input",
     VERTEX_DESCRIPTION_MODE.key: "descriptions have one form",
     CHECKPOINT_INTERVAL_DURING_BACKLOG.key: "checkpoints are taken at their interval",
     CHECKPOINT_MODE.key: "checkpoints are always exactly once",

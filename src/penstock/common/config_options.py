@@ -16,7 +16,10 @@ ValueType = Literal["string", "boolean", "int", "long", "float", "double", "dura
 
 @dataclass(frozen=True)
 class ConfigOption(Generic[T]):
-    """A configuration key, the type of its value and the default; made by `ConfigOptions.key(...)`."""
+    """A configuration key, the type of its value and the default; made by `ConfigOptions.key(...)`.
+
+    `ConfigOptions` has an example.
+    """
 
     key: str
     value_type: ValueType

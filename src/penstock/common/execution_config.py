@@ -18,10 +18,6 @@ __all__ = ["ExecutionConfig"]
 T = TypeVar("T")
 
 
-_EXECUTION_MODE_KEY = "execution.mode"
-_INPUT_CONSTRAINT_KEY = "execution.input-dependency-constraint"
-
-
 class ExecutionConfig:
     """A live view of a Configuration: a change to one shows in the other.
 
@@ -233,24 +229,21 @@ class ExecutionConfig:
 
     def set_execution_mode(self, execution_mode: ExecutionMode) -> ExecutionConfig:
         """Accepted without effect: `env.set_runtime_mode(...)` chooses between streaming and batch."""
-        self._configuration.set_string(_EXECUTION_MODE_KEY, execution_mode.name)
-        return self
+        return self._set(config_keys.EXECUTION_MODE, execution_mode.name)
 
     def get_execution_mode(self) -> ExecutionMode:
         """The value set by `set_execution_mode`."""
-        return ExecutionMode[self._configuration.get_string(_EXECUTION_MODE_KEY, ExecutionMode.PIPELINED.name)]
+        return ExecutionMode[self._configuration.get(config_keys.EXECUTION_MODE)]
 
     def set_default_input_dependency_constraint(
         self, input_dependency_constraint: InputDependencyConstraint
     ) -> ExecutionConfig:
         """Accepted without effect: an operator starts with its first input."""
-        self._configuration.set_string(_INPUT_CONSTRAINT_KEY, input_dependency_constraint.name)
-        return self
+        return self._set(config_keys.INPUT_DEPENDENCY_CONSTRAINT, input_dependency_constraint.name)
 
     def get_default_input_dependency_constraint(self) -> InputDependencyConstraint:
         """The value set by `set_default_input_dependency_constraint`."""
-        name = self._configuration.get_string(_INPUT_CONSTRAINT_KEY, InputDependencyConstraint.ANY.name)
-        return InputDependencyConstraint[name]
+        return InputDependencyConstraint[self._configuration.get(config_keys.INPUT_DEPENDENCY_CONSTRAINT)]
 
     def disable_auto_type_registration(self) -> ExecutionConfig:
         """Accepted without effect: elements are pickled."""

@@ -12,7 +12,13 @@ __all__ = ["JobExecutionResult"]
 
 @dataclass(frozen=True)
 class JobExecutionResult:
-    """The id, the run time and the accumulators of a job that has finished."""
+    """The id, the run time and the accumulators of a job that has finished.
+
+    >>> from penstock.datastream.connectors import DiscardingSink
+    >>> _ = env.from_collection([1, 2]).sink_to(DiscardingSink())
+    >>> env.execute("nothing").get_net_runtime() >= 0
+    True
+    """
 
     job_id: JobID
     net_runtime_ms: int

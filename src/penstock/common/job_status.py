@@ -8,7 +8,11 @@ __all__ = ["JobStatus"]
 
 
 class JobStatus(Enum):
-    """What a job is doing. A terminal state is final; a SUSPENDED job may continue elsewhere."""
+    """What a job is doing. A terminal state is final; a SUSPENDED job may continue elsewhere.
+
+    >>> JobStatus.RESTARTING.is_terminal_state(), JobStatus.SUSPENDED.is_globally_terminal_state()
+    (False, False)
+    """
 
     CREATED = 0
     RUNNING = 1

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import codecs
-import importlib
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.formatting import format_value
+from penstock.common.offered_names import offered
 from penstock.common.typeinfo import PrimitiveArrayTypeInfo, TypeInformation, Types
 from penstock.common.types import Row
 
@@ -27,7 +26,14 @@ __all__ = [
 
 
 class SerializationSchema:
-    """Turns an element into bytes. Subclasses write `serialize`."""
+    """Turns an element into bytes. Subclasses write `serialize`.
+
+    >>> class Upper(SerializationSchema):
+    ...     def serialize(self, value):
+    ...         return value.upper().encode()
+    >>> Upper().serialize("river")
+    b'RIVER'
+    """
 
     def __init__(self) -> None:
         pass
@@ -40,7 +46,14 @@ class SerializationSchema:
 
 
 class DeserializationSchema:
-    """Turns bytes into an element. Subclasses write `deserialize`."""
+    """Turns bytes into an element. Subclasses write `deserialize`.
+
+    >>> class Number(DeserializationSchema):
+    ...     def deserialize(self, message):
+    ...         return int(message)
+    >>> Number().deserialize(b"42")
+    42
+    """
 
     def __init__(self) -> None:
         pass
@@ -99,7 +112,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
 
     @property
     def _is_utf_8(self) -> bool:
-        """True if it is what Python decodes from and encodes to without being told."""
+        """True if it is the character set that Python uses by default to encode and decode."""
         return codecs.lookup(self._charset).name == "utf-8"
 
     def get_produced_type(self) -> TypeInformation:
@@ -121,7 +134,11 @@ def deserializer_of_many(schema: DeserializationSchema) -> Callable[[Sequence[by
 
 
 class ByteArraySchema(SerializationSchema, DeserializationSchema):
-    """Bytes as they are."""
+    """Bytes as they are.
+
+    >>> ByteArraySchema().deserialize(b"river")
+    b'river'
+    """
 
     def __repr__(self) -> str:
         return "ByteArraySchema()"
@@ -137,7 +154,11 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
 
 
 class RowFieldExtractorSchema(SerializationSchema):
-    """Takes one field of a row, which must be bytes: for instance the key of a Kafka record."""
+    """Takes one field of a row, which must be bytes: for instance the key of a Kafka record.
+
+    >>> RowFieldExtractorSchema(1).serialize(Row("ignored", b"key"))
+    b'key'
+    """
 
     def __init__(self, field_index: int) -> None:
         super().__init__()
@@ -158,7 +179,12 @@ class RowFieldExtractorSchema(SerializationSchema):
 
 
 class Encoder:
-    """Writes elements of a file sink into a file, one after the other. Subclasses write `encode`."""
+    """Writes elements of a file sink into a file, one after the other. Subclasses write `encode`.
+
+    >>> class Lengths(Encoder):
+    ...     def encode(self, element, stream):
+    ...         stream.write(b"%d " % len(element))
+    """
 
     def encode(self, element: Any, stream: BinaryIO) -> None:
         """Write one element to the file."""
@@ -192,7 +218,10 @@ class _SimpleStringEncoder(Encoder):
 
 
 class BulkWriter:
-    """Writes the elements of one file that is encoded as a whole, such as Parquet."""
+    """Writes the elements of one file that is encoded as a whole, such as Parquet.
+
+    `BulkWriterFactory` has an example.
+    """
 
     def add_element(self, element: Any) -> None:
         """Write one element, now or when there are enough of them."""
@@ -206,7 +235,19 @@ class BulkWriter:
 
 
 class BulkWriterFactory:
-    """Makes the writer of each file of a bulk sink. Subclasses write `create`."""
+    """Makes the writer of each file of a bulk sink. Subclasses write `create`.
+
+    >>> class Joined(BulkWriter):
+    ...     def __init__(self, stream):
+    ...         self.stream, self.elements = stream, []
+    ...     def add_element(self, element):
+    ...         self.elements.append(element)
+    ...     def finish(self):
+    ...         self.stream.write(",".join(self.elements).encode())
+    >>> class JoinedFactory(BulkWriterFactory):
+    ...     def create(self, stream):
+    ...         return Joined(stream)
+    """
 
     def create(self, stream: BinaryIO) -> BulkWriter:
         """The writer of a new file."""
@@ -216,7 +257,10 @@ class BulkWriterFactory:
 
 
 class RowDataBulkWriterFactory(BulkWriterFactory):
-    """A factory of writers for rows of one type."""
+    """A factory of writers for rows of one type.
+
+    `ParquetColumnarRowInputFormat` has an example.
+    """
 
     def __init__(self, row_type: Any = None) -> None:
         self._row_type = row_type
@@ -226,14 +270,8 @@ class RowDataBulkWriterFactory(BulkWriterFactory):
         return self._row_type
 
 
-# PyFlink 1.x has the row schemas here. They live above this package, so they are looked up when asked for.
-_ROW_SCHEMA = re.compile(r"(Avro|Csv|Json)Row(Des|S)erializationSchema")
-
-
 def __getattr__(name: str) -> Any:
-    if (known := _ROW_SCHEMA.fullmatch(name)) is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"penstock.datastream.formats.{known[1].lower()}"), name)
+    return offered(name, __name__)  # PyFlink 1.x has the row schemas here.
 
 
 def _known_charset(name: str) -> str:

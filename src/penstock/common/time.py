@@ -73,7 +73,11 @@ class Duration:
 
 @dataclass(frozen=True, order=True, repr=False)
 class Instant:
-    """A point on the time line: seconds since 1970-01-01T00:00Z plus 0 to 999,999,999 nanoseconds."""
+    """A point on the time line: seconds since 1970-01-01T00:00Z plus 0 to 999,999,999 nanoseconds.
+
+    >>> Instant.of_epoch_milli(1500)
+    Instant<1, 500000000>
+    """
 
     seconds: int
     nanos: int

@@ -21,7 +21,10 @@ __all__ = ["TypeInformation", "Types"]
 
 
 class TypeInformation:
-    """The type of a record or a state value. Types are equal if they describe the same thing, and hashable."""
+    """The type of a record or a state value. Types are equal if they describe the same thing, and hashable.
+
+    `Types` has an example.
+    """
 
     def __init__(self) -> None:
         pass

@@ -10,7 +10,13 @@ __all__ = ["Row", "RowKind"]
 
 
 class RowKind(Enum):
-    """What a row does to a changing table."""
+    """What a row does to a changing table.
+
+    >>> row = Row("Alice", 11)
+    >>> row.set_row_kind(RowKind.DELETE)
+    >>> str(row.get_row_kind())
+    '-D'
+    """
 
     INSERT = 0
     UPDATE_BEFORE = 1

@@ -23,7 +23,11 @@ __all__ = [
 
 @dataclass(order=True, unsafe_hash=True)
 class Watermark:
-    """States that no element with a timestamp up to and including this one will follow."""
+    """States that no element with a timestamp up to and including this one will follow.
+
+    >>> str(Watermark(5000)), Watermark(5000) < Watermark.max_watermark()
+    ('Watermark @ 5000', True)
+    """
 
     timestamp: int
 
@@ -47,7 +51,10 @@ def time_of(watermark: Any) -> int:
 
 
 class WatermarkOutput(ABC):
-    """Where a generator or a source sends its watermarks. Watermarks never go back: a smaller one is ignored."""
+    """Where a generator or a source sends its watermarks. Watermarks never go back: a smaller one is ignored.
+
+    `WatermarkGenerator` has an example.
+    """
 
     @abstractmethod
     def emit_watermark(self, timestamp: int) -> None:
@@ -63,7 +70,17 @@ class WatermarkOutput(ABC):
 
 
 class WatermarkGenerator(ABC):
-    """Makes watermarks from the events it sees, on events (punctuated) or from time to time (periodic)."""
+    """Makes watermarks from the events it sees, on events (punctuated) or from time to time (periodic).
+
+    >>> from penstock.common import WatermarkStrategy
+    >>> class AtMarkers(WatermarkGenerator):
+    ...     def on_event(self, event, event_timestamp, output):
+    ...         if event == "end of hour":
+    ...             output.emit_watermark(Watermark(event_timestamp))
+    ...     def on_periodic_emit(self, output):
+    ...         pass
+    >>> strategy = WatermarkStrategy.for_generator(lambda context: AtMarkers())
+    """
 
     @abstractmethod
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
@@ -75,7 +92,13 @@ class WatermarkGenerator(ABC):
 
 
 class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
-    """Watermarks that stay a fixed bound behind the largest timestamp seen."""
+    """Watermarks that stay a fixed bound behind the largest timestamp seen.
+
+    >>> generator = BoundedOutOfOrdernessWatermarks(200)
+    >>> generator.on_event("a", 1000, None)
+    >>> generator.current_watermark()
+    799
+    """
 
     def __init__(self, max_out_of_orderness_ms: int) -> None:
         if max_out_of_orderness_ms < 0:
@@ -97,14 +120,23 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
 
 
 class AscendingTimestampsWatermarks(BoundedOutOfOrdernessWatermarks):
-    """Watermarks right behind the largest timestamp, for timestamps that never go back."""
+    """Watermarks right behind the largest timestamp, for timestamps that never go back.
+
+    >>> generator = AscendingTimestampsWatermarks()
+    >>> generator.on_event("a", 1000, None)
+    >>> generator.current_watermark()
+    999
+    """
 
     def __init__(self) -> None:
         super().__init__(0)
 
 
 class NoWatermarks(WatermarkGenerator):
-    """Never emits a watermark: for jobs in processing time only."""
+    """Never emits a watermark: for jobs in processing time only.
+
+    `WatermarkStrategy` has an example with another generator.
+    """
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
         pass
@@ -117,6 +149,8 @@ class WatermarksWithIdleness(WatermarkGenerator):
     """Adds idleness to a generator: after `timeout_ms` without an event the output is marked idle, once.
 
     Time is measured between periodic calls only, so the first call without an event starts the count, as in Flink.
+
+    `WatermarkStrategy` has an example.
     """
 
     def __init__(self, generator: WatermarkGenerator, timeout_ms: int, clock: Callable[[], int]) -> None:

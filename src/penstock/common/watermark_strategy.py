@@ -31,7 +31,15 @@ __all__ = [
 
 
 class TimestampAssigner(ABC):
-    """Gives each element its event time."""
+    """Gives each element its event time.
+
+    >>> class ByField(TimestampAssigner):
+    ...     def extract_timestamp(self, value, record_timestamp):
+    ...         return value["at"]
+    >>> strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(ByField())
+    >>> list(env.from_collection([{"at": 1000}]).assign_timestamps_and_watermarks(strategy).execute_and_collect())
+    [{'at': 1000}]
+    """
 
     @abstractmethod
     def extract_timestamp(self, value: Any, record_timestamp: int) -> int:

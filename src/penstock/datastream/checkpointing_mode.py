@@ -8,7 +8,11 @@ __all__ = ["CheckpointingMode"]
 
 
 class CheckpointingMode(Enum):
-    """The guarantee a job's state gives after recovery."""
+    """The guarantee a job's state gives after recovery.
+
+    >>> env.enable_checkpointing(10_000, CheckpointingMode.EXACTLY_ONCE).get_checkpointing_mode().name
+    'EXACTLY_ONCE'
+    """
 
     EXACTLY_ONCE = 0
     """Every record takes effect in the state exactly once."""

@@ -34,7 +34,11 @@ class EnvironmentSettings:
         return self._configuration
 
     def get_config(self) -> ExecutionConfig:
-        """The settings of the job as methods; a live view of the configuration."""
+        """The settings of the job as methods; a live view of the configuration.
+
+        >>> env.get_config().enable_object_reuse().is_object_reuse_enabled()
+        True
+        """
         return ExecutionConfig(self._configuration)
 
     def configure(self, configuration: Configuration) -> None:
@@ -62,6 +66,9 @@ class EnvironmentSettings:
 
         It cannot change once a savepoint has been taken. Unless set, it follows from the parallelism: at least
         128.
+
+        >>> env.set_max_parallelism(720).get_max_parallelism()
+        720
         """
         self.get_config().set_max_parallelism(max_parallelism)
         return self
@@ -115,6 +122,9 @@ class EnvironmentSettings:
         0 starts an epoch as soon as the last one is done; -1 waits for 100 ms. Unless set, a job pauses for about as
         long as the last epoch took, but epochs start no later than 5 ms after each other. A longer timeout costs less
         CPU time where few records come.
+
+        >>> env.set_buffer_timeout(50).get_buffer_timeout()
+        50
         """
         if timeout_millis < -1:
             raise ValueError(f"the buffer timeout must be -1 or more, got {timeout_millis}")
@@ -175,7 +185,11 @@ class EnvironmentSettings:
         return self.get_checkpoint_config().get_checkpointing_mode()
 
     def set_default_savepoint_directory(self, directory: str) -> Self:
-        """Where savepoints go when the command that asks for one names no folder."""
+        """Where savepoints go when the command that asks for one names no folder.
+
+        >>> env.set_default_savepoint_directory("/data/savepoints").get_default_savepoint_directory()
+        '/data/savepoints'
+        """
         self._configuration.set(keys.SAVEPOINT_DIR, directory)
         return self
 

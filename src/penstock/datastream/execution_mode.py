@@ -8,7 +8,10 @@ __all__ = ["RuntimeExecutionMode"]
 
 
 class RuntimeExecutionMode(Enum):
-    """How a job is executed."""
+    """How a job is executed.
+
+    `StreamExecutionEnvironment.set_runtime_mode` has an example.
+    """
 
     STREAMING = 0
     """Epoch after epoch, with checkpoints; works for bounded and unbounded sources."""

@@ -8,7 +8,11 @@ __all__ = ["ExternalizedCheckpointCleanup", "ExternalizedCheckpointRetention"]
 
 
 class ExternalizedCheckpointRetention(Enum):
-    """Whether the last checkpoints outlive a job that is cancelled or fails."""
+    """Whether the last checkpoints outlive a job that is cancelled or fails.
+
+    >>> retention = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
+    >>> _ = env.get_checkpoint_config().set_externalized_checkpoint_retention(retention)
+    """
 
     DELETE_ON_CANCELLATION = 0
     """Deleted when the job is cancelled, kept when it fails."""

@@ -65,7 +65,19 @@ class State(ABC):
 
 
 class ValueState(State, Generic[T]):
-    """A single value per key."""
+    """A single value per key.
+
+    >>> from penstock.datastream import KeyedProcessFunction
+    >>> class Change(KeyedProcessFunction):
+    ...     def open(self, runtime_context):
+    ...         self.last = runtime_context.get_state(ValueStateDescriptor("last", default_value=0))
+    ...     def process_element(self, value, ctx):
+    ...         yield value[0], value[1] - self.last.value()
+    ...         self.last.update(value[1])
+    >>> pairs = env.from_collection([("a", 3), ("b", 1), ("a", 5)]).key_by(lambda pair: pair[0])
+    >>> list(pairs.process(Change()).execute_and_collect())
+    [('a', 3), ('b', 1), ('a', 2)]
+    """
 
     @abstractmethod
     def value(self) -> T | None:
@@ -93,15 +105,60 @@ class MergingState(AppendingState[IN, OUT]):
 
 
 class ReducingState(MergingState[T, T]):
-    """The reduction of all added values."""
+    """The reduction of all added values.
+
+    >>> from penstock.datastream import KeyedProcessFunction
+    >>> class Largest(KeyedProcessFunction):
+    ...     def open(self, runtime_context):
+    ...         self.largest = runtime_context.get_reducing_state(ReducingStateDescriptor("largest", max))
+    ...     def process_element(self, value, ctx):
+    ...         self.largest.add(value)
+    ...         yield self.largest.get()
+    >>> list(env.from_collection([3, 1, 5]).key_by(lambda _: "all").process(Largest()).execute_and_collect())
+    [3, 3, 5]
+    """
 
 
 class AggregatingState(MergingState[IN, OUT]):
-    """The aggregate of all added values."""
+    """The aggregate of all added values.
+
+    >>> from penstock.datastream import AggregateFunction, KeyedProcessFunction
+    >>> class Average(AggregateFunction):
+    ...     def create_accumulator(self):
+    ...         return 0, 0
+    ...     def add(self, value, accumulator):
+    ...         return accumulator[0] + value, accumulator[1] + 1
+    ...     def get_result(self, accumulator):
+    ...         return accumulator[0] / accumulator[1]
+    ...     def merge(self, acc_a, acc_b):
+    ...         return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
+    >>> class RunningAverage(KeyedProcessFunction):
+    ...     def open(self, runtime_context):
+    ...         self.average = runtime_context.get_aggregating_state(AggregatingStateDescriptor("average", Average()))
+    ...     def process_element(self, value, ctx):
+    ...         self.average.add(value)
+    ...         yield self.average.get()
+    >>> list(env.from_collection([3, 1, 5]).key_by(lambda _: "all").process(RunningAverage()).execute_and_collect())
+    [3.0, 2.0, 3.0]
+    """
 
 
 class ListState(MergingState[T, Iterable[T]]):
-    """A list of elements."""
+    """A list of elements.
+
+    >>> from penstock.datastream import KeyedProcessFunction
+    >>> class Pairs(KeyedProcessFunction):
+    ...     def open(self, runtime_context):
+    ...         self.waiting = runtime_context.get_list_state(ListStateDescriptor("waiting"))
+    ...     def process_element(self, value, ctx):
+    ...         self.waiting.add(value)
+    ...         if len(list(self.waiting)) == 2:
+    ...             yield list(self.waiting)
+    ...             self.waiting.clear()
+    >>> numbers = env.from_collection([1, 2, 3, 4, 5]).key_by(lambda number: number % 2)
+    >>> list(numbers.process(Pairs()).execute_and_collect())
+    [[1, 3], [2, 4]]
+    """
 
     @abstractmethod
     def get(self) -> Iterable[T]:
@@ -182,19 +239,40 @@ class MapState(_ChangeableMap[K, V]):
     """A map per key of the stream.
 
     `state[k]`, `k in state`, `del state[k]` and iteration work as on a dict, but `state[k]` is None for a missing key.
+
+    >>> from penstock.datastream import KeyedProcessFunction
+    >>> class Visits(KeyedProcessFunction):
+    ...     def open(self, runtime_context):
+    ...         self.pages = runtime_context.get_map_state(MapStateDescriptor("pages"))
+    ...     def process_element(self, value, ctx):
+    ...         user, page = value
+    ...         self.pages[page] = (self.pages[page] or 0) + 1
+    ...         yield user, dict(self.pages.items())
+    >>> clicks = env.from_collection([("ann", "home"), ("ann", "cart"), ("ann", "home")])
+    >>> list(clicks.key_by(lambda click: click[0]).process(Visits()).execute_and_collect())[-1]
+    ('ann', {'home': 2, 'cart': 1})
     """
 
 
 class ReadOnlyBroadcastState(_ReadableMap[K, V]):
-    """A map that is the same in all subtasks, as the non-broadcast side sees it: its values must not be changed."""
+    """A map that is the same in all subtasks, as the non-broadcast side sees it: its values must not be changed.
+
+    `KeyedBroadcastProcessFunction` has an example.
+    """
 
 
 class BroadcastState(ReadOnlyBroadcastState[K, V], _ChangeableMap[K, V]):
-    """A map that is the same in all subtasks, as the broadcast side sees it: every subtask must change it alike."""
+    """A map that is the same in all subtasks, as the broadcast side sees it: every subtask must change it alike.
+
+    `KeyedBroadcastProcessFunction` has an example.
+    """
 
 
 class OperatorStateStore(ABC):
-    """Gives access to operator state: state of a subtask rather than of a key."""
+    """Gives access to operator state: state of a subtask rather than of a key.
+
+    `CheckpointedFunction` has an example.
+    """
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:

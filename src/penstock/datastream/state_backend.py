@@ -48,7 +48,10 @@ class PredefinedOptions(Enum):
 
 @dataclass(frozen=True)
 class HashMapStateBackend(StateBackend):
-    """Holds state as Python objects in memory: fast, limited by memory."""
+    """Holds state as Python objects in memory: fast, limited by memory.
+
+    >>> _ = env.set_state_backend(HashMapStateBackend())
+    """
 
     def configuration(self) -> dict[str, str]:
         return {config_keys.STATE_BACKEND.key: "hashmap"}
@@ -60,6 +63,8 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     It takes the place of Flink's backend of that name, and uses LMDB. Timers are in memory.
 
     :param enable_incremental_checkpointing: Whether checkpoints hold changes only; None leaves it to the configuration.
+
+    >>> _ = env.set_state_backend(EmbeddedRocksDBStateBackend())
     """
 
     DEFAULT_TRANSFER_THREADS = 4

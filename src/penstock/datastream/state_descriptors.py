@@ -17,6 +17,8 @@ class StateDescriptor(ABC):
 
     :param name: Name of the state, unique within its operator.
     :param type_info: Type of the values; any picklable Python value if left out.
+
+    `ValueStateDescriptor` has an example.
     """
 
     name: str
@@ -129,7 +131,10 @@ class ReducingStateDescriptor(StateDescriptor):
 
 
 class AggregatingStateDescriptor(StateDescriptor):
-    """Describes one accumulator for each key that added values are aggregated into by an AggregateFunction."""
+    """Describes one accumulator for each key that added values are aggregated into by an AggregateFunction.
+
+    `AggregatingState` has an example.
+    """
 
     def __init__(
         self, name: str, agg_function: AggregateFunction, state_type_info: TypeInformation | None = None

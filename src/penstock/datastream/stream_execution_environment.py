@@ -122,9 +122,9 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         self._dependencies.add_python_file(file_path)
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
-        """Packages that functions need: a file for `pip install -r`, installed on the machines where functions run.
+        """Packages that functions need: a file for `pip install -r`. The driver installs and sends them to workers.
 
-        :param requirements_cache_dir: A folder with the packages, for machines that cannot download them.
+        :param requirements_cache_dir: A folder with the packages; nothing is downloaded then.
         """
         self._dependencies.set_python_requirements(requirements_file_path, requirements_cache_dir)
 
@@ -274,7 +274,14 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         return self._add_source(source_name, d.FunctionSourceDescription(source_func, is_parallel), type_info)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
-        """The lines of a file, or of all files in and below a folder; then the stream ends."""
+        """The lines of a file, or of all files in and below a folder; then the stream ends.
+
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pathlib.Path(folder, "words.txt").write_text("to be")
+        ...     list(env.read_text_file(folder).execute_and_collect())
+        ['to be']
+        """
         from penstock.datastream.connectors.file_system.source import FileSource, StreamFormat
 
         source = FileSource.for_record_stream_format(StreamFormat.text_line_format(charset_name), file_path).build()
@@ -307,7 +314,13 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     # --- execution ---------------------------------------------------------------------------------------------------
 
     def get_execution_plan(self) -> str:
-        """The plan as JSON, as Flink's plan visualizer reads it. The program can still be executed."""
+        """The plan as JSON, as Flink's plan visualizer reads it. The program can still be executed.
+
+        >>> import json
+        >>> _ = env.from_collection([1]).map(str).print()
+        >>> [node["type"] for node in json.loads(env.get_execution_plan())["nodes"]]
+        ['Source: Collection Source', 'Map', 'Sink: Print to Std. Out']
+        """
         return self.get_stream_graph(clear_transformations=False).get_streaming_plan_as_json()
 
     def get_stream_graph(self, clear_transformations: bool = False, job_name: str | None = None) -> StreamGraph:
@@ -348,7 +361,15 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             return self._submit(job_name).wait()
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
-        """Start the job and return at once, with a client that cancels it, takes savepoints and waits for its end."""
+        """Start the job and return at once, with a client that cancels it, takes savepoints and waits for its end.
+
+        >>> from penstock.datastream.connectors import DiscardingSink
+        >>> _ = env.from_collection([1, 2]).sink_to(DiscardingSink())
+        >>> client = env.execute_async("in the background")
+        >>> _ = client.get_job_execution_result().result()
+        >>> client.get_job_status().result().name
+        'FINISHED'
+        """
         client: JobClient = self._submit(job_name).client
         return client
 

@@ -6,7 +6,11 @@ from enum import Enum
 
 
 class TimeCharacteristic(Enum):
-    """What `time_window` and `time_window_all` mean by time: the clock, or the elements' timestamps."""
+    """What `time_window` and `time_window_all` mean by time: the clock, or the elements' timestamps.
+
+    >>> env.set_stream_time_characteristic(TimeCharacteristic.EventTime).get_stream_time_characteristic().name
+    'EVENT_TIME'
+    """
 
     PROCESSING_TIME = "PROCESSING_TIME"
     INGESTION_TIME = "INGESTION_TIME"

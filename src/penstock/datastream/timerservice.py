@@ -11,6 +11,8 @@ class TimerService(ABC):
     """Gives the time and registers timers for the current key.
 
     A timer is identified by key and timestamp: registering it twice fires it once. All times are in milliseconds.
+
+    `KeyedProcessFunction` has an example.
     """
 
     @abstractmethod

@@ -46,7 +46,7 @@ else:
 
 
 Numbers = Sequence[float]
-"""What is to be added, by Total."""
+"""What to add, by Total."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class FlameGraphs:
             return {"endTimestamp": samples.ended_ms, "data": _tree(samples.counts)}
 
     def wanted(self, now_ms: int) -> frozenset[int]:
-        """The vertices that are to be sampled."""
+        """The vertices to sample."""
         if not self._by_vertex:
             return frozenset()
         with self._lock:

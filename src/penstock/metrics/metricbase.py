@@ -10,7 +10,10 @@ from typing import Any, TypeVar
 
 
 class Metric(ABC):
-    """Something that has a value at any time."""
+    """Something that has a value at any time.
+
+    `MetricGroup` has an example.
+    """
 
     @abstractmethod
     def get_value(self) -> Any:
@@ -50,7 +53,12 @@ class Counter(Metric):
 
 
 class Gauge(Metric):
-    """Shows what a function returns; it is called only when the value is read."""
+    """Shows what a function returns; it is called only when the value is read.
+
+    >>> waiting = [1, 2, 3]
+    >>> Gauge(lambda: len(waiting)).get_value()
+    3
+    """
 
     def __init__(self, read: Callable[[], Any]) -> None:
         self._read = read
@@ -67,6 +75,11 @@ class Meter(Metric):
 
     :param time_span_in_seconds: How far back the rate looks.
     :param clock: Seconds from any fixed point.
+
+    >>> meter = Meter(time_span_in_seconds=60)
+    >>> meter.mark_event(3)
+    >>> meter.get_count()
+    3
     """
 
     def __init__(self, time_span_in_seconds: int = 60, clock: Callable[[], float] = time.monotonic) -> None:
@@ -104,7 +117,14 @@ class Meter(Metric):
 
 
 class Distribution(Metric):
-    """Sum, count, smallest and largest of the values seen."""
+    """Sum, count, smallest and largest of the values seen.
+
+    >>> sizes = Distribution()
+    >>> sizes.update(3)
+    >>> sizes.update(7)
+    >>> sizes.get_value()
+    {'sum': 10, 'count': 2, 'min': 3, 'max': 7, 'mean': 5.0}
+    """
 
     def __init__(self) -> None:
         self.sum = 0

@@ -120,7 +120,7 @@ _server_lock = threading.Lock()
 
 
 def make_controllable(client: LocalJobClient, config: Configuration) -> None:
-    """Let the job be found by `penstock list` and its like. Where that is impossible, the job runs all the same."""
+    """Let `penstock list` and other verbs find the job. If that is impossible, the job runs all the same."""
     global _server
     try:
         with _server_lock:

@@ -58,8 +58,8 @@ _OWN_JAVA_DEFAULTS = {
 }
 _WORKER_DAEMON = "penstock.spark.worker_daemon"
 
-# On one machine nobody else has to reach Spark: it would listen on the machine's address in the network, and believe
-# whoever connects.
+# On one machine, nobody else needs to reach Spark. By default it listens on the machine's address in the network, and
+# trusts anybody who connects.
 LOOPBACK = "127.0.0.1"
 _LONGEST_FOLDER = 60
 _ON_ONE_MACHINE = {
@@ -72,9 +72,9 @@ _ON_ONE_MACHINE = {
 def settings_of(
     config: Configuration, jars: Sequence[str] = (), submitted: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """What Spark is started with: our defaults, and over them the configuration's `spark.` settings.
+    """The settings that Spark starts with: our defaults, overridden by the configuration's `spark.` settings.
 
-    :param submitted: What `spark-submit` was given (`--conf` and its like): it wins over the defaults, too.
+    :param submitted: The settings that `spark-submit` was given, such as by `--conf`. They override the defaults, too.
     """
     settings = dict(_DEFAULTS)
     given = {key: value for key, value in config.to_dict().items() if key.startswith("spark.")}

@@ -17,7 +17,11 @@ _LISTED = ", "
 
 @dataclass(frozen=True)
 class OperatorIdentifier:
-    """Identifies an operator. Wherever one is expected, a str with the operator's uid or name works, too."""
+    """Identifies an operator. Wherever one is expected, a str with the operator's uid or name works, too.
+
+    >>> OperatorIdentifier.for_uid("totals").uid
+    'totals'
+    """
 
     operator_id: str
     """32 hex digits."""

@@ -62,7 +62,7 @@ def from_existing(
 
 @dataclass(frozen=True)
 class _NewState:
-    """A state that is to be written."""
+    """A state to write."""
 
     state: StateName
     data: DataFrame

@@ -31,6 +31,9 @@ class Fault:
     silently keeps half of what is written; `damage` silently changes a byte of it; `exit` ends the process before the
     operation as kill -9 does, halfway through a write; `exit-after` ends it after the operation; `slow` waits `delay_s`
     before it.
+
+    >>> Fault("write", at=3, path="*/_metadata", action="half").action
+    'half'
     """
 
     operation: Operation = "any"
@@ -49,7 +52,16 @@ class Fault:
 
 @dataclass(frozen=True)
 class FaultPlan:
-    """Faults, and the record of all operations, kept in a local folder: processes with copies of it count together."""
+    """Faults, and the record of all operations, kept in a local folder: processes with copies of it count together.
+
+    `FaultyFolder(folder, plan)` is a folder in which they happen.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as notes:
+    ...     plan = FaultPlan(notes, (Fault("write", at=2),))
+    ...     [plan.fault_at("write", "chk-1/_metadata") is not None for _ in range(3)]
+    [False, True, False]
+    """
 
     notes: str
     faults: tuple[Fault, ...] = ()

@@ -34,6 +34,11 @@ class JobInEpochs:
 
     `restored` begins from a checkpoint of another job, whose parallelism and operators may differ. `rebuilds` throws
     the tasks away after every epoch and restores them for the next. `retained` checkpoints stay in the folder.
+
+    >>> job = JobInEpochs(lambda stream: stream.key_by(lambda pair: pair[0]).sum(1))
+    >>> job.epoch([("a", 1)]), job.epoch([("a", 2)])
+    (["('a', 1)"], ["('a', 3)"])
+    >>> job.close()
     """
 
     def __init__(

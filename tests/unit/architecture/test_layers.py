@@ -47,7 +47,6 @@ SEAMS = {
     ("cluster", "penstock.spark.session"): "a job manager makes its session before the first job",
     ("cluster", "penstock.cli.uploaded_program"): "the process in which an uploaded program defines its job",
     ("runtime", "penstock.jobmaster"): "savepoints of earlier versions name modules by where they were",
-    ("common", "penstock.datastream.formats"): "PyFlink offers the row schemas in its common package too",
 }
 
 

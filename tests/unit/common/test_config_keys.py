@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import warnings
 from pathlib import Path
@@ -8,11 +9,12 @@ from pathlib import Path
 import pytest
 
 import penstock
-from penstock.common import ConfigOption, Configuration, ExecutionConfig, config_keys
+from penstock.common import ConfigOption, Configuration, ExecutionConfig, InputDependencyConstraint, config_keys
 from penstock.common.config_checks import check_keys
 from penstock.common.config_file import load_config_file
 from penstock.common.config_keys import find_option
 from penstock.common.exceptions import ConfigurationError
+from penstock.common.execution_mode import ExecutionMode
 
 
 def test_defaults_are_flinks():
@@ -77,6 +79,22 @@ def test_setting_a_key_without_effect_is_reported_unless_it_is_the_default():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_keys(Configuration.from_dict({"execution.checkpointing.mode": "EXACTLY_ONCE"}))
+
+
+def test_every_setting_of_an_execution_config_has_a_known_key():
+    config = Configuration()
+    for name, method in inspect.getmembers(ExecutionConfig(config), inspect.ismethod):
+        if name.startswith(("enable_", "disable_")):
+            method()
+    ExecutionConfig(config).set_execution_mode(ExecutionMode.BATCH)
+    ExecutionConfig(config).set_default_input_dependency_constraint(InputDependencyConstraint.ALL)
+    with pytest.warns(UserWarning) as shown:
+        check_keys(config)
+    assert {str(each.message).partition(" has no effect: ")[0] for each in shown} >= {
+        "configuration key 'execution.mode'",
+        "configuration key 'execution.input-dependency-constraint'",
+    }
+    assert [str(each.message) for each in shown if "unknown" in str(each.message)] == []
 
 
 def test_an_unknown_key_is_named_with_the_nearest_known_one():

@@ -23,6 +23,11 @@ def test_every_module_that_is_named_is_there():
     assert [place for place in places if not (place.is_dir() or place.with_suffix(".py").exists())] == []
 
 
+def test_drawing_of_the_layers_has_every_package():
+    drawing = PAGE.split("```")[1]
+    assert [package for package in PACKAGES.split("|") if not re.search(rf"\b{package}\b", drawing)] == []
+
+
 @pytest.mark.parametrize(("file", "name"), STEPS)
 def test_every_step_of_a_walk_is_there(file, name):
     found = importlib.import_module("penstock." + file.replace("/", "."))

@@ -35,6 +35,12 @@ def test_every_command_and_its_options_are_on_the_page():
         assert [name for name in names if not re.search(rf"`[^`]*{re.escape(name)}\b", page)] == []
 
 
+def test_pages_about_the_command_line_say_how_shells_complete_it():
+    lines = re.findall(r"^.*_PENSTOCK_COMPLETE=.*$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(lines) == 3
+    assert [line for line in lines if line not in PAGES["reference/command-line.md"]] == []
+
+
 def test_every_route_is_on_the_page():
     assert [route for route in rest_reference.DESCRIBED if f"| `{route}` |" not in PAGES["reference/rest.md"]] == []
 
@@ -43,6 +49,16 @@ def test_streams_and_their_methods_are_on_the_page():
     page = PAGES["reference/api/streams.md"]
     for name in ("key_by", "window_all", "execute_and_collect", "allowed_lateness", "side_output_late_data"):
         assert f"{{py:method}} {name}(" in page
+
+
+def test_every_module_of_a_connector_is_on_a_page_unless_it_is_refused():
+    shown = {module for page in api_reference.PAGES for module in page.modules}
+    folder = ROOT / "src" / "penstock" / "datastream" / "connectors"
+    modules = [path for path in folder.iterdir() if (path / "__init__.py").exists() or path.suffix == ".py"]
+    names = {path.stem for path in modules if not path.stem.startswith("_")}
+    left_out = {name for name in names if f"penstock.datastream.connectors.{name}" not in shown}
+    # Refused here, as docs/compatibility.md says; of Spark's, methods of streams make use; support is for connectors.
+    assert left_out == {"cassandra", "kinesis", "pulsar", "rabbitmq", "spark", "support"}
 
 
 def test_navigation_names_pages_that_exist_and_leaves_none_out(tmp_path):

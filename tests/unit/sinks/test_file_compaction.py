@@ -80,7 +80,7 @@ def test_file_that_is_gone_is_named(tmp_path):
     job = SinkJob(sink(tmp_path, EVERY_THIRD), tmp_path).write(1).checkpoint().write(1).checkpoint()
     for name in hidden_files(tmp_path):
         (tmp_path / name).unlink()
-    with pytest.raises(JobExecutionError, match=r"\.part-.* is to be put together with others, but it is gone"):
+    with pytest.raises(JobExecutionError, match=r"\.part-.* must be compacted with others, but it is gone"):
         job.checkpoint()
 
 

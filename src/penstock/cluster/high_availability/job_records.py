@@ -33,7 +33,7 @@ class JobRecord:
     ended: str | None = None
     """The status with which the job is over for good."""
     unwanted: str | None = None
-    """The folder of checkpoints that is to be removed with the job."""
+    """The folder of checkpoints to remove with the job."""
 
 
 class FencedJob(JobLeadership):

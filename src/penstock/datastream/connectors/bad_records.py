@@ -17,7 +17,10 @@ _SHOWN = 200
 
 @dataclass(frozen=True)
 class BadRecord:
-    """A record that could not be read: what it is, why, and where it comes from."""
+    """A record that could not be read: what it is, why, and where it comes from.
+
+    `BadRecords` has an example.
+    """
 
     raw: bytes
     error: str

@@ -36,6 +36,20 @@ class Sink:
 
     It travels to the subtasks, so it must be picklable. A sink of your own is a subclass with `create_writer`; see
     `penstock.datastream.connectors.sink_v2` for the rest.
+
+    >>> from penstock.datastream.connectors import SinkWriter
+    >>> class ShoutingWriter(SinkWriter):
+    ...     def write(self, element, context):
+    ...         print(element.upper())
+    ...     def flush(self, end_of_input):
+    ...         pass  # Nothing is buffered.
+    >>> class ShoutingSink(Sink):
+    ...     def create_writer(self, context):
+    ...         return ShoutingWriter()
+    >>> _ = env.from_collection(["a", "b"]).sink_to(ShoutingSink())
+    >>> _ = env.execute("shouting")
+    A
+    B
     """
 
     def __init__(self, sink: object = None) -> None:
@@ -53,7 +67,10 @@ class Sink:
 
 
 class DeliveryGuarantee(Enum):
-    """How often a sink may deliver a record."""
+    """How often a sink may deliver a record.
+
+    `KafkaSink` has an example.
+    """
 
     EXACTLY_ONCE = 0
     """Once, also after a failure; records show up when their checkpoint is complete."""

@@ -35,7 +35,18 @@ _RECORDS_AT_ONCE = 1024
 
 
 class GeneratorFunction(ABC):
-    """Makes an element from a number, where a plain function is not enough."""
+    """Makes an element from a number, where a plain function is not enough.
+
+    >>> from penstock.common import WatermarkStrategy
+    >>> class Words(GeneratorFunction):
+    ...     def open(self, context):
+    ...         self.words = ["to", "be"]
+    ...     def map(self, value):
+    ...         return self.words[value % 2]
+    >>> words = env.from_source(DataGeneratorSource(Words(), count=3), WatermarkStrategy.no_watermarks(), "words")
+    >>> list(words.execute_and_collect())
+    ['to', 'be', 'to']
+    """
 
     def open(self, reader_context: SourceReaderContext) -> None:
         """Called once in every subtask before the first element."""
@@ -122,7 +133,10 @@ class PerCheckpoint(RateLimiter):
 
 @dataclass(frozen=True)
 class RateLimiterStrategy:
-    """How quickly elements are made: by all subtasks together."""
+    """How quickly elements are made: by all subtasks together.
+
+    >>> thousand = DataGeneratorSource(lambda number: number, 10, RateLimiterStrategy.per_second(1000))
+    """
 
     make: Callable[[int], RateLimiter]
     """Makes the limiter of one split, from the number of all splits."""

@@ -29,7 +29,10 @@ __all__ = [
 
 
 class KafkaMetadataService:
-    """Knows which cluster a stream is in. There is one kind: `SingleClusterTopicMetadataService`."""
+    """Knows which cluster a stream is in. There is one kind: `SingleClusterTopicMetadataService`.
+
+    `DynamicKafkaSource` has an example.
+    """
 
     def __init__(self, j_metadata_service: object = None) -> None:
         if j_metadata_service is not None:
@@ -40,7 +43,10 @@ class KafkaMetadataService:
 
 
 class SingleClusterTopicMetadataService(KafkaMetadataService):
-    """All streams are topics of one cluster, which these properties describe."""
+    """All streams are topics of one cluster, which these properties describe.
+
+    `DynamicKafkaSource` has an example.
+    """
 
     def __init__(self, kafka_cluster_id: str, properties: Mapping[str, str]) -> None:
         super().__init__()
@@ -52,7 +58,10 @@ class SingleClusterTopicMetadataService(KafkaMetadataService):
 
 
 class KafkaStreamSubscriber:
-    """Chooses the streams: a `KafkaStreamSetSubscriber` or a `StreamPatternSubscriber`."""
+    """Chooses the streams: a `KafkaStreamSetSubscriber` or a `StreamPatternSubscriber`.
+
+    `KafkaStreamSetSubscriber` has an example.
+    """
 
     def __init__(self, j_kafka_stream_subscriber: object = None) -> None:
         if j_kafka_stream_subscriber is not None:
@@ -63,7 +72,11 @@ class KafkaStreamSubscriber:
 
 
 class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
-    """Chooses streams by their ids."""
+    """Chooses streams by their ids.
+
+    >>> KafkaStreamSetSubscriber({"orders", "payments"})
+    KafkaStreamSetSubscriber(['orders', 'payments'])
+    """
 
     def __init__(self, stream_ids: Iterable[str]) -> None:
         super().__init__()
@@ -74,7 +87,10 @@ class KafkaStreamSetSubscriber(KafkaStreamSubscriber):
 
 
 class StreamPatternSubscriber(KafkaStreamSubscriber):
-    """Chooses all streams whose ids match a regular expression."""
+    """Chooses all streams whose ids match a regular expression.
+
+    >>> subscriber = StreamPatternSubscriber("orders-.*")
+    """
 
     def __init__(self, stream_pattern: str) -> None:
         super().__init__()
@@ -85,7 +101,18 @@ class StreamPatternSubscriber(KafkaStreamSubscriber):
 
 
 class DynamicKafkaSource(KafkaSource):
-    """A KafkaSource whose servers come from a metadata service; made by `DynamicKafkaSource.builder()`."""
+    """A KafkaSource whose servers come from a metadata service; made by `DynamicKafkaSource.builder()`.
+
+    >>> from penstock.common import SimpleStringSchema
+    >>> service = SingleClusterTopicMetadataService("main", {"bootstrap.servers": "localhost:9092"})
+    >>> source = (
+    ...     DynamicKafkaSource.builder()
+    ...     .set_stream_ids({"orders"})
+    ...     .set_kafka_metadata_service(service)
+    ...     .set_value_only_deserializer(SimpleStringSchema())
+    ...     .build()
+    ... )
+    """
 
     @staticmethod
     def builder() -> DynamicKafkaSourceBuilder:  # type: ignore[override]  # PyFlink's has other methods
@@ -94,7 +121,10 @@ class DynamicKafkaSource(KafkaSource):
 
 
 class DynamicKafkaSourceBuilder:
-    """Collects what to read. Streams, a metadata service and a deserializer are needed."""
+    """Collects what to read. Streams, a metadata service and a deserializer are needed.
+
+    `DynamicKafkaSource` has an example.
+    """
 
     def __init__(self) -> None:
         self._builder = KafkaSourceBuilder()

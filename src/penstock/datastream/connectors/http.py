@@ -33,7 +33,10 @@ Item = tuple[Any, bytes]
 
 
 class HttpBody(Enum):
-    """How the elements of a batch become one body."""
+    """How the elements of a batch become one body.
+
+    `HttpSink` has an example.
+    """
 
     JSON_ARRAY = "json array"
     """`[...,...]`; every element must be a JSON text."""
@@ -54,7 +57,17 @@ _CONTENT_TYPES = {
 
 @dataclass(frozen=True)
 class HttpSink(Sink):
-    """Sends elements to an HTTP service, at least once; made by `HttpSink.builder()`."""
+    """Sends elements to an HTTP service, at least once; made by `HttpSink.builder()`.
+
+    >>> from penstock.common import SimpleStringSchema
+    >>> lines = (
+    ...     HttpSink.builder()
+    ...     .set_url("https://localhost/events")
+    ...     .set_serializer(SimpleStringSchema())
+    ...     .set_body(HttpBody.LINES)
+    ...     .build()
+    ... )
+    """
 
     url: str
     serializer: SerializationSchema
@@ -79,7 +92,10 @@ class HttpSink(Sink):
 
 
 class HttpSinkBuilder:
-    """Collects how to reach the service. A URL and a serializer are needed."""
+    """Collects how to reach the service. A URL and a serializer are needed.
+
+    `HttpSink` has an example.
+    """
 
     def __init__(self) -> None:
         self._url: str | None = None

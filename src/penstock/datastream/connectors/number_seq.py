@@ -11,7 +11,13 @@ __all__ = ["NumberSequenceSource"]
 
 @dataclass(frozen=True)
 class NumberSequenceSource(Source):
-    """The whole numbers from `start` to `end`, both included; split among the subtasks, so in order only within one."""
+    """The whole numbers from `start` to `end`, both included; split among the subtasks, so in order only within one.
+
+    >>> from penstock.common import WatermarkStrategy
+    >>> numbers = env.from_source(NumberSequenceSource(1, 4), WatermarkStrategy.no_watermarks(), "numbers")
+    >>> list(numbers.execute_and_collect())
+    [1, 2, 3, 4]
+    """
 
     start: int
     end: int

@@ -10,6 +10,9 @@ OpensearchEmitter = ElasticsearchEmitter
 
 
 class OpensearchSinkBuilder(ElasticsearchSinkBuilderBase):
-    """For OpenSearch; its options are those of `Elasticsearch7SinkBuilder`. Needs `penstock[opensearch]`."""
+    """For OpenSearch; its options are those of `Elasticsearch7SinkBuilder`. Needs `penstock[opensearch]`.
+
+    `Elasticsearch7SinkBuilder` has an example.
+    """
 
     _package = "opensearchpy"

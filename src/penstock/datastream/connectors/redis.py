@@ -108,7 +108,11 @@ def _named(name: Name, element: Any) -> str:
 
 @dataclass(frozen=True)
 class RedisSink(Sink):
-    """Runs commands in Redis, at least once; made by `RedisSink.builder()`. Needs `penstock[redis]`."""
+    """Runs commands in Redis, at least once; made by `RedisSink.builder()`. Needs `penstock[redis]`.
+
+    >>> totals = RedisMapper.string(lambda order: order["id"], lambda order: order["total"])
+    >>> sink = RedisSink.builder().set_url("redis://localhost:6379/0").set_mapper(totals).build()
+    """
 
     url: str
     mapper: RedisMapper
@@ -129,7 +133,10 @@ class RedisSink(Sink):
 
 
 class RedisSinkBuilder:
-    """Collects how to write to Redis. A URL and a mapper are needed."""
+    """Collects how to write to Redis. A URL and a mapper are needed.
+
+    `RedisSink` has an example.
+    """
 
     def __init__(self) -> None:
         self._url: str | None = None

@@ -57,7 +57,10 @@ class SinkWriterContext(ABC):
 
 
 class SinkWriter(ABC, Generic[InputT]):
-    """Writes the elements of one subtask. At a checkpoint: `flush(False)`, `prepare_commit`, `snapshot_state`."""
+    """Writes the elements of one subtask. At a checkpoint: `flush(False)`, `prepare_commit`, `snapshot_state`.
+
+    `Sink` has an example.
+    """
 
     Context = SinkWriterContext
 
@@ -92,7 +95,10 @@ class SinkWriter(ABC, Generic[InputT]):
 
 
 class CommittingSinkWriter(SinkWriter[InputT], Generic[InputT, CommT]):
-    """A writer whose elements become visible by a commit."""
+    """A writer whose elements become visible by a commit.
+
+    `SupportsCommitter` has an example.
+    """
 
     @abstractmethod
     def prepare_commit(self) -> list[CommT]:
@@ -111,7 +117,10 @@ class BatchSinkWriter(SinkWriter[InputT]):
 
 
 class StatefulSinkWriter(SinkWriter[InputT], Generic[InputT, StateT]):
-    """A writer that keeps state in checkpoints."""
+    """A writer that keeps state in checkpoints.
+
+    `SupportsWriterState` has an example.
+    """
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> list[StateT]:
@@ -122,7 +131,10 @@ class StatefulSinkWriter(SinkWriter[InputT], Generic[InputT, StateT]):
 
 
 class CommitRequest(ABC, Generic[CommT]):
-    """A committable that is to be committed. Without a signal it counts as committed when `commit` returns."""
+    """A committable, waiting for its commit. Without a signal it counts as committed when `commit` returns.
+
+    `SupportsCommitter` has an example.
+    """
 
     @abstractmethod
     def get_committable(self) -> CommT:
@@ -154,7 +166,10 @@ class CommitRequest(ABC, Generic[CommT]):
 
 
 class Committer(ABC, Generic[CommT]):
-    """Makes visible what writers prepared. There is one for each sink, in the driver; one thread calls it."""
+    """Makes visible what writers prepared. There is one for each sink, in the driver; one thread calls it.
+
+    `SupportsCommitter` has an example.
+    """
 
     @abstractmethod
     def commit(self, requests: list[CommitRequest[CommT]]) -> None:
@@ -172,7 +187,11 @@ class Committer(ABC, Generic[CommT]):
 
 @dataclass(frozen=True)
 class JobInfo:
-    """Which job it is."""
+    """Which job it is.
+
+    >>> JobInfo("3f2a" * 8, "orders").get_job_name()
+    'orders'
+    """
 
     job_id: str
     job_name: str
@@ -188,7 +207,10 @@ class JobInfo:
 
 @dataclass(frozen=True)
 class TaskInfo:
-    """Which subtask it is; subtasks and attempts are counted from 0."""
+    """Which subtask it is; subtasks and attempts are counted from 0.
+
+    `Sink` has an example of a writer, which gets this from its context.
+    """
 
     task_name: str
     index_of_this_subtask: int
@@ -222,7 +244,10 @@ class TaskInfo:
 
 
 class ProcessingTimeService(ABC):
-    """The clock, and calls at a later time."""
+    """The clock, and calls at a later time.
+
+    `Sink` has an example of a writer, which gets this from its context.
+    """
 
     @abstractmethod
     def get_current_processing_time(self) -> int:
@@ -234,7 +259,10 @@ class ProcessingTimeService(ABC):
 
 
 class WriterInitContext(ABC):
-    """What a writer can ask when it is made."""
+    """What a writer can ask when it is made.
+
+    `Sink` has an example.
+    """
 
     @abstractmethod
     def get_job_info(self) -> JobInfo:
@@ -258,7 +286,10 @@ class WriterInitContext(ABC):
 
 
 class CommitterInitContext(ABC):
-    """What a committer can ask when it is made."""
+    """What a committer can ask when it is made.
+
+    `SupportsCommitter` has an example.
+    """
 
     @abstractmethod
     def get_job_info(self) -> JobInfo:
@@ -273,7 +304,28 @@ class CommitterInitContext(ABC):
 
 
 class SupportsWriterState(ABC, Generic[StateT]):
-    """A sink whose writers keep state in checkpoints."""
+    """A sink whose writers keep state in checkpoints.
+
+    >>> class Numbered(StatefulSinkWriter):
+    ...     def __init__(self, count=0):
+    ...         self.count = count
+    ...     def write(self, element, context):
+    ...         self.count += 1
+    ...         print(self.count, element)
+    ...     def flush(self, end_of_input):
+    ...         pass
+    ...     def snapshot_state(self, checkpoint_id):
+    ...         return [self.count]
+    >>> class NumberedSink(Sink, SupportsWriterState):
+    ...     def create_writer(self, context):
+    ...         return Numbered()
+    ...     def restore_writer(self, context, recovered_state):
+    ...         return Numbered(sum(recovered_state))
+    >>> _ = env.from_collection(["a", "b"]).sink_to(NumberedSink())
+    >>> _ = env.execute("numbered")
+    1 a
+    2 b
+    """
 
     @abstractmethod
     def restore_writer(self, context: WriterInitContext, recovered_state: list[StateT]) -> SinkWriter[Any]:
@@ -281,7 +333,31 @@ class SupportsWriterState(ABC, Generic[StateT]):
 
 
 class SupportsCommitter(ABC, Generic[CommT]):
-    """A sink whose elements become visible by a commit, when a checkpoint is complete."""
+    """A sink whose elements become visible by a commit, when a checkpoint is complete.
+
+    >>> class BatchWriter(CommittingSinkWriter):
+    ...     def __init__(self):
+    ...         self.batch = []
+    ...     def write(self, element, context):
+    ...         self.batch.append(element)
+    ...     def flush(self, end_of_input):
+    ...         pass
+    ...     def prepare_commit(self):
+    ...         batch, self.batch = self.batch, []
+    ...         return [batch] if batch else []
+    >>> class Printed(Committer):
+    ...     def commit(self, requests):
+    ...         for request in requests:
+    ...             print(request.get_committable())
+    >>> class BatchSink(Sink, SupportsCommitter):
+    ...     def create_writer(self, context):
+    ...         return BatchWriter()
+    ...     def create_committer(self, context):
+    ...         return Printed()
+    >>> _ = env.from_collection([1, 2, 3]).sink_to(BatchSink())
+    >>> _ = env.execute("batches")
+    [1, 2, 3]
+    """
 
     @abstractmethod
     def create_committer(self, context: CommitterInitContext) -> Committer[CommT]:

@@ -25,6 +25,9 @@ class SocketSink(Sink):
     """Sends the bytes of each element to a server, one after the other; see `DataStream.write_to_socket`.
 
     The server confirms nothing: elements may be lost when the connection breaks, and arrive twice after a failure.
+
+    >>> from penstock.common import SimpleStringSchema
+    >>> sink = env.from_collection(["a"]).write_to_socket("localhost", 1234, SimpleStringSchema())
     """
 
     host_name: str

@@ -41,14 +41,20 @@ StateT = TypeVar("StateT")
 
 
 class Boundedness(Enum):
-    """Whether a source ends by itself."""
+    """Whether a source ends by itself.
+
+    `Source` has an example.
+    """
 
     BOUNDED = "BOUNDED"
     CONTINUOUS_UNBOUNDED = "CONTINUOUS_UNBOUNDED"
 
 
 class InputStatus(Enum):
-    """What a reader says after each `poll_next`."""
+    """What a reader says after each `poll_next`.
+
+    `Source` has an example.
+    """
 
     MORE_AVAILABLE = "MORE_AVAILABLE"
     """Ask again at once."""
@@ -59,7 +65,10 @@ class InputStatus(Enum):
 
 
 class SourceSplit(ABC):
-    """A part of a source, with the offset from which it is to be read. Must be picklable."""
+    """A part of a source, with the offset from which to read it. Must be picklable.
+
+    `Source` has an example.
+    """
 
     @abstractmethod
     def split_id(self) -> str:
@@ -70,7 +79,10 @@ class SourceSplit(ABC):
 
 
 class SourceOutput(WatermarkOutput):
-    """Where a reader emits. Watermarks given here count like those of the watermark strategy's generator."""
+    """Where a reader emits. Watermarks given here count like those of the watermark strategy's generator.
+
+    `Source` has an example.
+    """
 
     @abstractmethod
     def collect(self, record: Any, timestamp: int | None = None) -> None:
@@ -85,6 +97,8 @@ class ReaderOutput(SourceOutput):
     """A reader's output. Records emitted through the output of their split have watermarks of their own.
 
     The subtask's watermark is the smallest of its splits' watermarks; idle splits do not count.
+
+    `Source` has an example.
     """
 
     @abstractmethod
@@ -109,6 +123,8 @@ class SourceReader(ABC, Generic[T, SplitT]):
 
     Life: made, `add_splits` with the splits of a restored checkpoint if there is one, `start`, then in every epoch some
     `poll_next`, `snapshot_state` with every checkpoint, `close`.
+
+    `Source` has an example.
     """
 
     def start(self) -> None:
@@ -116,7 +132,7 @@ class SourceReader(ABC, Generic[T, SplitT]):
 
     @abstractmethod
     def poll_next(self, output: ReaderOutput) -> InputStatus:
-        """Emit what is available, one record or some thousand, and say what comes next. Must not wait for records."""
+        """Emit the available records, one or some thousand, and say what to do next. Must not wait for records."""
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int) -> list[SplitT]:
@@ -170,7 +186,10 @@ class SourceReader(ABC, Generic[T, SplitT]):
 
 
 class SourceReaderContext(ABC):
-    """What a reader can ask, and how it talks to the enumerator."""
+    """What a reader can ask, and how it talks to the enumerator.
+
+    `Source` has an example.
+    """
 
     @abstractmethod
     def get_index_of_subtask(self) -> int:
@@ -205,6 +224,8 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
 
     After a failure a new one is made from the last checkpoint: `restore_enumerator`, `add_splits_back` with what had
     been assigned but not yet received, `start`, `add_reader` for every reader.
+
+    `Source` has an example.
     """
 
     def start(self) -> None:
@@ -244,7 +265,10 @@ class SplitEnumerator(ABC, Generic[SplitT, StateT]):
 
 
 class SplitEnumeratorContext(ABC, Generic[SplitT]):
-    """How an enumerator reaches the readers, and how it does slow work."""
+    """How an enumerator reaches the readers, and how it does slow work.
+
+    `Source` has an example.
+    """
 
     @abstractmethod
     def current_parallelism(self) -> int:
@@ -296,6 +320,56 @@ class Source(DescribedSource, ABC, Generic[T, SplitT, StateT]):
     """Makes the enumerator and the readers; given to `env.from_source(...)`.
 
     It travels to the subtasks, so it must be picklable.
+
+    This source has one split, and its reader emits one record at a time. `SimpleSource` does the same with less code.
+
+    >>> from dataclasses import dataclass
+    >>> from penstock.common import WatermarkStrategy
+    >>> @dataclass
+    ... class Numbers(SourceSplit):
+    ...     next: int = 0
+    ...     def split_id(self):
+    ...         return "numbers"
+    >>> class NumbersEnumerator(SplitEnumerator):
+    ...     def __init__(self, context, splits):
+    ...         self.context, self.splits = context, splits
+    ...     def add_reader(self, subtask_id):
+    ...         self.context.assign_splits({subtask_id: self.splits})
+    ...         self.context.signal_no_more_splits(subtask_id)
+    ...         self.splits = []
+    ...     def add_splits_back(self, splits, subtask_id):
+    ...         self.splits = splits
+    ...     def handle_split_request(self, subtask_id, requester_hostname):
+    ...         pass
+    ...     def snapshot_state(self, checkpoint_id):
+    ...         return self.splits
+    >>> class NumbersReader(SourceReader):
+    ...     def __init__(self):
+    ...         self.splits = []
+    ...     def add_splits(self, splits):
+    ...         self.splits += splits
+    ...     def notify_no_more_splits(self):
+    ...         pass
+    ...     def poll_next(self, output):
+    ...         split = self.splits[0]
+    ...         if split.next == 3:
+    ...             return InputStatus.END_OF_INPUT
+    ...         output.collect(split.next)
+    ...         split.next += 1
+    ...         return InputStatus.MORE_AVAILABLE
+    ...     def snapshot_state(self, checkpoint_id):
+    ...         return self.splits
+    >>> class NumbersSource(Source):
+    ...     def get_boundedness(self):
+    ...         return Boundedness.BOUNDED
+    ...     def create_enumerator(self, context):
+    ...         return NumbersEnumerator(context, [Numbers()])
+    ...     def restore_enumerator(self, context, checkpoint):
+    ...         return NumbersEnumerator(context, checkpoint)
+    ...     def create_reader(self, context):
+    ...         return NumbersReader()
+    >>> list(env.from_source(NumbersSource(), WatermarkStrategy.no_watermarks(), "numbers").execute_and_collect())
+    [0, 1, 2]
     """
 
     def __init__(self) -> None:

@@ -78,7 +78,10 @@ class AvroSchema:
 
 
 class GenericRecordAvroTypeInfo(TypeInformation):
-    """The type of Avro records, which are dicts in Python."""
+    """The type of Avro records, which are dicts in Python.
+
+    `AvroSchema` has an example.
+    """
 
     def __init__(self, schema: AvroSchema) -> None:
         super().__init__()
@@ -123,6 +126,8 @@ class AvroReaders:
 
     Files are read as the schema says, by Avro's rules: fields that a file lacks have the schema's defaults, and what
     the schema does not name is left out.
+
+    `AvroSchema` has an example.
     """
 
     @staticmethod
@@ -139,7 +144,10 @@ class AvroReaders:
 
 
 class AvroInputFormat(InputFormat, ResultTypeQueryable):
-    """Reads an Avro file or a folder of them as dicts; given to `env.create_input(...)`."""
+    """Reads an Avro file or a folder of them as dicts; given to `env.create_input(...)`.
+
+    `AvroSchema` has an example.
+    """
 
     def __init__(self, path: str, schema: AvroSchema) -> None:
         self.path = path
@@ -172,7 +180,10 @@ class AvroWriterFactory(BulkWriterFactory):
 
 
 class AvroBulkWriters:
-    """Makes writers for `FileSink.for_bulk_format`."""
+    """Makes writers for `FileSink.for_bulk_format`.
+
+    `AvroSchema` has an example.
+    """
 
     @staticmethod
     def for_generic_record(schema: AvroSchema, codec: str = "null") -> BulkWriterFactory:
@@ -184,7 +195,10 @@ class AvroBulkWriters:
 
 
 class AvroRowDeserializationSchema(DeserializationSchema):
-    """Reads rows from Avro messages of a schema: records alone, without a container or a registry's prefix."""
+    """Reads rows from Avro messages of a schema: records alone, without a container or a registry's prefix.
+
+    `AvroRowSerializationSchema` has an example.
+    """
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
         super().__init__()
@@ -215,7 +229,14 @@ class AvroRowDeserializationSchema(DeserializationSchema):
 
 
 class AvroRowSerializationSchema(SerializationSchema):
-    """Writes rows as Avro messages of a schema: records alone, without a container or a registry's prefix."""
+    """Writes rows as Avro messages of a schema: records alone, without a container or a registry's prefix.
+
+    >>> from penstock.common import Row
+    >>> people = '{"type": "record", "name": "p", "fields": [{"name": "name", "type": "string"}]}'
+    >>> written = AvroRowSerializationSchema(avro_schema_string=people).serialize(Row(name="Alice"))
+    >>> AvroRowDeserializationSchema(avro_schema_string=people).deserialize(written)
+    Row(name='Alice')
+    """
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
         super().__init__()

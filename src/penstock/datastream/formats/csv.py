@@ -90,7 +90,10 @@ class CsvWriterFactory(RowDataBulkWriterFactory):
 
 
 class CsvBulkWriters:
-    """Makes writers for `FileSink.for_bulk_format`."""
+    """Makes writers for `FileSink.for_bulk_format`.
+
+    `CsvSchema` has an example.
+    """
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> BulkWriterFactory:

@@ -184,7 +184,13 @@ class CsvSerializationBuilder:
 
 
 class CsvRowSerializationSchema(SerializationSchema):
-    """Writes a row as a line; made by `CsvRowSerializationSchema.Builder(type_info)`."""
+    """Writes a row as a line; made by `CsvRowSerializationSchema.Builder(type_info)`.
+
+    >>> from penstock.common import Row, Types
+    >>> people = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+    >>> CsvRowSerializationSchema.Builder(people).build().serialize(Row("Alice", 11)).strip()
+    b'Alice,11'
+    """
 
     Builder = CsvSerializationBuilder
 

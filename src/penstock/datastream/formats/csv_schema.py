@@ -21,7 +21,11 @@ class CsvColumn:
 
 @dataclass(frozen=True)
 class CsvSchema:
-    """Columns and characters of CSV files; made by `CsvSchema.builder()`."""
+    """Columns and characters of CSV files; made by `CsvSchema.builder()`.
+
+    >>> CsvSchema.builder().add_string_column("name").add_number_column("age").set_column_separator(";").build().size()
+    2
+    """
 
     columns: tuple[CsvColumn, ...] = ()
     column_separator: str = ","
@@ -55,7 +59,10 @@ class CsvSchema:
 
 
 class CsvSchemaBuilder:
-    """Collects columns, in order, and characters."""
+    """Collects columns, in order, and characters.
+
+    `CsvSchema` has an example.
+    """
 
     def __init__(self) -> None:
         self._columns: list[CsvColumn] = []

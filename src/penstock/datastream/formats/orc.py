@@ -22,6 +22,8 @@ class OrcColumnarRowInputFormat(BulkFormat):
 
     :param batch_size: Rows read at a time.
     :param is_case_sensitive: Whether column names must match exactly.
+
+    `ParquetColumnarRowInputFormat` has an example with Parquet.
     """
 
     def __init__(self, row_type: RowTypeInfo, batch_size: int = 2048, is_case_sensitive: bool = True) -> None:
@@ -90,7 +92,10 @@ def _check_columns(schema: Any) -> None:
 
 
 class OrcBulkWriters:
-    """Makes writers for `FileSink.for_bulk_format`."""
+    """Makes writers for `FileSink.for_bulk_format`.
+
+    `ParquetColumnarRowInputFormat` has an example with Parquet.
+    """
 
     @staticmethod
     def for_row_type(

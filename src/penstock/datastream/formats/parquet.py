@@ -32,7 +32,10 @@ class AvroParquetFormat(StreamFormat):
 
 
 class AvroParquetReaders:
-    """Makes formats for `FileSource.for_record_stream_format`."""
+    """Makes formats for `FileSource.for_record_stream_format`.
+
+    `AvroSchema` has an example.
+    """
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> StreamFormat:
@@ -57,7 +60,10 @@ class AvroParquetWriterFactory(BulkWriterFactory):
 
 
 class AvroParquetWriters:
-    """Makes writers for `FileSink.for_bulk_format`."""
+    """Makes writers for `FileSink.for_bulk_format`.
+
+    `AvroSchema` has an example.
+    """
 
     @staticmethod
     def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
@@ -71,6 +77,18 @@ class ParquetColumnarRowInputFormat(BulkFormat):
     :param batch_size: Rows read at a time.
     :param is_utc_timestamp: Whether timestamps are in UTC or in the machine's time zone.
     :param is_case_sensitive: Whether column names must match exactly.
+
+    >>> import tempfile
+    >>> from penstock.common import Row, Types, WatermarkStrategy
+    >>> from penstock.datastream.connectors.file_system import FileSink, FileSource
+    >>> people = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sink = FileSink.for_bulk_format(folder, ParquetBulkWriters.for_row_type(people)).build()
+    ...     _ = env.from_collection([Row("Alice", 11)], people).sink_to(sink)
+    ...     _ = env.execute("write")
+    ...     source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(people), folder).build()
+    ...     list(env.from_source(source, WatermarkStrategy.no_watermarks(), "read").execute_and_collect())
+    [Row(name='Alice', age=11)]
     """
 
     def __init__(
@@ -133,7 +151,10 @@ class ParquetWriterFactory(RowDataBulkWriterFactory):
 
 
 class ParquetBulkWriters:
-    """Makes writers for `FileSink.for_bulk_format`."""
+    """Makes writers for `FileSink.for_bulk_format`.
+
+    `ParquetColumnarRowInputFormat` has an example.
+    """
 
     @staticmethod
     def for_row_type(

@@ -35,7 +35,10 @@ class PickleSchema(SerializationSchema, DeserializationSchema):
 
 
 class PickleEncoder(Encoder):
-    """Writes any Python objects, for `FileSink.for_row_format`; `PickleFormat` reads them."""
+    """Writes any Python objects, for `FileSink.for_row_format`; `PickleFormat` reads them.
+
+    `PickleSchema` has an example.
+    """
 
     def __repr__(self) -> str:
         return "PickleEncoder()"
@@ -46,7 +49,10 @@ class PickleEncoder(Encoder):
 
 @dataclass(frozen=True)
 class PickleFormat(StreamFormat):
-    """Files of Python objects, for `FileSource.for_record_stream_format`."""
+    """Files of Python objects, for `FileSource.for_record_stream_format`.
+
+    `PickleSchema` has an example.
+    """
 
     def read(self, stream: BinaryIO) -> Iterator[Any]:
         # Buffered, so that the end is seen before a read that would fail there.

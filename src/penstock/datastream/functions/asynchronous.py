@@ -18,7 +18,10 @@ OUT = TypeVar("OUT")
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
-    """Decides which outcomes of an asynchronous call are tried again."""
+    """Decides which outcomes of an asynchronous call are tried again.
+
+    `AsyncRetryStrategy` has an example.
+    """
 
     @abstractmethod
     def result_predicate(self) -> Callable[[list[OUT]], bool] | None:
@@ -30,7 +33,21 @@ class AsyncRetryPredicate(ABC, Generic[OUT]):
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
-    """Decides whether and when an asynchronous call is tried again. Attempts count from 1."""
+    """Decides whether and when an asynchronous call is tried again. Attempts count from 1.
+
+    >>> from penstock.datastream import AsyncDataStream
+    >>> class Flaky(AsyncFunction):
+    ...     calls = 0
+    ...     async def async_invoke(self, value):
+    ...         self.calls += 1
+    ...         if self.calls == 1:
+    ...             raise ConnectionError("try again")
+    ...         return [value]
+    >>> retries = AsyncRetryStrategy.fixed_delay(3, 1, None, lambda failure: isinstance(failure, ConnectionError))
+    >>> stream = AsyncDataStream.ordered_wait_with_retry(env.from_collection(["a"]), Flaky(), 5_000, retries)
+    >>> list(stream.execute_and_collect())
+    ['a']
+    """
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
@@ -81,7 +98,18 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
 
 class AsyncFunction(Function, Generic[IN, OUT]):
-    """Handles elements in coroutines, many of which may wait at the same time."""
+    """Handles elements in coroutines, many of which may wait at the same time.
+
+    >>> import asyncio
+    >>> from penstock.datastream import AsyncDataStream
+    >>> class Price(AsyncFunction):
+    ...     async def async_invoke(self, value):
+    ...         await asyncio.sleep(0)  # such as a request to another system
+    ...         return [(value, 20)]
+    >>> stream = AsyncDataStream.unordered_wait(env.from_collection(["lamp"]), Price(), timeout=5_000, capacity=100)
+    >>> list(stream.execute_and_collect())
+    [('lamp', 20)]
+    """
 
     @abstractmethod
     async def async_invoke(self, value: IN) -> list[OUT]:
@@ -97,7 +125,10 @@ class AsyncFunction(Function, Generic[IN, OUT]):
 
 @dataclass(frozen=True)
 class AsyncFunctionDescriptor:
-    """An asynchronous function with the settings it runs under."""
+    """An asynchronous function with the settings it runs under.
+
+    `AsyncDataStream` has an example.
+    """
 
     class OutputMode(Enum):
         """Whether results keep the order of the input."""

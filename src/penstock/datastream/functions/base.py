@@ -13,7 +13,17 @@ if TYPE_CHECKING:
 
 
 class Function(ABC):  # noqa: B024 - subclasses have the abstract methods
-    """Base of all user functions."""
+    """Base of all user functions.
+
+    >>> from penstock.datastream import MapFunction
+    >>> class Scaled(MapFunction):
+    ...     def open(self, runtime_context):
+    ...         self.factor = 10  # or a connection, or a model read from a file
+    ...     def map(self, value):
+    ...         return value * self.factor
+    >>> list(env.from_collection([1, 2]).map(Scaled()).execute_and_collect())
+    [10, 20]
+    """
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Called once per subtask before the first element: the place to get state and connections."""
@@ -23,7 +33,15 @@ class Function(ABC):  # noqa: B024 - subclasses have the abstract methods
 
 
 class RichFunction(Function):
-    """A function that can ask for its runtime context at any time while it runs."""
+    """A function that can ask for its runtime context at any time while it runs.
+
+    >>> from penstock.datastream import RichMapFunction
+    >>> class WithSubtask(RichMapFunction):
+    ...     def map(self, value):
+    ...         return value, self.get_runtime_context().get_index_of_this_subtask()
+    >>> list(env.from_collection(["a"]).map(WithSubtask()).execute_and_collect())
+    [('a', 0)]
+    """
 
     _runtime_context: RuntimeContext | None = None
 
@@ -49,7 +67,10 @@ def open_function(function: Function, runtime_context: RuntimeContext) -> None:
 
 
 class Collector(ABC):
-    """Takes a function's output, for functions that call `out.collect(value)` instead of `yield value`."""
+    """Takes a function's output, for functions that call `out.collect(value)` instead of `yield value`.
+
+    `FlatMapFunction` has an example with `yield`.
+    """
 
     @abstractmethod
     def collect(self, record: Any) -> None:

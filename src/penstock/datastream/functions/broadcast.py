@@ -20,7 +20,10 @@ OUT = TypeVar("OUT")
 
 
 class BaseBroadcastProcessFunction(RichFunction):
-    """What the keyed and the non-keyed broadcast functions share: their contexts."""
+    """What the keyed and the non-keyed broadcast functions share: their contexts.
+
+    `KeyedBroadcastProcessFunction` has an example.
+    """
 
     class BaseContext(SideOutputContext, ABC):
         """Time, as seen by both sides."""
@@ -74,7 +77,23 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, O
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, IN1, IN2, OUT]):
-    """Handles a keyed stream together with a broadcast one, with keyed state and timers on the keyed side."""
+    """Handles a keyed stream together with a broadcast one, with keyed state and timers on the keyed side.
+
+    >>> from penstock.datastream import RuntimeExecutionMode
+    >>> from penstock.datastream.state import MapStateDescriptor
+    >>> RULES = MapStateDescriptor("rules")
+    >>> class AboveLimit(KeyedBroadcastProcessFunction):
+    ...     def process_element(self, value, ctx):
+    ...         if value[1] > ctx.get_broadcast_state(RULES)["limit"]:
+    ...             yield ctx.get_current_key(), value[1]
+    ...     def process_broadcast_element(self, value, ctx):
+    ...         ctx.get_broadcast_state(RULES)[value[0]] = value[1]
+    >>> readings = env.from_collection([("a", 3), ("b", 9)]).key_by(lambda reading: reading[0])
+    >>> _ = env.set_runtime_mode(RuntimeExecutionMode.BATCH)  # reads the broadcast stream first
+    >>> rules = env.from_collection([("limit", 5)]).broadcast(RULES)
+    >>> list(readings.connect(rules).process(AboveLimit()).execute_and_collect())
+    [('b', 9)]
+    """
 
     class Context(BaseBroadcastProcessFunction.Context, ABC):
         """What `process_broadcast_element` can ask. There is no current key here."""

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 class FunctionSnapshotContext(ABC):
-    """What a function can ask about the checkpoint being taken."""
+    """What a function can ask about the checkpoint being taken.
+
+    `CheckpointedFunction` has an example.
+    """
 
     @abstractmethod
     def get_checkpoint_id(self) -> int:
@@ -23,7 +26,10 @@ class FunctionSnapshotContext(ABC):
 
 
 class FunctionInitializationContext(ABC):
-    """Gives access to the function's state at start and at recovery."""
+    """Gives access to the function's state at start and at recovery.
+
+    `CheckpointedFunction` has an example.
+    """
 
     @abstractmethod
     def is_restored(self) -> bool:
@@ -43,7 +49,22 @@ class FunctionInitializationContext(ABC):
 
 
 class CheckpointedFunction(ABC):
-    """A function that keeps operator state, or wants to act when a checkpoint is taken."""
+    """A function that keeps operator state, or wants to act when a checkpoint is taken.
+
+    >>> from penstock.datastream import MapFunction
+    >>> from penstock.datastream.state import ListStateDescriptor
+    >>> class Numbered(MapFunction, CheckpointedFunction):
+    ...     def initialize_state(self, context):
+    ...         self.saved = context.get_operator_state_store().get_list_state(ListStateDescriptor("count"))
+    ...         self.count = sum(self.saved.get())  # After rescaling, a subtask may get several parts, or none.
+    ...     def snapshot_state(self, context):
+    ...         self.saved.update([self.count])
+    ...     def map(self, value):
+    ...         self.count += 1
+    ...         return self.count, value
+    >>> list(env.from_collection(["a", "b"]).map(Numbered()).execute_and_collect())
+    [(1, 'a'), (2, 'b')]
+    """
 
     @abstractmethod
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
@@ -55,7 +76,21 @@ class CheckpointedFunction(ABC):
 
 
 class ListCheckpointed(ABC):
-    """A simpler form: the state is a list, redistributed when the parallelism changes."""
+    """A simpler form: the state is a list, redistributed when the parallelism changes.
+
+    >>> from penstock.datastream import MapFunction
+    >>> class Numbered(MapFunction, ListCheckpointed):
+    ...     count = 0
+    ...     def snapshot_state(self, checkpoint_id, timestamp):
+    ...         return [self.count]
+    ...     def restore_state(self, state):
+    ...         self.count = sum(state)
+    ...     def map(self, value):
+    ...         self.count += 1
+    ...         return self.count, value
+    >>> list(env.from_collection(["a", "b"]).map(Numbered()).execute_and_collect())
+    [(1, 'a'), (2, 'b')]
+    """
 
     @abstractmethod
     def snapshot_state(self, checkpoint_id: int, timestamp: int) -> list[Any]:
@@ -67,7 +102,18 @@ class ListCheckpointed(ABC):
 
 
 class CheckpointListener(ABC):
-    """A function that is notified when a checkpoint is complete everywhere."""
+    """A function that is notified when a checkpoint is complete everywhere.
+
+    >>> from penstock.datastream import MapFunction
+    >>> class Forward(MapFunction, CheckpointListener):
+    ...     def map(self, value):
+    ...         return value
+    ...     def notify_checkpoint_complete(self, checkpoint_id):
+    ...         print("everything before checkpoint", checkpoint_id, "is safe")
+    >>> list(env.from_collection(["a"]).map(Forward()).execute_and_collect())
+    everything before checkpoint 1 is safe
+    ['a']
+    """
 
     @abstractmethod
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:

@@ -25,7 +25,17 @@ class MapFunction(Function):
 
 
 class CoMapFunction(Function):
-    """Maps the elements of two connected streams, with one instance for both."""
+    """Maps the elements of two connected streams, with one instance for both.
+
+    >>> class Labelled(CoMapFunction):
+    ...     def map1(self, value):
+    ...         return f"order {value}"
+    ...     def map2(self, value):
+    ...         return f"payment {value}"
+    >>> orders, payments = env.from_collection([1]), env.from_collection([7])
+    >>> sorted(orders.connect(payments).map(Labelled()).execute_and_collect())
+    ['order 1', 'payment 7']
+    """
 
     @abstractmethod
     def map1(self, value: Any) -> Any:
@@ -52,7 +62,17 @@ class FlatMapFunction(Function):
 
 
 class CoFlatMapFunction(Function):
-    """Flat-maps the elements of two connected streams, with one instance for both."""
+    """Flat-maps the elements of two connected streams, with one instance for both.
+
+    >>> class Words(CoFlatMapFunction):
+    ...     def flat_map1(self, value):
+    ...         yield from value.split()
+    ...     def flat_map2(self, value):
+    ...         yield from value.split(",")
+    >>> texts, lists = env.from_collection(["to be"]), env.from_collection(["or,not"])
+    >>> sorted(texts.connect(lists).flat_map(Words()).execute_and_collect())
+    ['be', 'not', 'or', 'to']
+    """
 
     @abstractmethod
     def flat_map1(self, value: Any) -> Iterable[Any] | None:
@@ -95,7 +115,11 @@ class ReduceFunction(Function):
 
 
 class ReduceFunctionWrapper(ReduceFunction):
-    """A plain callable of two values as a ReduceFunction."""
+    """A plain callable of two values as a ReduceFunction.
+
+    >>> ReduceFunctionWrapper(max).reduce(2, 5)
+    5
+    """
 
     def __init__(self, func: Callable[[Any, Any], Any]) -> None:
         self._func = func
@@ -110,7 +134,17 @@ class ReduceFunctionWrapper(ReduceFunction):
 class AggregateFunction(Function):
     """Aggregates elements into an accumulator, which may have another type than input and result.
 
-    `WindowedStream.aggregate` has an example.
+    >>> class Average(AggregateFunction):
+    ...     def create_accumulator(self):
+    ...         return 0, 0
+    ...     def add(self, value, accumulator):
+    ...         return accumulator[0] + value, accumulator[1] + 1
+    ...     def get_result(self, accumulator):
+    ...         return accumulator[0] / accumulator[1]
+    ...     def merge(self, acc_a, acc_b):
+    ...         return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
+    >>> list(env.from_collection([1, 2, 3, 6]).count_window_all(2).aggregate(Average()).execute_and_collect())
+    [1.5, 4.5]
     """
 
     @abstractmethod
@@ -131,7 +165,15 @@ class AggregateFunction(Function):
 
 
 class KeySelector(Function):
-    """Extracts the key of an element."""
+    """Extracts the key of an element.
+
+    >>> class FirstLetter(KeySelector):
+    ...     def get_key(self, value):
+    ...         return value[0]
+    >>> words = env.from_collection(["a", "b", "ab"]).key_by(FirstLetter())
+    >>> list(words.reduce(lambda one, other: one + other).execute_and_collect())
+    ['a', 'b', 'aab']
+    """
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
@@ -139,7 +181,15 @@ class KeySelector(Function):
 
 
 class Partitioner(Function):
-    """Chooses the partition an element goes to."""
+    """Chooses the partition an element goes to.
+
+    >>> class Evenly(Partitioner):
+    ...     def partition(self, key, num_partitions):
+    ...         return key % num_partitions
+    >>> spread = env.from_collection([1, 2, 3]).partition_custom(Evenly(), lambda number: number)
+    >>> sorted(spread.map(str).set_parallelism(2).execute_and_collect())
+    ['1', '2', '3']
+    """
 
     @abstractmethod
     def partition(self, key: Any, num_partitions: int) -> int:

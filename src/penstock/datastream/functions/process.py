@@ -102,7 +102,18 @@ class KeyedProcessFunction(RichFunction):
 
 
 class CoProcessFunction(RichFunction):
-    """Handles the elements of two connected streams, with one instance for both."""
+    """Handles the elements of two connected streams, with one instance for both.
+
+    >>> class Labelled(CoProcessFunction):
+    ...     def process_element1(self, value, ctx):
+    ...         yield "order", value
+    ...     def process_element2(self, value, ctx):
+    ...         if value > 0:
+    ...             yield "payment", value
+    >>> orders, payments = env.from_collection([1]), env.from_collection([0, 7])
+    >>> sorted(orders.connect(payments).process(Labelled()).execute_and_collect())
+    [('order', 1), ('payment', 7)]
+    """
 
     class Context(TimedContext, ABC):
         """What `process_element1` and `process_element2` can ask."""

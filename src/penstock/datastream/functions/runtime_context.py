@@ -27,6 +27,8 @@ class KeyedStateStore(ABC):
     """Gives access to keyed state; each handle shows the value of the key being processed.
 
     Keyed state exists on keyed streams only. Asking twice for the same descriptor gives the same state.
+
+    `KeyedStream.process` has an example.
     """
 
     @abstractmethod
@@ -51,7 +53,22 @@ class KeyedStateStore(ABC):
 
 
 class DistributedCache(ABC):
-    """Files registered with `env.register_cached_file(path, name)`, readable in every subtask."""
+    """Files registered with `env.register_cached_file(path, name)`, readable in every subtask.
+
+    >>> import pathlib, tempfile
+    >>> from penstock.datastream import MapFunction
+    >>> class Known(MapFunction):
+    ...     def open(self, runtime_context):
+    ...         words = runtime_context.get_distributed_cache().get_file("words")
+    ...         self.words = pathlib.Path(words).read_text().split()
+    ...     def map(self, value):
+    ...         return value, value in self.words
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "words.txt").write_text("to be")
+    ...     env.register_cached_file(f"{folder}/words.txt", "words")
+    ...     list(env.from_collection(["be", "bee"]).map(Known()).execute_and_collect())
+    [('be', True), ('bee', False)]
+    """
 
     @abstractmethod
     def get_file(self, name: str) -> str:
@@ -59,7 +76,23 @@ class DistributedCache(ABC):
 
 
 class RuntimeContext(KeyedStateStore):
-    """Where a function runs: its subtask, metrics, accumulators, cached files and state."""
+    """Where a function runs: its subtask, metrics, accumulators, cached files and state.
+
+    >>> from penstock.datastream import MapFunction
+    >>> from penstock.datastream.accumulators import IntCounter
+    >>> class Counted(MapFunction):
+    ...     def open(self, runtime_context):
+    ...         self.seen = IntCounter()
+    ...         runtime_context.add_accumulator("seen", self.seen)
+    ...     def map(self, value):
+    ...         self.seen.add(1)
+    ...         return value
+    >>> _ = env.from_collection(["a", "b"]).map(Counted()).print()
+    >>> env.execute("counting").get_accumulator_result("seen")
+    a
+    b
+    2
+    """
 
     @abstractmethod
     def get_task_name(self) -> str:

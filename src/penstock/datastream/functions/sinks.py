@@ -12,7 +12,16 @@ TXN = TypeVar("TXN")
 
 
 class SinkFunction(Function):
-    """Writes every element of a stream to another system. Elements may come again after a failure."""
+    """Writes every element of a stream to another system. Elements may come again after a failure.
+
+    >>> class Shout(SinkFunction):
+    ...     def invoke(self, value, context):
+    ...         print(value.upper())
+    >>> _ = env.from_collection(["a", "b"]).add_sink(Shout())
+    >>> _ = env.execute("shouting")
+    A
+    B
+    """
 
     class Context(ABC):
         """What `invoke` can ask about the element being written."""
@@ -58,6 +67,29 @@ class TwoPhaseCommitSinkFunction(RichSinkFunction, Generic[TXN]):
     One transaction per checkpoint: `begin_transaction`, `invoke` for every element, `pre_commit` when the checkpoint is
     taken, `commit` when it is complete. The transaction value is saved in the checkpoint, so it must be picklable;
     after a failure saved transactions are committed again, so `commit` must be idempotent.
+
+    >>> import pathlib, tempfile, uuid
+    >>> class Files(TwoPhaseCommitSinkFunction):
+    ...     def __init__(self, folder):
+    ...         self.folder = folder
+    ...     def begin_transaction(self):
+    ...         return f"{self.folder}/{uuid.uuid4()}.part"
+    ...     def invoke(self, transaction, value, context):
+    ...         with open(transaction, "a") as file:
+    ...             print(value, file=file)
+    ...     def pre_commit(self, transaction):
+    ...         pass  # Each element is in the file already.
+    ...     def commit(self, transaction):
+    ...         part = pathlib.Path(transaction)
+    ...         if part.exists():  # Otherwise it was committed before a failure, or nothing was written.
+    ...             part.rename(part.with_suffix(".txt"))
+    ...     def abort(self, transaction):
+    ...         pathlib.Path(transaction).unlink(missing_ok=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = env.from_collection(["a", "b"]).add_sink(Files(folder))
+    ...     _ = env.execute("files")
+    ...     [file.read_text().split() for file in pathlib.Path(folder).glob("*.txt")]
+    [['a', 'b']]
     """
 
     @abstractmethod

@@ -11,7 +11,10 @@ from penstock.datastream.functions.base import Function, RichFunction
 
 
 class SourceContext(ABC):
-    """Where a source function emits elements and watermarks."""
+    """Where a source function emits elements and watermarks.
+
+    `SourceFunction` has an example.
+    """
 
     @abstractmethod
     def collect(self, element: Any) -> None:
@@ -85,7 +88,16 @@ class SourceFunction(Function):
 
 
 class ParallelSourceFunction(SourceFunction):
-    """A source function that runs in as many subtasks as its parallelism says."""
+    """A source function that runs in as many subtasks as its parallelism says.
+
+    >>> class Ones(ParallelSourceFunction):
+    ...     def run(self, ctx):
+    ...         ctx.collect(1)
+    ...     def cancel(self):
+    ...         pass
+    >>> list(env.add_source(Ones()).set_parallelism(3).execute_and_collect())
+    [1, 1, 1]
+    """
 
 
 class RichSourceFunction(RichFunction, SourceFunction):

@@ -19,7 +19,16 @@ W2 = TypeVar("W2")
 
 
 class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
-    """Evaluated over each window of a key when it fires."""
+    """Evaluated over each window of a key when it fires.
+
+    >>> from penstock.datastream.window import CountTumblingWindowAssigner
+    >>> class Largest(WindowFunction):
+    ...     def apply(self, key, window, inputs):
+    ...         yield key, max(inputs)
+    >>> numbers = env.from_collection([1, 4, 2, 3]).key_by(lambda number: number % 2)
+    >>> list(numbers.window(CountTumblingWindowAssigner.of(2)).apply(Largest()).execute_and_collect())
+    [(0, 4), (1, 3)]
+    """
 
     @abstractmethod
     def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT] | None:
@@ -27,7 +36,14 @@ class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
 
 
 class AllWindowFunction(Function, Generic[IN, OUT, W]):
-    """Evaluated over each window of a non-keyed stream when it fires."""
+    """Evaluated over each window of a non-keyed stream when it fires.
+
+    >>> class Largest(AllWindowFunction):
+    ...     def apply(self, window, inputs):
+    ...         yield max(inputs)
+    >>> list(env.from_collection([1, 4, 2, 3]).count_window_all(2).apply(Largest()).execute_and_collect())
+    [4, 3]
+    """
 
     @abstractmethod
     def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT] | None:
@@ -84,7 +100,14 @@ class ProcessWindowFunction(RichFunction, Generic[IN, OUT, KEY, W]):
 
 
 class ProcessAllWindowFunction(RichFunction, Generic[IN, OUT, W]):
-    """Evaluated over each window of a non-keyed stream, with access to time, state and side outputs."""
+    """Evaluated over each window of a non-keyed stream, with access to time, state and side outputs.
+
+    >>> class Numbered(ProcessAllWindowFunction):
+    ...     def process(self, context, elements):
+    ...         yield context.window().id, sorted(elements)
+    >>> list(env.from_collection([1, 4, 3, 2]).count_window_all(2).process(Numbered()).execute_and_collect())
+    [(0, [1, 4]), (1, [2, 3])]
+    """
 
     class Context(WindowContext[W2], ABC):
         """What `process` and `clear` can ask."""
@@ -98,14 +121,22 @@ class ProcessAllWindowFunction(RichFunction, Generic[IN, OUT, W]):
 
 
 class PassThroughWindowFunction(WindowFunction[IN, IN, KEY, W]):
-    """Emits a window's contents as they are."""
+    """Emits a window's contents as they are.
+
+    >>> list(PassThroughWindowFunction().apply("key", None, [1, 2]))
+    [1, 2]
+    """
 
     def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[IN]:
         return inputs
 
 
 class PassThroughAllWindowFunction(AllWindowFunction[IN, IN, W]):
-    """Emits a window's contents as they are."""
+    """Emits a window's contents as they are.
+
+    >>> list(PassThroughAllWindowFunction().apply(None, [1, 2]))
+    [1, 2]
+    """
 
     def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[IN]:
         return inputs

@@ -93,7 +93,10 @@ class ConnectedStreams:
 
 
 class BroadcastStream:
-    """A stream whose elements every subtask gets, to be kept in broadcast state; see `DataStream.broadcast`."""
+    """A stream whose elements every subtask gets, to be kept in broadcast state; see `DataStream.broadcast`.
+
+    `BroadcastConnectedStream` has an example.
+    """
 
     def __init__(self, input_stream: DataStream, descriptors: tuple[MapStateDescriptor, ...]) -> None:
         for descriptor in descriptors:

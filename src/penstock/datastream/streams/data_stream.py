@@ -237,7 +237,12 @@ class DataStream(StreamSettings, Generic[T]):
         return self._partitioned("shuffle", p.ShufflePartitioner())
 
     def rebalance(self) -> DataStream[T]:
-        """Elements go to all subtasks in turn."""
+        """Elements go to all subtasks in turn.
+
+        >>> spread = env.from_collection([1, 2, 3]).rebalance().map(lambda number: number * 10).set_parallelism(2)
+        >>> sorted(spread.execute_and_collect())
+        [10, 20, 30]
+        """
         return self._partitioned("rebalance", p.RebalancePartitioner())
 
     def rescale(self) -> DataStream[T]:
@@ -375,7 +380,13 @@ class DataStream(StreamSettings, Generic[T]):
         return DataStream(self._environment, transformation)
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream[T]:
-        """Windows over all elements, whatever their key. They are handled in one subtask."""
+        """Windows over all elements, whatever their key. They are handled in one subtask.
+
+        >>> from penstock.datastream.window import GlobalWindows
+        >>> numbers = env.from_collection([1, 2, 3])
+        >>> list(numbers.window_all(GlobalWindows.create_with_end_of_stream_trigger()).sum().execute_and_collect())
+        [6]
+        """
         from penstock.datastream.streams.windowed_stream import AllWindowedStream
 
         return AllWindowedStream(self, window_assigner)

@@ -7,7 +7,11 @@ from penstock.graph.transformations import PhysicalTransformation
 
 
 class DataStreamSink(OperatorSettings):
-    """The end of a stream. Every method changes the sink and returns it."""
+    """The end of a stream. Every method changes the sink and returns it.
+
+    >>> env.from_collection(["a"]).print().name("console").uid("console")
+    <DataStreamSink 'Sink: console', id 2, uid 'console', parallelism 1>
+    """
 
     def __init__(self, transformation: PhysicalTransformation) -> None:
         self.transformation = transformation

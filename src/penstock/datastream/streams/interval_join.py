@@ -17,7 +17,10 @@ __all__ = ["IntervalJoin", "IntervalJoined"]
 
 
 class IntervalJoin:
-    """Two keyed streams, waiting for the bounds of their join."""
+    """Two keyed streams, waiting for the bounds of their join.
+
+    `ProcessJoinFunction` has an example.
+    """
 
     def __init__(self, left: KeyedStream, right: KeyedStream) -> None:
         if not isinstance(right, KeyedStream):
@@ -41,7 +44,10 @@ class IntervalJoin:
 
 
 class IntervalJoined:
-    """An interval join, waiting for its function. Each setting changes this object and returns it."""
+    """An interval join, waiting for its function. Each setting changes this object and returns it.
+
+    `ProcessJoinFunction` has an example.
+    """
 
     def __init__(self, left: KeyedStream, right: KeyedStream, lower_bound_ms: int, upper_bound_ms: int) -> None:
         self._left = left

@@ -88,19 +88,39 @@ class KeyedStream(DataStream[T], Generic[T, K]):
         return self._aggregated("sum", position_to_sum)
 
     def min(self, position_to_min: Field = 0) -> DataStream[T]:
-        """The rolling minimum of a field; the other fields stay those of the first element."""
+        """The rolling minimum of a field; the other fields stay those of the first element.
+
+        >>> bids = env.from_collection([("lamp", "ann", 3), ("lamp", "bob", 2)])
+        >>> list(bids.key_by(lambda bid: bid[0]).min(2).execute_and_collect())
+        [('lamp', 'ann', 3), ('lamp', 'ann', 2)]
+        """
         return self._aggregated("min", position_to_min)
 
     def max(self, position_to_max: Field = 0) -> DataStream[T]:
-        """The rolling maximum of a field; the other fields stay those of the first element."""
+        """The rolling maximum of a field; the other fields stay those of the first element.
+
+        >>> bids = env.from_collection([("lamp", "ann", 3), ("lamp", "bob", 5), ("lamp", "eve", 4)])
+        >>> list(bids.key_by(lambda bid: bid[0]).max(2).execute_and_collect())
+        [('lamp', 'ann', 3), ('lamp', 'ann', 5), ('lamp', 'ann', 5)]
+        """
         return self._aggregated("max", position_to_max)
 
     def min_by(self, position_to_min_by: Field = 0) -> DataStream[T]:
-        """The element with the smallest field so far; the first of equals."""
+        """The element with the smallest field so far; the first of equals.
+
+        >>> bids = env.from_collection([("lamp", "ann", 3), ("lamp", "bob", 2)])
+        >>> list(bids.key_by(lambda bid: bid[0]).min_by(2).execute_and_collect())
+        [('lamp', 'ann', 3), ('lamp', 'bob', 2)]
+        """
         return self._aggregated("min_by", position_to_min_by)
 
     def max_by(self, position_to_max_by: Field = 0) -> DataStream[T]:
-        """The element with the largest field so far; the first of equals."""
+        """The element with the largest field so far; the first of equals.
+
+        >>> bids = env.from_collection([("lamp", "ann", 3), ("lamp", "bob", 5), ("lamp", "eve", 4)])
+        >>> list(bids.key_by(lambda bid: bid[0]).max_by(2).execute_and_collect())
+        [('lamp', 'ann', 3), ('lamp', 'bob', 5), ('lamp', 'bob', 5)]
+        """
         return self._aggregated("max_by", position_to_max_by)
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream[T, K]:
@@ -117,7 +137,12 @@ class KeyedStream(DataStream[T], Generic[T, K]):
         return WindowedStream(self, window_assigner)
 
     def time_window(self, size: Any, slide: Any = None) -> WindowedStream[T, K]:
-        """Tumbling windows of `size`, or sliding ones; processing time unless the environment says event time."""
+        """Tumbling windows of `size`, or sliding ones; processing time unless the environment says event time.
+
+        >>> from penstock.common import Time
+        >>> env.from_collection([("a", 1)]).key_by(lambda pair: pair[0]).time_window(Time.seconds(5)).sum(1).get_name()
+        'TumblingProcessingTimeWindows'
+        """
         from penstock.datastream.streams.windowed_stream import WindowedStream, time_windows
 
         return WindowedStream(self, time_windows(self._environment, size, slide))

@@ -30,6 +30,8 @@ class OperatorSettings:
 
         Without one, state finds its operator by the place in the program, which changes when an operator is added
         before it.
+
+        >>> totals = env.from_collection([("a", 1)]).key_by(lambda pair: pair[0]).sum(1).uid("totals")
         """
         self._operator("uid()").uid = uid
         return self
@@ -45,7 +47,11 @@ class OperatorSettings:
         return self
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """How many subtasks the operator has; the environment's default unless set."""
+        """How many subtasks the operator has; the environment's default unless set.
+
+        >>> env.from_collection([1]).map(str).set_parallelism(4).transformation.parallelism
+        4
+        """
         operator = self._operator("set_parallelism()")
         check_parallelism(parallelism, operator.name)
         if operator.is_parallelism_fixed and parallelism != operator.parallelism:
@@ -110,6 +116,6 @@ class StreamSettings(OperatorSettings):
         return self
 
     def start_new_chain(self) -> Self:
-        """Begin a new chain with the operator: it no longer runs together with what comes before it."""
+        """Begin a new chain with the operator: it no longer runs together with the operators before it."""
         self._operator("start_new_chain()").chaining = ChainingStrategy.HEAD
         return self

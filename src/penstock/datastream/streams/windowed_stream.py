@@ -86,14 +86,26 @@ class _Windowed(Generic[T]):
         return self._stream.get_type()
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Self:
-        """Choose when a window's function is called, instead of by the assigner's default trigger."""
+        """Choose when a window's function is called, instead of by the assigner's default trigger.
+
+        >>> from penstock.datastream.window import CountTrigger, GlobalWindows
+        >>> numbers = env.from_collection([1, 2, 3, 4]).window_all(GlobalWindows.create())
+        >>> list(numbers.trigger(CountTrigger.of(2)).sum().execute_and_collect())
+        [3, 10]
+        """
         if not isinstance(trigger, Trigger):
             raise TypeError(f"trigger needs a Trigger, got {type(trigger).__name__}")
         self._trigger = trigger
         return self
 
     def evictor(self, evictor: Evictor[Any, Any]) -> Self:
-        """Remove elements from a window before or after its function is called. All elements are kept until then."""
+        """Remove elements from a window before or after its function is called. All elements are kept until then.
+
+        >>> from penstock.datastream.window import CountEvictor
+        >>> numbers = env.from_collection([1, 2, 3, 4]).count_window_all(2)
+        >>> list(numbers.evictor(CountEvictor.of(1)).sum().execute_and_collect())
+        [2, 4]
+        """
         if not isinstance(evictor, Evictor):
             raise TypeError(f"evictor needs an Evictor, got {type(evictor).__name__}")
         self._evictor = evictor
@@ -104,6 +116,16 @@ class _Windowed(Generic[T]):
 
         Its contents are kept that much longer. Elements that are even later are dropped, or go to
         `side_output_late_data`.
+
+        >>> from penstock.common import Time
+        >>> from penstock.datastream.window import TumblingEventTimeWindows
+        >>> from penstock.testing import OperatorHarness
+        >>> def totals(stream):
+        ...     windows = stream.key_by(lambda pair: pair[0]).window(TumblingEventTimeWindows.of(Time.seconds(5)))
+        ...     return windows.allowed_lateness(2000).sum(1)
+        >>> harness = OperatorHarness.of(totals).element(("a", 1), at=1000).watermark(5000)
+        >>> harness.element(("a", 2), at=4000).watermark(7000).element(("a", 4), at=4000).output
+        [('a', 1), ('a', 3)]
         """
         lateness_ms = to_milliseconds(time_ms)
         if lateness_ms < 0:
@@ -112,7 +134,19 @@ class _Windowed(Generic[T]):
         return self
 
     def side_output_late_data(self, output_tag: OutputTag) -> Self:
-        """Send elements that are too late for all their windows to a side output; without it they are dropped."""
+        """Send elements that are too late for all their windows to a side output; without it they are dropped.
+
+        >>> from penstock.common import Time
+        >>> from penstock.datastream import OutputTag
+        >>> from penstock.datastream.window import TumblingEventTimeWindows
+        >>> from penstock.testing import OperatorHarness
+        >>> LATE = OutputTag("late")
+        >>> def totals(stream):
+        ...     windows = stream.key_by(lambda pair: pair[0]).window(TumblingEventTimeWindows.of(Time.seconds(5)))
+        ...     return windows.side_output_late_data(LATE).sum(1)
+        >>> OperatorHarness.of(totals).watermark(5000).element(("a", 2), at=4000).side_output(LATE)
+        [('a', 2)]
+        """
         self._late_tag = output_tag
         return self
 
@@ -193,23 +227,43 @@ class _Windowed(Generic[T]):
         return self._windowed(process_window_function, output_type)
 
     def sum(self, position_to_sum: Field = 0) -> DataStream[T]:
-        """The sum of a field for each window; the other fields are those of the first element."""
+        """The sum of a field for each window; the other fields are those of the first element.
+
+        >>> list(env.from_collection([("a", 1), ("b", 2)]).count_window_all(2).sum(1).execute_and_collect())
+        [('a', 3)]
+        """
         return self._aggregated("sum", position_to_sum)
 
     def min(self, position_to_min: Field = 0) -> DataStream[T]:
-        """The minimum of a field for each window; the other fields are those of the first element."""
+        """The minimum of a field for each window; the other fields are those of the first element.
+
+        >>> list(env.from_collection([("a", 2), ("b", 1)]).count_window_all(2).min(1).execute_and_collect())
+        [('a', 1)]
+        """
         return self._aggregated("min", position_to_min)
 
     def max(self, position_to_max: Field = 0) -> DataStream[T]:
-        """The maximum of a field for each window; the other fields are those of the first element."""
+        """The maximum of a field for each window; the other fields are those of the first element.
+
+        >>> list(env.from_collection([("a", 1), ("b", 2)]).count_window_all(2).max(1).execute_and_collect())
+        [('a', 2)]
+        """
         return self._aggregated("max", position_to_max)
 
     def min_by(self, position_to_min_by: Field = 0) -> DataStream[T]:
-        """The element of each window with the smallest field; the first of equals."""
+        """The element of each window with the smallest field; the first of equals.
+
+        >>> list(env.from_collection([("a", 2), ("b", 1)]).count_window_all(2).min_by(1).execute_and_collect())
+        [('b', 1)]
+        """
         return self._aggregated("min_by", position_to_min_by)
 
     def max_by(self, position_to_max_by: Field = 0) -> DataStream[T]:
-        """The element of each window with the largest field; the first of equals."""
+        """The element of each window with the largest field; the first of equals.
+
+        >>> list(env.from_collection([("a", 1), ("b", 2)]).count_window_all(2).max_by(1).execute_and_collect())
+        [('b', 2)]
+        """
         return self._aggregated("max_by", position_to_max_by)
 
     def _aggregated(self, kind: AggregationKind, field: Field) -> DataStream[T]:

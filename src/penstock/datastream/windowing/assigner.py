@@ -24,6 +24,22 @@ class WindowAssigner(ABC, Generic[T, W]):
 
     The elements of one key in one window form a pane; a `Trigger` decides when the pane is handed to the window
     function. Assigners are immutable; what they must remember goes into keyed state.
+
+    >>> from penstock.datastream.window import EventTimeTrigger, TimeWindow, TimeWindowSerializer
+    >>> from penstock.testing import OperatorHarness
+    >>> class Hours(WindowAssigner):
+    ...     def assign_windows(self, element, timestamp, context):
+    ...         start = timestamp - timestamp % 3_600_000
+    ...         return [TimeWindow(start, start + 3_600_000)]
+    ...     def get_default_trigger(self, env=None):
+    ...         return EventTimeTrigger()
+    ...     def get_window_serializer(self):
+    ...         return TimeWindowSerializer()
+    ...     def is_event_time(self):
+    ...         return True
+    >>> harness = OperatorHarness.of(lambda stream: stream.key_by(lambda pair: pair[0]).window(Hours()).sum(1))
+    >>> harness.element(("a", 1), at=10).element(("a", 2), at=20).watermark(3_600_000).output
+    [('a', 3)]
     """
 
     class WindowAssignerContext(ABC):
@@ -65,7 +81,10 @@ class WindowAssigner(ABC, Generic[T, W]):
 
 
 class MergingWindowAssigner(WindowAssigner[T, W]):
-    """An assigner whose windows may merge, such as sessions."""
+    """An assigner whose windows may merge, such as sessions.
+
+    `EventTimeSessionWindows` has an example.
+    """
 
     class MergeCallback(ABC, Generic[W2]):
         """Takes the merges that `merge_windows` found."""

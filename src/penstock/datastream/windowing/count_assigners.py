@@ -34,7 +34,12 @@ class _CountWindows(WindowAssigner[Any, CountWindow]):
 
 @dataclass(frozen=True)
 class CountTumblingWindowAssigner(_CountWindows):
-    """Windows of `window_size` elements of one key each."""
+    """Windows of `window_size` elements of one key each.
+
+    >>> pairs = env.from_collection([("a", 1), ("a", 2), ("a", 3)]).key_by(lambda pair: pair[0])
+    >>> list(pairs.window(CountTumblingWindowAssigner.of(2)).sum(1).execute_and_collect())
+    [('a', 3)]
+    """
 
     window_size: int
 
@@ -57,7 +62,12 @@ class CountTumblingWindowAssigner(_CountWindows):
 
 @dataclass(frozen=True)
 class CountSlidingWindowAssigner(_CountWindows):
-    """Windows of `window_size` elements of one key, one begun every `window_slide` elements."""
+    """Windows of `window_size` elements of one key, one begun every `window_slide` elements.
+
+    >>> pairs = env.from_collection([("a", 1), ("a", 2), ("a", 3)]).key_by(lambda pair: pair[0])
+    >>> list(pairs.window(CountSlidingWindowAssigner.of(2, 1)).sum(1).execute_and_collect())
+    [('a', 3), ('a', 5)]
+    """
 
     window_size: int
     window_slide: int

@@ -12,6 +12,7 @@ effect (`lowering.purity`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from operator import itemgetter
 from types import MethodType
 from typing import Any, Literal, NoReturn
@@ -273,19 +274,11 @@ def _is_of_held(value: Any) -> bool:
     return isinstance(value, _Symbol) and value.what not in ("value", "computed")
 
 
-def _least(*operands: Any) -> Any:
-    return _combined("min", *operands)
-
-
-def _greatest(*operands: Any) -> Any:
-    return _combined("max", *operands)
-
-
 def _called(function: Callable[..., Any], *arguments: Any) -> Any:
     """What a function returns for symbols; raises unless calling it has no other effect."""
     if isinstance(function, MethodType):
         function, arguments = function.__func__, (_Opaque(), *arguments)
-    pure = pure_function(function, {"min": _least, "max": _greatest})
+    pure = pure_function(function, {each: partial(_combined, each) for each in ("min", "max")})
     if pure.tests_none:
         raise _NotProven
     return pure.call(*arguments)

@@ -29,7 +29,13 @@ class ElementTrigger(Trigger[Any, Window]):
 
 @dataclass(frozen=True)
 class CountTrigger(ElementTrigger):
-    """Fires each time the pane has received `window_size` more elements."""
+    """Fires each time the pane has received `window_size` more elements.
+
+    >>> from penstock.datastream.window import GlobalWindows
+    >>> numbers = env.from_collection([1, 2, 3, 4, 5]).window_all(GlobalWindows.create())
+    >>> list(numbers.trigger(CountTrigger.of(2)).sum().execute_and_collect())
+    [3, 10]
+    """
 
     window_size: int
 
@@ -63,7 +69,14 @@ class CountTrigger(ElementTrigger):
 
 
 class DeltaFunction(ABC):
-    """Says how far two elements are apart. A plain function of two elements works, too."""
+    """Says how far two elements are apart. A plain function of two elements works, too.
+
+    >>> class Distance(DeltaFunction):
+    ...     def get_delta(self, old_data_point, new_data_point):
+    ...         return abs(new_data_point - old_data_point)
+    >>> DeltaTrigger.of(10, Distance()).threshold
+    10
+    """
 
     @abstractmethod
     def get_delta(self, old_data_point: Any, new_data_point: Any) -> float:
@@ -77,7 +90,14 @@ def delta_of(function: DeltaFunction | Callable[[Any, Any], float]) -> Callable[
 
 @dataclass(frozen=True)
 class DeltaTrigger(ElementTrigger):
-    """Fires when an element is further than `threshold` from the last one that fired (or the pane's first)."""
+    """Fires when an element is further than `threshold` from the last one that fired (or the pane's first).
+
+    >>> from penstock.datastream.window import GlobalWindows
+    >>> temperatures = env.from_collection([20, 21, 25, 26, 31]).window_all(GlobalWindows.create())
+    >>> jumps = temperatures.trigger(DeltaTrigger.of(4, lambda old, new: new - old)).reduce(lambda one, other: other)
+    >>> list(jumps.execute_and_collect())
+    [25, 31]
+    """
 
     threshold: float
     delta_function: DeltaFunction | Callable[[Any, Any], float]

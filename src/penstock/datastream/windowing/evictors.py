@@ -17,7 +17,11 @@ W = TypeVar("W", bound=Window)
 
 
 class TimestampedValue(NamedTuple):
-    """An element of a pane with its event time, `None` if it has none."""
+    """An element of a pane with its event time, `None` if it has none.
+
+    >>> TimestampedValue("a", 1000).has_timestamp()
+    True
+    """
 
     value: Any
     timestamp: int | None = None
@@ -41,6 +45,16 @@ class Evictor(ABC, Generic[T, W]):
     Both methods get the pane's elements, in order of arrival, as a list and remove from it in place
     (`del elements[:n]`). What is removed is gone from the window for good. Windows with an evictor keep all their
     elements, even if they are only reduced or aggregated.
+
+    >>> from penstock.datastream.window import CountTrigger, GlobalWindows
+    >>> class WithoutZeros(Evictor):
+    ...     def evict_before(self, elements, size, window, evictor_context):
+    ...         elements[:] = [each for each in elements if each.value != 0]
+    ...     def evict_after(self, elements, size, window, evictor_context):
+    ...         pass
+    >>> numbers = env.from_collection([4, 0, 2]).window_all(GlobalWindows.create()).trigger(CountTrigger.of(3))
+    >>> list(numbers.evictor(WithoutZeros()).reduce(min).execute_and_collect())
+    [2]
     """
 
     class EvictorContext(DecisionContext):
@@ -83,7 +97,13 @@ class _OneSidedEvictor(Evictor[Any, Window]):
 
 @dataclass(frozen=True)
 class CountEvictor(_OneSidedEvictor):
-    """Keeps the last `max_count` elements."""
+    """Keeps the last `max_count` elements.
+
+    >>> from penstock.datastream.window import CountTrigger, GlobalWindows
+    >>> numbers = env.from_collection([1, 2, 3, 4]).window_all(GlobalWindows.create()).trigger(CountTrigger.of(2))
+    >>> list(numbers.evictor(CountEvictor.of(3)).sum().execute_and_collect())
+    [3, 9]
+    """
 
     max_count: int
     do_evict_after: bool = False
@@ -105,7 +125,12 @@ class CountEvictor(_OneSidedEvictor):
 
 @dataclass(frozen=True)
 class TimeEvictor(_OneSidedEvictor):
-    """Keeps elements less than `window_size` milliseconds older than the newest; all, if they carry no event time."""
+    """Keeps elements less than `window_size` milliseconds older than the newest; all, if they carry no event time.
+
+    >>> from penstock.common import Time
+    >>> str(TimeEvictor.of(Time.minutes(5)))
+    'TimeEvictor(300000)'
+    """
 
     window_size: int
     do_evict_after: bool = False
@@ -130,7 +155,13 @@ class TimeEvictor(_OneSidedEvictor):
 
 @dataclass(frozen=True)
 class DeltaEvictor(_OneSidedEvictor):
-    """Keeps elements whose delta to the last one is below `threshold`."""
+    """Keeps elements whose delta to the last one is below `threshold`.
+
+    >>> from penstock.datastream.window import CountTrigger, GlobalWindows
+    >>> numbers = env.from_collection([1, 7, 9]).window_all(GlobalWindows.create()).trigger(CountTrigger.of(3))
+    >>> list(numbers.evictor(DeltaEvictor.of(5, lambda one, last: last - one)).sum().execute_and_collect())
+    [16]
+    """
 
     threshold: float
     delta_function: DeltaFunction | Callable[[Any, Any], float]

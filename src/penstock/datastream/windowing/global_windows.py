@@ -14,7 +14,10 @@ from penstock.datastream.windowing.windows import GlobalWindow, GlobalWindowSeri
 
 @dataclass(frozen=True)
 class NeverTrigger(ElementTrigger):
-    """Never fires: the default of `GlobalWindows`."""
+    """Never fires: the default of `GlobalWindows`.
+
+    `GlobalWindows` has an example with another trigger.
+    """
 
     def on_element(self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
@@ -31,7 +34,12 @@ class NeverTrigger(ElementTrigger):
 
 @dataclass(frozen=True)
 class EndOfStreamTrigger(Trigger[Any, GlobalWindow]):
-    """Fires once, when a bounded input has ended."""
+    """Fires once, when a bounded input has ended.
+
+    >>> numbers = env.from_collection([1, 2, 3]).window_all(GlobalWindows.create_with_end_of_stream_trigger())
+    >>> list(numbers.sum().execute_and_collect())
+    [6]
+    """
 
     def on_element(
         self, element: Any, timestamp: int, window: GlobalWindow, ctx: Trigger.TriggerContext
@@ -57,7 +65,13 @@ class EndOfStreamTrigger(Trigger[Any, GlobalWindow]):
 
 @dataclass(frozen=True)
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
-    """All elements of a key in one window that never ends; give it a trigger, the default one never fires."""
+    """All elements of a key in one window that never ends; give it a trigger, the default one never fires.
+
+    >>> from penstock.datastream.window import CountTrigger
+    >>> numbers = env.from_collection([1, 2, 3, 4]).window_all(GlobalWindows.create()).trigger(CountTrigger.of(2))
+    >>> list(numbers.sum().execute_and_collect())
+    [3, 10]
+    """
 
     default_trigger: Trigger[Any, Any] = field(default_factory=NeverTrigger)
 

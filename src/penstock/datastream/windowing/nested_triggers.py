@@ -16,7 +16,13 @@ _TIMEOUT = ValueStateDescriptor("timeout", Types.LONG())
 
 @dataclass(frozen=True)
 class PurgingTrigger(Trigger[Any, Window]):
-    """Fires when `nested_trigger` fires, and drops the pane's elements then."""
+    """Fires when `nested_trigger` fires, and drops the pane's elements then.
+
+    >>> from penstock.datastream.window import CountTrigger, GlobalWindows
+    >>> numbers = env.from_collection([1, 2, 3, 4, 5]).window_all(GlobalWindows.create())
+    >>> list(numbers.trigger(PurgingTrigger.of(CountTrigger.of(2))).sum().execute_and_collect())
+    [3, 7]
+    """
 
     nested_trigger: Trigger[Any, Any]
 
@@ -53,6 +59,11 @@ class ProcessingTimeoutTrigger(Trigger[Any, Window]):
 
     `reset_timer_on_new_record` counts the timeout from the latest element instead; `should_clear_on_timeout` lets the
     nested trigger start over after a timeout.
+
+    >>> from penstock.common import Time
+    >>> from penstock.datastream.window import CountTrigger
+    >>> str(ProcessingTimeoutTrigger.of(CountTrigger.of(100), Time.seconds(5)))
+    'TimeoutTrigger(CountTrigger(100))'
     """
 
     nested_trigger: Trigger[Any, Any]

@@ -16,7 +16,14 @@ from penstock.datastream.windowing.windows import TimeWindow
 
 
 class SessionWindowTimeGapExtractor(ABC):
-    """Reads the gap of a session from an element, in milliseconds. A plain function works, too."""
+    """Reads the gap of a session from an element, in milliseconds. A plain function works, too.
+
+    >>> class GapOfUser(SessionWindowTimeGapExtractor):
+    ...     def extract(self, element):
+    ...         return 60_000 if element["user"] == "robot" else 1_800_000
+    >>> EventTimeSessionWindows.with_dynamic_gap(GapOfUser()).gap_of({"user": "robot"})
+    60000
+    """
 
     @abstractmethod
     def extract(self, element: Any) -> int:
@@ -78,6 +85,14 @@ class EventTimeSessionWindows(_FixedGap):
     """Sessions by event time: a session ends when no element follows within `session_gap` milliseconds.
 
     A late element may join two sessions into one.
+
+    >>> from penstock.common import Time
+    >>> from penstock.testing import OperatorHarness
+    >>> sessions = EventTimeSessionWindows.with_gap(Time.seconds(30))
+    >>> harness = OperatorHarness.of(lambda stream: stream.key_by(lambda pair: pair[0]).window(sessions).sum(1))
+    >>> _ = harness.element(("a", 1), at=0).element(("a", 2), at=50_000).element(("a", 4), at=25_000)
+    >>> harness.watermark(80_000).output
+    [('a', 7)]
     """
 
     time = EVENT_TIME
@@ -100,7 +115,12 @@ class EventTimeSessionWindows(_FixedGap):
 
 @dataclass(frozen=True)
 class ProcessingTimeSessionWindows(_FixedGap):
-    """Sessions by the clock: a session ends when no element is handled within `session_gap` milliseconds."""
+    """Sessions by the clock: a session ends when no element is handled within `session_gap` milliseconds.
+
+    >>> from penstock.common import Time
+    >>> str(ProcessingTimeSessionWindows.with_gap(Time.seconds(30)))
+    'ProcessingTimeSessionWindows(30000)'
+    """
 
     time = PROCESSING_TIME
 
@@ -117,7 +137,10 @@ class ProcessingTimeSessionWindows(_FixedGap):
 
 @dataclass(frozen=True)
 class DynamicEventTimeSessionWindows(_GapOfElement):
-    """Sessions by event time whose gap is read from each element."""
+    """Sessions by event time whose gap is read from each element.
+
+    `SessionWindowTimeGapExtractor` has an example.
+    """
 
     time = EVENT_TIME
 
@@ -129,7 +152,10 @@ class DynamicEventTimeSessionWindows(_GapOfElement):
 
 @dataclass(frozen=True)
 class DynamicProcessingTimeSessionWindows(_GapOfElement):
-    """Sessions by the clock whose gap is read from each element."""
+    """Sessions by the clock whose gap is read from each element.
+
+    `SessionWindowTimeGapExtractor` has an example.
+    """
 
     time = PROCESSING_TIME
 

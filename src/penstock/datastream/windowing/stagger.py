@@ -13,6 +13,11 @@ class WindowStagger(Enum):
 
     ALIGNED: not at all. RANDOM: by a random part of the window size. NATURAL: so that windows begin at the clock time
     of the subtask's first element.
+
+    >>> from penstock.common import Time
+    >>> from penstock.datastream.window import TumblingProcessingTimeWindows
+    >>> str(TumblingProcessingTimeWindows.of(Time.minutes(1), Time.seconds(0), WindowStagger.RANDOM).window_stagger)
+    'RANDOM'
     """
 
     ALIGNED = "ALIGNED"

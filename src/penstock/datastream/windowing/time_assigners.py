@@ -105,7 +105,12 @@ class TumblingEventTimeWindows(_Tumbling):
 
 @dataclass(frozen=True)
 class TumblingProcessingTimeWindows(_Tumbling):
-    """Windows of one size, by the clock at the moment an element is handled; they do not overlap."""
+    """Windows of one size, by the clock at the moment an element is handled; they do not overlap.
+
+    >>> from penstock.common import Time
+    >>> str(TumblingProcessingTimeWindows.of(Time.seconds(5)))
+    'TumblingProcessingTimeWindows(5000)'
+    """
 
     time = PROCESSING_TIME
 
@@ -163,7 +168,12 @@ class SlidingEventTimeWindows(_Sliding):
 
 @dataclass(frozen=True)
 class SlidingProcessingTimeWindows(_Sliding):
-    """Windows of one size that begin every `slide`, by the clock at the moment an element is handled."""
+    """Windows of one size that begin every `slide`, by the clock at the moment an element is handled.
+
+    >>> from penstock.common import Time
+    >>> str(SlidingProcessingTimeWindows.of(Time.minutes(1), Time.seconds(5)))
+    'SlidingProcessingTimeWindows(60000, 5000)'
+    """
 
     time = PROCESSING_TIME
 

@@ -54,7 +54,13 @@ class _EndTrigger(_TimeTrigger):
 
 @dataclass(frozen=True)
 class EventTimeTrigger(_EndTrigger):
-    """Fires once the watermark reaches the end of the window, and again for each late element that is still allowed."""
+    """Fires once the watermark reaches the end of the window, and again for each late element that is still allowed.
+
+    >>> from penstock.datastream.window import TumblingEventTimeWindows
+    >>> from penstock.common import Time
+    >>> str(TumblingEventTimeWindows.of(Time.minutes(1)).get_default_trigger())
+    'EventTimeTrigger()'
+    """
 
     time = EVENT_TIME
 
@@ -75,7 +81,13 @@ class EventTimeTrigger(_EndTrigger):
 
 @dataclass(frozen=True)
 class ProcessingTimeTrigger(_EndTrigger):
-    """Fires once the clock reaches the end of the window."""
+    """Fires once the clock reaches the end of the window.
+
+    >>> from penstock.common import Time
+    >>> from penstock.datastream.window import TumblingProcessingTimeWindows
+    >>> str(TumblingProcessingTimeWindows.of(Time.minutes(1)).get_default_trigger())
+    'ProcessingTimeTrigger()'
+    """
 
     time = PROCESSING_TIME
 
@@ -152,7 +164,18 @@ class _ContinuousTrigger(_TimeTrigger):
 
 @dataclass(frozen=True)
 class ContinuousEventTimeTrigger(_ContinuousTrigger):
-    """Fires each time the watermark passes a multiple of `interval` milliseconds, and at the end of the window."""
+    """Fires each time the watermark passes a multiple of `interval` milliseconds, and at the end of the window.
+
+    >>> from penstock.common import Time
+    >>> from penstock.datastream.window import TumblingEventTimeWindows
+    >>> from penstock.testing import OperatorHarness
+    >>> def hourly(stream):
+    ...     windows = stream.key_by(lambda pair: pair[0]).window(TumblingEventTimeWindows.of(Time.hours(1)))
+    ...     return windows.trigger(ContinuousEventTimeTrigger.of(Time.minutes(1))).sum(1)
+    >>> harness = OperatorHarness.of(hourly)
+    >>> harness.element(("a", 1), at=10_000).watermark(60_000).element(("a", 2), at=70_000).watermark(120_000).output
+    [('a', 1), ('a', 3)]
+    """
 
     time = EVENT_TIME
 
@@ -171,7 +194,12 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
 
 @dataclass(frozen=True)
 class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
-    """Fires each time the clock passes a multiple of `interval` milliseconds, and at the end of the window."""
+    """Fires each time the clock passes a multiple of `interval` milliseconds, and at the end of the window.
+
+    >>> from penstock.common import Time
+    >>> str(ContinuousProcessingTimeTrigger.of(Time.seconds(10)))
+    'ContinuousProcessingTimeTrigger(10000)'
+    """
 
     time = PROCESSING_TIME
 

@@ -18,7 +18,11 @@ W = TypeVar("W", bound=Window)
 
 
 class TriggerResult(Enum):
-    """What happens to a pane: fire runs the window function, purge drops the elements. Empty panes never fire."""
+    """What happens to a pane: fire runs the window function, purge drops the elements. Empty panes never fire.
+
+    >>> TriggerResult.FIRE.is_fire(), TriggerResult.FIRE.is_purge()
+    (True, False)
+    """
 
     CONTINUE = (False, False)
     FIRE_AND_PURGE = (True, True)
@@ -55,6 +59,20 @@ class Trigger(ABC, Generic[T, W]):
 
     One trigger object serves all panes, so what it remembers goes into `ctx.get_partitioned_state(...)`, which is kept
     per key and window. For merging windows `can_merge` must return True, and `on_merge` must merge state and timers.
+
+    >>> from penstock.datastream.window import GlobalWindows
+    >>> class AtStop(Trigger):
+    ...     def on_element(self, element, timestamp, window, ctx):
+    ...         return TriggerResult.FIRE_AND_PURGE if element == "stop" else TriggerResult.CONTINUE
+    ...     def on_event_time(self, time, window, ctx):
+    ...         return TriggerResult.CONTINUE
+    ...     def on_processing_time(self, time, window, ctx):
+    ...         return TriggerResult.CONTINUE
+    ...     def clear(self, window, ctx):
+    ...         pass
+    >>> words = env.from_collection(["a", "stop", "b", "c", "stop", "d"]).window_all(GlobalWindows.create())
+    >>> list(words.trigger(AtStop()).reduce(lambda one, other: f"{one} {other}").execute_and_collect())
+    ['a stop', 'b c stop']
     """
 
     class TriggerContext(DecisionContext):

@@ -25,7 +25,10 @@ _TWO_LONGS = struct.Struct(">qq")
 
 
 class Window(ABC):
-    """A finite group of elements, with a last timestamp after which nothing more belongs to it."""
+    """A finite group of elements, with a last timestamp after which nothing more belongs to it.
+
+    `TimeWindow` has an example.
+    """
 
     __slots__ = ()
 
@@ -59,7 +62,12 @@ def ended_until(watermark: int) -> int:
 
 
 class TimeWindow(tuple[int, int], Window):
-    """The interval from `start` (inclusive) to `end` (exclusive), in milliseconds; ordered by start, then end."""
+    """The interval from `start` (inclusive) to `end` (exclusive), in milliseconds; ordered by start, then end.
+
+    >>> window = TimeWindow(0, 5000)
+    >>> window.max_timestamp(), window.intersects(TimeWindow(5000, 9000)), window.cover(TimeWindow(5000, 9000))
+    (4999, True, TimeWindow(start=0, end=9000))
+    """
 
     def __new__(cls, start: int, end: int) -> TimeWindow:
         return tuple.__new__(cls, (start, end))
@@ -113,7 +121,11 @@ class TimeWindow(tuple[int, int], Window):
 
 
 class CountWindow(tuple[int], Window):
-    """The `id`-th window of a fixed number of elements of one key."""
+    """The `id`-th window of a fixed number of elements of one key.
+
+    >>> CountWindow(3).id
+    3
+    """
 
     def __new__(cls, id: int) -> CountWindow:
         return tuple.__new__(cls, (id,))
@@ -131,7 +143,11 @@ class CountWindow(tuple[int], Window):
 
 
 class GlobalWindow(tuple[str], Window):
-    """The one window that holds all elements of a key; it never ends."""
+    """The one window that holds all elements of a key; it never ends.
+
+    >>> GlobalWindow.get() is GlobalWindow.get()
+    True
+    """
 
     def __new__(cls) -> GlobalWindow:
         # Not the empty tuple: that one is false, and equal to every other empty tuple.
@@ -156,7 +172,13 @@ _GLOBAL_WINDOW = GlobalWindow()
 
 
 class TimeWindowSerializer(TypeSerializer[TimeWindow]):
-    """Writes a `TimeWindow` as two big-endian longs, as Flink does."""
+    """Writes a `TimeWindow` as two big-endian longs, as Flink does.
+
+    >>> stream = BytesIO()
+    >>> TimeWindowSerializer().serialize(TimeWindow(0, 5000), stream)
+    >>> TimeWindowSerializer().deserialize(BytesIO(stream.getvalue()))
+    TimeWindow(start=0, end=5000)
+    """
 
     def serialize(self, element: TimeWindow, stream: BytesIO) -> None:
         """Write a window."""
@@ -169,7 +191,10 @@ class TimeWindowSerializer(TypeSerializer[TimeWindow]):
 
 
 class CountWindowSerializer(TypeSerializer[CountWindow]):
-    """Writes a `CountWindow` as one big-endian long."""
+    """Writes a `CountWindow` as one big-endian long.
+
+    `TimeWindowSerializer` has an example.
+    """
 
     def serialize(self, element: CountWindow, stream: BytesIO) -> None:
         """Write a window."""
@@ -182,7 +207,10 @@ class CountWindowSerializer(TypeSerializer[CountWindow]):
 
 
 class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
-    """Writes a `GlobalWindow` as one zero byte."""
+    """Writes a `GlobalWindow` as one zero byte.
+
+    `TimeWindowSerializer` has an example.
+    """
 
     def serialize(self, element: GlobalWindow, stream: BytesIO) -> None:
         """Write a window."""

@@ -130,7 +130,7 @@ class WorkerGroup:
         threading.Thread(target=self._watch, daemon=True, name="penstock-heartbeat").start()
 
     def places(self) -> list[WorkerPlace]:
-        """What each worker is to be sent."""
+        """What to send to each worker."""
         settings = self._settings
         return [
             WorkerPlace(

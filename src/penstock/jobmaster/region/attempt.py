@@ -21,7 +21,7 @@ from penstock.runtime.task_host import TaskHost
 from penstock.runtime.task_output import levels_here
 
 REPORT_MS = 200
-"""How often all subtasks report how they are doing."""
+"""How often all subtasks report their metrics."""
 
 
 def deployment_of(job: Job, region: Region) -> JobDeployment:
@@ -56,7 +56,7 @@ class RegionAttempt:
         self.last_epoch = 0
         """The last one that all tasks have done; 0 for none."""
         self._reported_tick_ms: int | None = None
-        """When all subtasks last reported how they are doing."""
+        """When all subtasks last reported their metrics."""
         self._owes_report = False
         """True if an epoch has run since then."""
 
@@ -74,7 +74,7 @@ class RegionAttempt:
         return self._coordinator.completed_id > self._notified_checkpoint or bool(self._coordinator.aborted)
 
     def report_wait_ms(self, now: Moment) -> int | None:
-        """How long until subtasks are to be asked how they are doing, 0 for now; None if nothing has happened since."""
+        """How long until subtasks must report their metrics, 0 for now; None if no epoch has run since they did."""
         if not self._owes_report or self._reported_tick_ms is None:
             return None
         # Most often an epoch runs at that time anyway, and brings the reports.

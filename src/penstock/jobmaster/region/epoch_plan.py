@@ -16,20 +16,20 @@ class Reading(Enum):
     """Restored state is saved as it is."""
     WHAT_IS_THERE = auto()
     WHAT_WAS_TAKEN = auto()
-    """The job is to stop: only what has been received from outside and will not come again."""
+    """The job stops: only records that were received from outside and will not come again."""
     TO_THE_END = auto()
-    """The job is to be drained: the same, and then the end of the input."""
+    """The job drains: the same, and then the end of the input."""
 
 
 @dataclass(frozen=True)
 class EpochPlan:
-    """An epoch before its sources were asked."""
+    """What an epoch is for, before its sources say what they bring."""
 
     reading: Reading
     is_checkpoint: bool
     """True if it ends with a checkpoint in any case."""
     requests: tuple[Request, ...] = ()
-    """Whom the checkpoint is for."""
+    """The requests that the checkpoint answers."""
     stop: SavepointRequest | None = None
     """The request that ends the job after this epoch, once its savepoint is written."""
     drains_next: SavepointRequest | None = None
@@ -54,7 +54,7 @@ class EpochEnding:
     """True if the tasks are finished."""
     is_checkpoint: bool
     hears_afterwards: bool
-    """True if the tasks are to be notified of the checkpoint, in a command of its own, before they close."""
+    """True if the tasks get a notice of the checkpoint, in a command of its own, before they close."""
     requests: tuple[Request, ...]
 
     @property
@@ -66,10 +66,10 @@ class EpochEnding:
 def plan_epoch(
     asked: Sequence[Request], *, may_drain: SavepointRequest | None = None, is_saving_first: bool, is_due: bool
 ) -> EpochPlan:
-    """What to do about `asked`; what the plan does not name must wait.
+    """What the next epoch does about the requests in `asked`. Requests that the plan does not name must wait.
 
     `may_drain`: the request for which the region has taken a checkpoint that it can come back to. `is_saving_first`:
-    restored state must be saved before anything else. `is_due`: so is a checkpoint.
+    restored state must be saved before anything else happens. `is_due`: the next checkpoint is due.
     """
     if is_saving_first:
         return EpochPlan(Reading.NOTHING, is_checkpoint=True)

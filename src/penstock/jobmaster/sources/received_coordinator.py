@@ -24,7 +24,7 @@ _PATIENCE_MS = 10_000
 
 
 class Receiver(Protocol):
-    """A thread that spools what comes from outside, from `start` to `join`."""
+    """A thread that spools the records it receives, from `start` to `join`."""
 
     is_open: bool
     """False as long as it has taken nothing and its state is what it is to start with."""
@@ -115,7 +115,7 @@ class _Subtask:
             return SourceAssignment([], True)
         if not self._setup.can_restart:
             self.spool.forget_before(self.spool.number)
-        # Asked before taking, so that what comes in between is not lost after the end.
+        # Asked before taking, so that records that arrive in between are not lost after the end.
         is_over = receiver.has_ended
         if self._keeps_state and (is_checkpoint or is_over):
             chunks = self._take_with_state(receiver, epoch)

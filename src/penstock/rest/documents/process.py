@@ -36,12 +36,10 @@ class LogTail(logging.Handler):
         job = current_job_log()
         if job is not None:
             job.write(record)
-        if record.levelno >= logging.WARNING and not self._has_others():
-            # Python would have shown it, without time and level, if this handler were not there.
+        is_only_handler = not logging.getLogger().handlers and logging.getLogger("penstock").handlers == [self]
+        if record.levelno >= logging.WARNING and is_only_handler:
+            # Without any handler Python would have shown it, without time and level.
             print(line, file=sys.stderr, flush=True)
-
-    def _has_others(self) -> bool:
-        return bool(logging.getLogger().handlers) or logging.getLogger("penstock").handlers != [self]
 
     def text(self) -> str:
         return "".join(f"{line}\n" for line in list(self._lines))

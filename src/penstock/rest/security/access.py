@@ -76,13 +76,13 @@ def check_binding(host: str, config: Configuration) -> None:
         return
     if config.get(keys.REST_AUTH_ENABLED) and configured_token(config) is None:
         raise ConfigurationError(
-            f"{keys.REST_BIND_ADDRESS.key}: {host} is reached by other machines, and whoever reaches the REST API can "
-            f"run programs here; set {keys.REST_AUTH_TOKEN_FILE.key} to a file with a token that clients have too, or "
-            f"{keys.REST_AUTH_ENABLED.key}: false if everybody who reaches it is meant to"
+            f"{keys.REST_BIND_ADDRESS.key}: {host} can be reached by other machines, and anybody who reaches the REST "
+            f"API can run programs here; set {keys.REST_AUTH_TOKEN_FILE.key} to a file with a token that clients have "
+            f"too, or {keys.REST_AUTH_ENABLED.key}: false if everybody who reaches it may run programs"
         )
     if not config.get(keys.SSL_REST_ENABLED):
         _log.warning(
-            "the REST API listens on %s without encryption: whoever can read the network can read the token; set %s",
+            "the REST API listens on %s without encryption: anybody on the network can read the token; set %s",
             host,
             keys.SSL_REST_ENABLED.key,
         )

@@ -1,6 +1,6 @@
 """Keeps web pages from using a browser on this machine to reach the REST API.
 
-A browser is on this machine, too: what a page of another site asks of it must not pass for what its user wants.
+A browser runs on this machine, too. A request that a page of another site sends with it must not count as its user's.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ _READING = ("GET", "HEAD", "OPTIONS")
 
 
 class BrowserGuard:
-    """Refuses requests that a page of another site sends, and names that such a site has pointed at this machine."""
+    """Refuses requests to change something that pages of other sites send, and requests for other hosts' names.
+
+    A site can point its own name at this machine, and then counts as the server's own site in the browser.
+    """
 
     def __init__(self, app: Any, address: str | None) -> None:
         self._app = app

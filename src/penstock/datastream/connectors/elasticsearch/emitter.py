@@ -18,6 +18,8 @@ class ElasticsearchEmitter:
     """Turns an element into actions. The ready-made emitters take dicts, and rows with field names.
 
     An emitter of your own overrides `emit`. An action with an `_id` that is repeated after a failure changes nothing.
+
+    `Elasticsearch7SinkBuilder` has an example.
     """
 
     def __init__(self, j_emitter: object = None) -> None:

@@ -21,7 +21,10 @@ _NOT_SET = -1
 
 
 class FlushBackoffType(Enum):
-    """Whether actions that the cluster could not take are sent again, and after which pauses."""
+    """Whether actions that the cluster could not take are sent again, and after which pauses.
+
+    `Elasticsearch7SinkBuilder` has an example.
+    """
 
     CONSTANT = (0,)
     """After the same pause each time."""
@@ -35,7 +38,10 @@ class FlushBackoffType(Enum):
 
 @dataclass(frozen=True)
 class ElasticsearchSink(Sink):
-    """Writes documents in bulk requests; made by `Elasticsearch7SinkBuilder`. Needs `penstock[elasticsearch]`."""
+    """Writes documents in bulk requests; made by `Elasticsearch7SinkBuilder`. Needs `penstock[elasticsearch]`.
+
+    `Elasticsearch7SinkBuilder` has an example.
+    """
 
     hosts: tuple[str, ...]
     emitter: ElasticsearchEmitter
@@ -67,7 +73,10 @@ class ElasticsearchSink(Sink):
 
 
 class ElasticsearchSinkBuilderBase:
-    """Collects how to write. Hosts and an emitter are needed."""
+    """Collects how to write. Hosts and an emitter are needed.
+
+    `Elasticsearch7SinkBuilder` has an example.
+    """
 
     _package = "elasticsearch"
 
@@ -139,7 +148,7 @@ class ElasticsearchSinkBuilderBase:
         return self._set(password=password)
 
     def set_connection_path_prefix(self: Builder, prefix: str) -> Builder:
-        """What comes before every path, if the cluster is behind a proxy."""
+        """The prefix of every path, if the cluster is behind a proxy."""
         self._path_prefix = "/" + prefix.strip("/")
         return self
 

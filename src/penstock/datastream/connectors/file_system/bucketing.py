@@ -91,7 +91,10 @@ def _time_zone(timezone_id: str | None) -> tzinfo | None:
 
 
 class PartFileInfo(ABC):
-    """A file being written, as a rolling policy sees it."""
+    """A file being written, as a rolling policy sees it.
+
+    `RollingPolicy` has an example.
+    """
 
     @abstractmethod
     def get_bucket_id(self) -> str:
@@ -111,7 +114,18 @@ class PartFileInfo(ABC):
 
 
 class RollingPolicy(ABC):
-    """Decides when a file is finished and the next one begins. Subclass it for a rule of your own."""
+    """Decides when a file is finished and the next one begins. Subclass it for a rule of your own.
+
+    >>> RollingPolicy.default_rolling_policy(part_size=1024 * 1024)
+    DefaultRollingPolicy(part_size=1048576, rollover_interval_ms=60000, inactivity_interval_ms=60000)
+    >>> class AtHeaders(RollingPolicy):
+    ...     def should_roll_on_checkpoint(self, part_file_state):
+    ...         return True
+    ...     def should_roll_on_event(self, part_file_state, element):
+    ...         return element.startswith("#")
+    ...     def should_roll_on_processing_time(self, part_file_state, current_time):
+    ...         return current_time - part_file_state.get_creation_time() > 3_600_000
+    """
 
     @abstractmethod
     def should_roll_on_checkpoint(self, part_file_state: PartFileInfo) -> bool:
@@ -140,7 +154,10 @@ class RollingPolicy(ABC):
 
 @dataclass(frozen=True)
 class DefaultRollingPolicy(RollingPolicy):
-    """Finishes a file when it is large, old or idle enough."""
+    """Finishes a file when it is large, old or idle enough.
+
+    `RollingPolicy` has an example.
+    """
 
     part_size: int
     rollover_interval_ms: int
@@ -164,7 +181,10 @@ class DefaultRollingPolicy(RollingPolicy):
 
 @dataclass(frozen=True)
 class OnCheckpointRollingPolicy(RollingPolicy):
-    """Finishes every file at every checkpoint."""
+    """Finishes every file at every checkpoint.
+
+    `RollingPolicy` has an example.
+    """
 
     def should_roll_on_checkpoint(self, part_file_state: PartFileInfo) -> bool:
         return True
@@ -267,7 +287,10 @@ class FileCompactStrategyBuilder:
 
 @dataclass(frozen=True)
 class FileCompactStrategy:
-    """When small files are merged; -1 for a condition that is not set."""
+    """When small files are merged; -1 for a condition that is not set.
+
+    >>> strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(10).build()
+    """
 
     Builder = FileCompactStrategyBuilder
 
@@ -283,7 +306,10 @@ class FileCompactStrategy:
 
 @dataclass(frozen=True)
 class FileCompactor:
-    """How small files are merged."""
+    """How small files are merged.
+
+    >>> one_after_the_other = FileCompactor.concat_file_compactor()
+    """
 
     kind: Literal["concat", "identical"]
     file_delimiter: bytes | None = None

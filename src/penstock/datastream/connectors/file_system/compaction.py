@@ -84,7 +84,7 @@ class PartsToCompact:
         if size != part.length:
             found = "it is gone" if size is None else f"it has {size}"
             raise JobExecutionError(
-                f"FileSink: {part.hidden_path}, with {part.length} bytes, is to be put together with others, but "
+                f"FileSink: {part.hidden_path}, with {part.length} bytes, must be compacted with others, but "
                 f"{found}; the job continued after this checkpoint, or the file was changed. Start from the latest "
                 f"checkpoint"
             )

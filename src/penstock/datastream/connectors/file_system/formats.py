@@ -168,7 +168,10 @@ class FileFormat:
 
 
 class StreamFormat(FileFormat):
-    """A format that is read record by record. Subclass it with `read(stream)` for a format of your own."""
+    """A format that is read record by record. Subclass it with `read(stream)` for a format of your own.
+
+    `FileSource` has an example.
+    """
 
     @staticmethod
     def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
@@ -182,7 +185,10 @@ class StreamFormat(FileFormat):
 
 
 class BulkFormat(FileFormat):
-    """A format that is read batch by batch, such as Parquet."""
+    """A format that is read batch by batch, such as Parquet.
+
+    `ParquetColumnarRowInputFormat` has an example.
+    """
 
 
 @dataclass(frozen=True)

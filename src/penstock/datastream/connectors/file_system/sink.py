@@ -240,7 +240,10 @@ class StreamingBulkSinkBuilder(StreamingFileSinkBuilder):
 
 
 class StreamingFileSink(DescribedSinkFunction):
-    """The old name of FileSink, for `add_sink`."""
+    """The old name of FileSink, for `add_sink`.
+
+    `FileSink` has an example.
+    """
 
     BaseBuilder = StreamingFileSinkBuilder
     DefaultRowFormatBuilder = StreamingRowSinkBuilder

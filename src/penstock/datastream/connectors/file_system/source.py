@@ -56,7 +56,10 @@ PART_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class FileEnumeratorProvider:
-    """How files are found and cut into splits."""
+    """How files are found and cut into splits.
+
+    `FileSource` has an example.
+    """
 
     is_splittable: bool
 
@@ -73,7 +76,10 @@ class FileEnumeratorProvider:
 
 @dataclass(frozen=True)
 class FileSplitAssignerProvider:
-    """Which subtask reads which split. Accepted as in Flink, without effect: subtasks take splits as they are free."""
+    """Which subtask reads which split. Accepted as in Flink, without effect: subtasks take splits as they are free.
+
+    `FileSource` has an example.
+    """
 
     strategy: Literal["locality-aware"]
 
@@ -84,7 +90,10 @@ class FileSplitAssignerProvider:
 
 
 class FileSourceBuilder:
-    """Collects which files to read. The source ends with the files it finds, unless it monitors for new ones."""
+    """Collects which files to read. The source ends with the files it finds, unless it monitors for new ones.
+
+    `FileSource` has an example.
+    """
 
     def __init__(self, file_format: StreamFormat | BulkFormat, paths: tuple[str, ...]) -> None:
         self._format = file_format

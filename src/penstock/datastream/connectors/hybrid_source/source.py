@@ -29,6 +29,12 @@ class HybridSource(Source[Any, HybridSourceSplit, HybridEnumeratorState]):
     """Reads sources one after the other; made by `HybridSource.builder(first).add_source(second).build()`.
 
     All but the last must be bounded. A source begins when all subtasks have finished the one before.
+
+    >>> from penstock.common import WatermarkStrategy
+    >>> from penstock.datastream.connectors import NumberSequenceSource
+    >>> both = HybridSource.builder(NumberSequenceSource(1, 2)).add_source(NumberSequenceSource(10, 11)).build()
+    >>> list(env.from_source(both, WatermarkStrategy.no_watermarks(), "history, then live").execute_and_collect())
+    [1, 2, 10, 11]
     """
 
     def __init__(self, entries: Sequence[SourceEntry]) -> None:
@@ -68,7 +74,10 @@ class HybridSource(Source[Any, HybridSourceSplit, HybridEnumeratorState]):
 
 
 class HybridSourceBuilder:
-    """Collects sources in the order in which they are to be read."""
+    """Collects sources in the order in which the job reads them.
+
+    `HybridSource` has an example.
+    """
 
     def __init__(self) -> None:
         self._entries: list[SourceEntry] = []

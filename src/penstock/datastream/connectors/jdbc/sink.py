@@ -34,7 +34,10 @@ LONGEST_PREFIX = 128
 
 
 class JdbcConnectionOptionsBuilder:
-    """Collects how to reach a database."""
+    """Collects how to reach a database.
+
+    `JdbcSink` has an example.
+    """
 
     def __init__(self) -> None:
         self._url: str | None = None
@@ -69,7 +72,10 @@ class JdbcConnectionOptionsBuilder:
 
 @dataclass(frozen=True)
 class JdbcConnectionOptions:
-    """How to reach a database."""
+    """How to reach a database.
+
+    `JdbcSink` has an example.
+    """
 
     JdbcConnectionOptionsBuilder = JdbcConnectionOptionsBuilder
 
@@ -102,7 +108,10 @@ class JdbcConnectionOptions:
 
 
 class JdbcExecutionOptionsBuilder:
-    """Collects how rows are grouped into statements."""
+    """Collects how rows are grouped into statements.
+
+    `JdbcExecutionOptions` has an example.
+    """
 
     def __init__(self) -> None:
         self._options = {"batch_interval_ms": 0, "batch_size": 5000, "max_retries": 3}
@@ -129,7 +138,11 @@ class JdbcExecutionOptionsBuilder:
 
 @dataclass(frozen=True)
 class JdbcExecutionOptions:
-    """How rows are grouped into statements, and how often a failed one is tried again."""
+    """How rows are grouped into statements, and how often a failed one is tried again.
+
+    >>> JdbcExecutionOptions.builder().with_batch_size(200).with_batch_interval_ms(1000).build().get_batch_size()
+    200
+    """
 
     Builder = JdbcExecutionOptionsBuilder
 
@@ -165,7 +178,10 @@ class JdbcExecutionOptions:
 
 
 class JdbcExactlyOnceOptionsBuilder:
-    """Collects how transactions are named and committed."""
+    """Collects how transactions are named and committed.
+
+    `JdbcExactlyOnceOptions` has an example.
+    """
 
     def __init__(self) -> None:
         self._options: dict[str, Any] = {}
@@ -192,7 +208,10 @@ class JdbcExactlyOnceOptionsBuilder:
 
 @dataclass(frozen=True)
 class JdbcExactlyOnceOptions:
-    """How transactions are named, and how patiently they are committed."""
+    """How transactions are named, and how patiently they are committed.
+
+    >>> options = JdbcExactlyOnceOptions.builder().with_transaction_prefix("orders").with_max_commit_attempts(5).build()
+    """
 
     transaction_prefix: str
     max_commit_attempts: int = 3
@@ -325,6 +344,8 @@ class JdbcExactlyOnceSink(JdbcSink, SupportsCommitter[Any]):
 
     The server must take prepared transactions (`max_prepared_transactions`). Rows that touch the same row of the table
     must be written by the same subtask, so put a `key_by` in front of an upsert.
+
+    `JdbcExactlyOnceOptions` has an example.
     """
 
     exactly_once_options: JdbcExactlyOnceOptions = field(kw_only=True)

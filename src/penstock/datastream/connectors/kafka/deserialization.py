@@ -14,7 +14,10 @@ __all__ = ["KafkaConsumerRecord", "KafkaRecordDeserializationSchema"]
 
 @dataclass(frozen=True)
 class KafkaConsumerRecord:
-    """A record as it was read from Kafka."""
+    """A record as it was read from Kafka.
+
+    `KafkaRecordDeserializationSchema` has an example.
+    """
 
     topic: str
     partition: int

@@ -51,14 +51,21 @@ Offsets = dict["KafkaTopicPartition", int]
 
 @dataclass(frozen=True)
 class KafkaTopicPartition:
-    """One partition of a topic."""
+    """One partition of a topic.
+
+    >>> KafkaTopicPartition("orders", 0)
+    KafkaTopicPartition(topic='orders', partition=0)
+    """
 
     topic: str
     partition: int
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """Where to begin if the wanted offset does not exist."""
+    """Where to begin if the wanted offset does not exist.
+
+    `KafkaOffsetsInitializer` has an example.
+    """
 
     LATEST = 0
     EARLIEST = 1

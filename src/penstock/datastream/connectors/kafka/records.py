@@ -11,7 +11,14 @@ from penstock.common.serialization import SerializationSchema
 
 
 class KafkaTopicSelector(ABC):
-    """Chooses a topic for each element."""
+    """Chooses a topic for each element.
+
+    >>> class ByCountry(KafkaTopicSelector):
+    ...     def apply(self, data):
+    ...         return f"orders-{data['country']}"
+    >>> ByCountry().apply({"country": "it"})
+    'orders-it'
+    """
 
     @abstractmethod
     def apply(self, data: Any) -> str:
@@ -39,7 +46,12 @@ class CallableTopicSelector(KafkaTopicSelector):
 
 
 class KafkaPartitioner(ABC):
-    """Chooses a partition for each element; without one, Kafka's client chooses by the record's key."""
+    """Chooses a partition for each element; without one, Kafka's client chooses by the record's key.
+
+    >>> class BySize(KafkaPartitioner):
+    ...     def partition(self, record, key, value, target_topic, partitions):
+    ...         return partitions[0] if len(value) < 1000 else partitions[-1]
+    """
 
     def open(self, parallel_instance_id: int, parallel_instances: int) -> None:
         """Called before the first element, with the number of the subtask and how many there are."""
@@ -65,7 +77,10 @@ class CallablePartitioner(KafkaPartitioner):
 
 @dataclass(frozen=True)
 class KafkaRecord:
-    """What is written to Kafka for one element."""
+    """What is written to Kafka for one element.
+
+    `KafkaRecordSerializationSchema` has an example.
+    """
 
     topic: str
     key: bytes | None
@@ -81,7 +96,10 @@ HeaderProvider = Callable[[Any], Mapping[str, "bytes | None"] | Iterable[tuple[s
 
 
 class KafkaRecordSerializationSchemaBuilder:
-    """Collects how elements become Kafka records. A topic and a schema for the value are needed."""
+    """Collects how elements become Kafka records. A topic and a schema for the value are needed.
+
+    `KafkaRecordSerializationSchema` has an example.
+    """
 
     def __init__(self) -> None:
         self._topic_selector: KafkaTopicSelector | None = None

@@ -35,7 +35,10 @@ DEFAULT_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 
 
 class KafkaSinkBuilder:
-    """Collects how to write to Kafka. Servers and a record serializer are needed."""
+    """Collects how to write to Kafka. Servers and a record serializer are needed.
+
+    `KafkaSink` has an example.
+    """
 
     def __init__(self) -> None:
         self._properties: dict[str, str] = {}
@@ -100,6 +103,21 @@ class KafkaSink(Sink, SupportsWriterState[Any], SupportsCommitter[Any], Supports
     EXACTLY_ONCE: records are written in transactions, which are committed when their checkpoint is complete; readers
     must set `isolation.level` to `read_committed`. AT_LEAST_ONCE: a checkpoint waits until Kafka has everything that
     was written before. NONE: it does not.
+
+    >>> from penstock.common import SimpleStringSchema
+    >>> from penstock.datastream.connectors.kafka import DeliveryGuarantee, KafkaRecordSerializationSchema
+    >>> records = KafkaRecordSerializationSchema.builder().set_topic("orders")
+    >>> records = records.set_value_serialization_schema(SimpleStringSchema()).build()
+    >>> sink = (
+    ...     KafkaSink.builder()
+    ...     .set_bootstrap_servers("localhost:9092")
+    ...     .set_record_serializer(records)
+    ...     .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
+    ...     .set_transactional_id_prefix("orders-job")
+    ...     .build()
+    ... )
+    >>> sink.is_transactional
+    True
     """
 
     record_serializer: KafkaRecordSerializationSchema
@@ -168,7 +186,10 @@ class KafkaSink(Sink, SupportsWriterState[Any], SupportsCommitter[Any], Supports
 
 
 class Semantic(Enum):
-    """The old name of DeliveryGuarantee."""
+    """The old name of DeliveryGuarantee.
+
+    `KafkaSink` has an example.
+    """
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1
@@ -176,7 +197,10 @@ class Semantic(Enum):
 
 
 class FlinkKafkaProducerBase(DescribedSinkFunction):
-    """The old Kafka sink's settings."""
+    """The old Kafka sink's settings.
+
+    `KafkaSink` has an example of today's sink.
+    """
 
     log_failures_only = False
     flushes_on_checkpoint = True
@@ -203,6 +227,8 @@ class FlinkKafkaProducer(FlinkKafkaProducerBase):
 
     With EXACTLY_ONCE, transactions are named `<topic>-producer-...`; where several jobs write to one topic, set
     `transactional.id` in `producer_config` to a prefix of their own.
+
+    `KafkaSink` has an example of today's sink.
     """
 
     def __init__(

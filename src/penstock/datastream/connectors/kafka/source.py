@@ -44,7 +44,10 @@ Subscription = frozenset[str] | str | frozenset[KafkaTopicPartition]
 
 
 class KafkaSourceBuilder:
-    """Collects what to read from Kafka. Servers, topics and a deserializer are needed."""
+    """Collects what to read from Kafka. Servers, topics and a deserializer are needed.
+
+    `KafkaSource` has an example.
+    """
 
     def __init__(self) -> None:
         self._properties: dict[str, str] = {}
@@ -263,7 +266,10 @@ class KafkaSource(Source[Any, Any, Any]):
 
 
 class FlinkKafkaConsumerBase(DescribedSourceFunction):
-    """The old Kafka source's settings."""
+    """The old Kafka source's settings.
+
+    `KafkaSource` has an example of today's source.
+    """
 
     def __init__(
         self, topics: str | list[str], deserialization_schema: DeserializationSchema, properties: Mapping[str, str]

@@ -272,12 +272,12 @@ class ProducerAhead:
 
 @dataclass(frozen=True)
 class _Serialized:
-    """Of some elements: what is to be written."""
+    """Keys and values of some elements, as bytes to write."""
 
     values: Sequence[bytes | None]
     keys: Sequence[bytes | None] | None
     places: Sequence[int] = ()
-    """Which elements they are, if they are not all."""
+    """The positions of these elements in the batch, if they are not all of it."""
 
 
 class KafkaWriter(CommittingSinkWriter[Any, KafkaTransaction], BatchSinkWriter[Any]):

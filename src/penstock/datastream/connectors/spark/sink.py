@@ -247,7 +247,7 @@ class _Batch:
 
 
 class _Shown(CommitRequest[FileCommittable]):
-    """A staged file that is to be shown."""
+    """A staged file that the commit makes visible."""
 
     def __init__(self, part: PartFile) -> None:
         self._part = part
