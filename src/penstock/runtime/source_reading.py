@@ -241,14 +241,15 @@ class SourceReaderOperator(SourceOperator):
 
     def read(self, payload: ReadOrder) -> Iterator[Batch]:
         self._take_order(payload)
-        if payload.reads:
-            if self._is_too_far_ahead(payload):
-                self._status = InputStatus.NOTHING_AVAILABLE
-            else:
-                yield from self._poll(payload)
-        else:
+        if not payload.reads:
             self._is_drained = True
             self._status = InputStatus.END_OF_INPUT
+        elif self._status is InputStatus.END_OF_INPUT:
+            return  # As in Flink, a reader that has ended is not polled again, also not in the last epoch.
+        elif self._is_too_far_ahead(payload):
+            self._status = InputStatus.NOTHING_AVAILABLE
+        else:
+            yield from self._poll(payload)
 
     def end_reading(self) -> None:
         self._emitter.send_status(False)

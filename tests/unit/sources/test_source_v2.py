@@ -9,12 +9,13 @@ import pytest
 from job_parts import Numbers
 from source_job import SourceJob
 
+from penstock.common import Configuration
 from penstock.common.constants import MAX_LONG_VALUE
 from penstock.common.exceptions import JobExecutionError, UserFunctionError
 from penstock.common.time import Duration
 from penstock.common.watermark_generator import WatermarkGenerator
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.datastream import OutputTag
+from penstock.datastream import OutputTag, StreamExecutionEnvironment
 from penstock.datastream.connectors.source_v2 import Boundedness, InputStatus, Source
 
 ODD = OutputTag("odd")
@@ -282,3 +283,37 @@ def test_failure_of_an_asynchronous_call_reaches_the_job():
     with pytest.raises(JobExecutionError, match="ZeroDivisionError"):
         job.to_the_end()
     job.close()
+
+
+class EndingOnceReader(job_parts.NumbersReader):
+    """Says only once that it has ended, with its last record: polled again, it would begin from the start."""
+
+    def __init__(self, context):
+        super().__init__(context)
+        self.next = 0
+
+    def poll_next(self, output):
+        output.collect(self.next)
+        self.next = (self.next + 1) % 3
+        return InputStatus.MORE_AVAILABLE if self.next else InputStatus.END_OF_INPUT
+
+
+class EndingOnce(Source):
+    def get_boundedness(self):
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, context):
+        return job_parts.NumbersEnumerator(context, [])
+
+    def restore_enumerator(self, context, checkpoint):
+        return job_parts.NumbersEnumerator(context, checkpoint)
+
+    def create_reader(self, context):
+        return EndingOnceReader(context)
+
+
+def test_a_reader_that_has_ended_is_not_polled_again():
+    config = Configuration.from_dict({"execution.target": "inline", "parallelism.default": "1"})
+    env = StreamExecutionEnvironment.get_execution_environment(config)
+    stream = env.from_source(EndingOnce(), WatermarkStrategy.no_watermarks(), "numbers")
+    assert list(stream.execute_and_collect()) == [0, 1, 2]
