@@ -35,10 +35,9 @@ from penstock.jobmaster.execution.stage_executor import TakeOutput, TaskDone
 from penstock.jobmaster.execution.worker_group import GroupSettings, WorkerGroup
 from penstock.jobmaster.job_master import JobMaster
 from penstock.runtime.chunk import encode_in_driver
-from penstock.runtime.protocol import EpochCommand
+from penstock.runtime.protocol import EpochCommand, JobDeployment
 from penstock.runtime.resident_worker import ResidentWorker, WorkerPlace
 from penstock.runtime.rows import Row
-from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.thread_dump import ProcessThreads
 
 PROFILE = "EPOCH_COST_PROFILE"

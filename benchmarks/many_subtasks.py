@@ -23,11 +23,10 @@ from penstock.datastream.connectors import DiscardingSink
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmaster.execution.stage_executor import TakeOutput, TaskDone
 from penstock.jobmaster.job_master import JobMaster
-from penstock.runtime.protocol import EpochCommand, TaskAck
+from penstock.runtime.protocol import EpochCommand, EpochOutcome, JobDeployment, TaskAck
 from penstock.runtime.rows import ACKNOWLEDGEMENT, Row
 from penstock.runtime.saved_state import SHARED, StateHandle
 from penstock.runtime.state.table import Extent
-from penstock.runtime.stream_task import EpochOutcome, JobDeployment
 from penstock.runtime.thread_dump import ProcessThreads
 
 SUBTASKS_PER_WORKER = 8

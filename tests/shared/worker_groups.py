@@ -10,11 +10,10 @@ from penstock.graph.descriptions import CollectSinkDescription
 from penstock.graph.job_graph import JobGraph, build_job_graph
 from penstock.jobmaster.execution.worker_group import GroupSettings, WorkerGroup
 from penstock.runtime.chunk import encode_in_driver
-from penstock.runtime.protocol import EpochCommand, TaskAck
+from penstock.runtime.protocol import EpochCommand, JobDeployment, TaskAck
 from penstock.runtime.resident_worker import ResidentWorker, WorkerPlace
 from penstock.runtime.rows import ACKNOWLEDGEMENT, FROM_DRIVER, Row
 from penstock.runtime.sources import SourceAssignment
-from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.worker import Worker
 from penstock.testing.memory_folder import MemoryFolder
 

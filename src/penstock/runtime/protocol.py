@@ -1,4 +1,4 @@
-"""What the driver sends to the subtasks of a region in each epoch, and what they answer."""
+"""What the driver sends to the subtasks of a region, once and in each epoch, and what they answer."""
 
 from __future__ import annotations
 
@@ -6,12 +6,55 @@ import pickle
 import struct
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
+from typing import Any
 
+from penstock.graph.job_graph import DRIVER_STAGE, JobGraph, JobVertex
 from penstock.runtime.chunk import encode
+from penstock.runtime.latency import LatencyTracking
+from penstock.runtime.metric_reports import Reports
 from penstock.runtime.saved_state import FileChain, SavedState, StateHandle
+from penstock.runtime.sources import SourceReport
 from penstock.runtime.stack_sampler import Stack
+from penstock.runtime.state.backends import HeapBackend, KeyedBackend
 from penstock.runtime.state.table import Extent
-from penstock.runtime.stream_task import Committables, EpochOutcome
+from penstock.runtime.task_output import LogLevels
+
+Committables = dict[str, list[Any]]
+"""By operator id: what the driver commits once a checkpoint is complete."""
+
+
+@dataclass(frozen=True)
+class JobDeployment:
+    """What every subtask of a job is built from."""
+
+    job_id: str
+    job_graph: JobGraph
+    attempt: int = 0
+    job_parameters: dict[str, str] = field(default_factory=dict)
+    cached_files: dict[str, str] = field(default_factory=dict)
+    """Local paths by name, where the task runs."""
+    state_backend: KeyedBackend = field(default_factory=HeapBackend)
+    region: frozenset[int] | None = None
+    """The vertices that run together; None for all."""
+    run_id: str = ""
+    """Different for every start of the region: part of the names of files that belong to this start only."""
+    latency: LatencyTracking | None = None
+    """None if latency is not measured."""
+    compresses_snapshots: bool = False
+    log_levels: LogLevels = ()
+    """The levels of the program's loggers, which workers set as well."""
+
+    def vertices(self) -> list[JobVertex]:
+        return [each for each in self.job_graph.vertices if self.region is None or each.id in self.region]
+
+    def stages(self) -> list[list[JobVertex]]:
+        """The vertices of each stage that runs on executors."""
+        vertices = self.vertices()
+        count = 1 + max(vertex.stage for vertex in vertices)
+        return [[vertex for vertex in vertices if vertex.stage == stage] for stage in range(count)]
+
+    def driver_vertices(self) -> list[JobVertex]:
+        return [vertex for vertex in self.vertices() if vertex.stage == DRIVER_STAGE]
 
 
 @dataclass(frozen=True)
@@ -111,6 +154,25 @@ class EpochCommand:
             united = {at: order for at, order in self.orders.items() if at[0] in shared}
             orders = [{**own, **united} for own in orders]
         return [replace(self, orders=own) for own in orders]
+
+
+@dataclass(frozen=True)
+class EpochOutcome:
+    """What a subtask reports at the end of an epoch, besides its rows and state."""
+
+    is_finished: bool
+    next_processing_time: int | None
+    records_in: int
+    records_out: int
+    watermark: int
+    lines: list[tuple[bool, str]]
+    collected: dict[str, list[Any]]
+    metrics: dict[str, Reports]
+    """By operator id."""
+    accumulators: dict[str, Any]
+    bytes_in: int = 0
+    bytes_out: int = 0
+    source_report: SourceReport | None = None
 
 
 @dataclass(frozen=True)

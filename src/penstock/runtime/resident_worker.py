@@ -27,10 +27,9 @@ from penstock.runtime.connection import JOINED_BYTES, Address, Connection, Hands
 from penstock.runtime.exchange import EpochAbandonedError, Inbox
 from penstock.runtime.failure import describe_failure
 from penstock.runtime.local_backups import BackupSettings, LocalBackups
-from penstock.runtime.protocol import EpochCommand
+from penstock.runtime.protocol import EpochCommand, JobDeployment
 from penstock.runtime.rows import FAILURE, Row
 from penstock.runtime.saved_state import StateFolder
-from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_output import use_levels
 from penstock.runtime.thread_dump import threads_here
 from penstock.runtime.worker import Worker

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from penstock.common.constants import MAX_LONG_VALUE
 from penstock.common.exceptions import StateMismatchError
 from penstock.graph.descriptions import BroadcastProcessDescription
-from penstock.graph.job_graph import DRIVER_STAGE, JobGraph, JobVertex
 from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import EndOfData, Event, Status, Watermark, read_chunk
 from penstock.runtime.key_groups import KeyOwners, key_group_range
-from penstock.runtime.latency import LatencyMarker, LatencyTracking, MarkerClock
+from penstock.runtime.latency import LatencyMarker, MarkerClock
 from penstock.runtime.metric_reports import RECORDS_IN, MetricReporter, Reports
 from penstock.runtime.operator_chain import OperatorChain
 from penstock.runtime.operators.base import TaskInfo
+from penstock.runtime.protocol import Committables, EpochOutcome, JobDeployment
 from penstock.runtime.rows import FROM_DRIVER, AnyRow, Row
 from penstock.runtime.saved_state import SavedBlock, SavedState
 from penstock.runtime.sorted_input import (
@@ -27,70 +26,12 @@ from penstock.runtime.sorted_input import (
     several_keys_at_once,
     takes_keys_one_by_one,
 )
-from penstock.runtime.sources import SourceAssignment, SourceOperator, SourceReport
-from penstock.runtime.state.backends import HeapBackend, KeyedBackend
+from penstock.runtime.sources import SourceAssignment, SourceOperator
 from penstock.runtime.state.codec import encode_state, use_script_classes
 from penstock.runtime.state.operator import Saved, share_of
 from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import Extent
-from penstock.runtime.task_output import LogLevels
 from penstock.runtime.watermarks import InputWatermarks, Mark
-
-Committables = dict[str, list[Any]]
-"""By operator id: what the driver commits once a checkpoint is complete."""
-
-
-@dataclass(frozen=True)
-class JobDeployment:
-    """What every subtask of a job is built from."""
-
-    job_id: str
-    job_graph: JobGraph
-    attempt: int = 0
-    job_parameters: dict[str, str] = field(default_factory=dict)
-    cached_files: dict[str, str] = field(default_factory=dict)
-    """Local paths by name, where the task runs."""
-    state_backend: KeyedBackend = field(default_factory=HeapBackend)
-    region: frozenset[int] | None = None
-    """The vertices that run together; None for all."""
-    run_id: str = ""
-    """Different for every start of the region: part of the names of files that belong to this start only."""
-    latency: LatencyTracking | None = None
-    """None if latency is not measured."""
-    compresses_snapshots: bool = False
-    log_levels: LogLevels = ()
-    """The levels of the program's loggers, which workers set as well."""
-
-    def vertices(self) -> list[JobVertex]:
-        return [each for each in self.job_graph.vertices if self.region is None or each.id in self.region]
-
-    def stages(self) -> list[list[JobVertex]]:
-        """The vertices of each stage that runs on executors."""
-        vertices = self.vertices()
-        count = 1 + max(vertex.stage for vertex in vertices)
-        return [[vertex for vertex in vertices if vertex.stage == stage] for stage in range(count)]
-
-    def driver_vertices(self) -> list[JobVertex]:
-        return [vertex for vertex in self.vertices() if vertex.stage == DRIVER_STAGE]
-
-
-@dataclass(frozen=True)
-class EpochOutcome:
-    """What a subtask reports at the end of an epoch, besides its rows and state."""
-
-    is_finished: bool
-    next_processing_time: int | None
-    records_in: int
-    records_out: int
-    watermark: int
-    lines: list[tuple[bool, str]]
-    collected: dict[str, list[Any]]
-    metrics: dict[str, Reports]
-    """By operator id."""
-    accumulators: dict[str, Any]
-    bytes_in: int = 0
-    bytes_out: int = 0
-    source_report: SourceReport | None = None
 
 
 class StreamTask:

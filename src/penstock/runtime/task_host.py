@@ -18,14 +18,14 @@ from penstock.common.exceptions import PenstockError
 from penstock.runtime.clocks import EpochClock
 from penstock.runtime.failure import describe_failure
 from penstock.runtime.local_backups import LocalBackups
-from penstock.runtime.protocol import EpochCommand, SubtaskOrder, TaskAck
+from penstock.runtime.protocol import EpochCommand, JobDeployment, SubtaskOrder, TaskAck
 from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, AnyRow, Row
 from penstock.runtime.saved_state import SHARED, FileChain, SavedState, StateFolder, StateHandle
 from penstock.runtime.snapshot_writes import SnapshotWrites
 from penstock.runtime.stack_sampler import Stack, sampling
 from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import Extent
-from penstock.runtime.stream_task import JobDeployment, StreamTask
+from penstock.runtime.stream_task import StreamTask
 from penstock.runtime.task_output import TaskPlace, enter_task
 
 

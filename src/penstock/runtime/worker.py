@@ -14,10 +14,9 @@ from penstock.graph.job_graph import DRIVER_STAGE
 from penstock.graph.partitioners import StreamPartitioner, connected_downstream
 from penstock.runtime.exchange import Exchange, Inbox, Mark, NoExchange
 from penstock.runtime.local_backups import LocalBackups
-from penstock.runtime.protocol import EpochCommand
+from penstock.runtime.protocol import EpochCommand, JobDeployment
 from penstock.runtime.rows import FAILURE, Row
 from penstock.runtime.saved_state import StateFolder
-from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import TaskHost
 
 

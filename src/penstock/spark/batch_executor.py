@@ -15,10 +15,9 @@ from penstock.common import config_keys as keys
 from penstock.common.exceptions import JobExecutionError
 from penstock.jobmaster.execution.stage_executor import EpochCancelledError, TakeOutput, TaskDone
 from penstock.runtime.chunk import encode_in_driver
-from penstock.runtime.protocol import EpochCommand
+from penstock.runtime.protocol import EpochCommand, JobDeployment
 from penstock.runtime.rows import OUTPUT, Row
 from penstock.runtime.saved_state import StateHandle
-from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.thread_dump import ProcessThreads
 from penstock.spark.batch_task import StageTask
 from penstock.spark.context_settings import context_settings

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.jobmaster.execution.stage_executor import TaskDone
-from penstock.runtime.protocol import EpochCommand, TaskAck
+from penstock.runtime.protocol import EpochCommand, JobDeployment, TaskAck
 from penstock.runtime.rows import ACKNOWLEDGEMENT, OUTPUT, Row
 from penstock.runtime.saved_state import StateFolder
-from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_output import captured, use_levels
 from penstock.runtime.worker import run_stage_alone, stages_of
 from penstock.spark.resident_task import as_before

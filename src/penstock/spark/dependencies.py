@@ -27,8 +27,8 @@ from penstock.datastream.dependencies import CachedFile, JobDependencies, is_rem
 from penstock.jobmaster.dependencies.archives import files_below, pack, unpack
 from penstock.jobmaster.dependencies.local_dependencies import add_to_path, make_executable, put_on_path
 from penstock.jobmaster.dependencies.requirements import install_requirements
+from penstock.runtime.protocol import JobDeployment
 from penstock.runtime.shipped_files import remember_origin
-from penstock.runtime.stream_task import JobDeployment
 from penstock.spark.context_settings import context_settings
 from penstock.spark.master_names import is_local_master
 

@@ -22,10 +22,9 @@ from penstock.jobmaster.execution.worker_group import GroupSettings, WorkerGroup
 from penstock.jobmaster.job_contents import values_in
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.local_backups import BackupSettings
-from penstock.runtime.protocol import EpochCommand
+from penstock.runtime.protocol import EpochCommand, JobDeployment
 from penstock.runtime.rows import FAILURE, Row
 from penstock.runtime.saved_state import StateHandle
-from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.thread_dump import ProcessThreads
 from penstock.spark.context_settings import context_settings
 from penstock.spark.dependencies import runs_on_this_machine

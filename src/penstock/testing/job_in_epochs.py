@@ -18,11 +18,10 @@ from penstock.common.moment import Moment
 from penstock.graph.descriptions import CollectSinkDescription
 from penstock.graph.job_graph import JobGraph, build_job_graph
 from penstock.jobmaster.execution.stage_executor import InlineExecutor, run_whole_epoch
-from penstock.runtime.protocol import EpochCommand, TaskAck
+from penstock.runtime.protocol import EpochCommand, JobDeployment, TaskAck
 from penstock.runtime.rows import FROM_DRIVER, Row
 from penstock.runtime.sources import SourceAssignment
 from penstock.runtime.state.backends import HeapBackend, KeyedBackend
-from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import TaskHost
 from penstock.testing.memory_folder import MemoryFolder
 

@@ -22,11 +22,10 @@ from penstock.common.moment import Moment
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
 from penstock.graph.regions import pipelined_regions
-from penstock.runtime.protocol import TaskAck
+from penstock.runtime.protocol import EpochOutcome, TaskAck
 from penstock.runtime.saved_state import StateHandle
 from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import Extent
-from penstock.runtime.stream_task import EpochOutcome
 from penstock.testing import Fault, FaultPlan, FaultyFolder
 
 OUTCOME = EpochOutcome(False, None, 0, 0, MIN_LONG_VALUE, [], {}, {}, {})

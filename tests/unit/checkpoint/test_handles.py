@@ -7,10 +7,9 @@ from penstock.checkpoint.handles import HandleBook, next_extent
 from penstock.common.constants import MIN_LONG_VALUE
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
-from penstock.runtime.protocol import TaskAck
+from penstock.runtime.protocol import EpochOutcome, TaskAck
 from penstock.runtime.saved_state import StateHandle, following_handles
 from penstock.runtime.state.table import Extent
-from penstock.runtime.stream_task import EpochOutcome
 from penstock.testing import MemoryFolder
 
 OUTCOME = EpochOutcome(False, None, 0, 0, MIN_LONG_VALUE, [], {}, {}, {})

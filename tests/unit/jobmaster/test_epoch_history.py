@@ -12,8 +12,7 @@ from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmaster.epoch_history import COARSE_MS, FINE_LENGTH, FINE_MS, EpochHistory, EpochReport, Total
-from penstock.runtime.protocol import TaskAck
-from penstock.runtime.stream_task import EpochOutcome
+from penstock.runtime.protocol import EpochOutcome, TaskAck
 
 START = 1_700_000_000_000
 BOTH = frozenset({0, 1})

@@ -23,10 +23,9 @@ from penstock.jobmaster.execution.worker_group import GroupSettings, WorkerGroup
 from penstock.jobmaster.job_log import JobLog
 from penstock.jobmaster.sinks.job_output import JobOutput
 from penstock.runtime.chunk import encode_in_driver
-from penstock.runtime.protocol import EpochCommand
+from penstock.runtime.protocol import EpochCommand, JobDeployment
 from penstock.runtime.rows import FAILURE, FROM_DRIVER, OUTPUT, Row
 from penstock.runtime.sources import SourceAssignment
-from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_output import LoggedRecord, PrintedLine, read_written
 from penstock.spark.batch_executor import TasksDone
 from penstock.spark.batch_task import StageTask

@@ -6,12 +6,13 @@ from penstock.common import Configuration, Duration, WatermarkStrategy
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
 from penstock.runtime.chunk import Status, read_chunk
+from penstock.runtime.protocol import JobDeployment
 from penstock.runtime.rows import FROM_DRIVER, Row
 from penstock.runtime.saved_state import FileChain, StateHandle
 from penstock.runtime.sources import SourceAssignment
 from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import Extent
-from penstock.runtime.stream_task import JobDeployment, StreamTask
+from penstock.runtime.stream_task import StreamTask
 from penstock.testing import MemoryFolder
 
 

@@ -15,9 +15,10 @@ from penstock.runtime.chunk import ChunkWriter, Watermark, read_chunk
 from penstock.runtime.clocks import EpochClock
 from penstock.runtime.latency import Granularity, LatencyMarker, LatencyStats, LatencyTracking, MarkerClock
 from penstock.runtime.metric_reports import HistogramReport, histogram_of
+from penstock.runtime.protocol import JobDeployment
 from penstock.runtime.rows import FROM_DRIVER, Row
 from penstock.runtime.sources import SourceAssignment
-from penstock.runtime.stream_task import JobDeployment, StreamTask
+from penstock.runtime.stream_task import StreamTask
 
 MARKER = LatencyMarker("a" * 32, 1, 1_000)
 

@@ -14,10 +14,9 @@ from penstock.datastream import KeyedProcessFunction, RuntimeContext, StreamExec
 from penstock.datastream.state_descriptors import ValueStateDescriptor
 from penstock.graph.descriptions import CollectSinkDescription
 from penstock.graph.job_graph import JobGraph, build_job_graph
-from penstock.runtime.protocol import EpochCommand, TaskAck
+from penstock.runtime.protocol import EpochCommand, JobDeployment, TaskAck
 from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, FROM_DRIVER, Row
 from penstock.runtime.sources import SourceAssignment
-from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.worker import Worker
 from penstock.testing.memory_folder import MemoryFolder
 

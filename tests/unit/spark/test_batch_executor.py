@@ -11,7 +11,7 @@ from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmaster.execution.slots import NoResourceAvailableError
 from penstock.jobmaster.execution.stage_executor import EpochCancelledError
-from penstock.runtime.stream_task import JobDeployment
+from penstock.runtime.protocol import JobDeployment
 from penstock.spark import batch_executor
 from penstock.spark.batch_executor import BatchExecutor
 from penstock.spark.task_slots import SlotLedger

@@ -15,9 +15,8 @@ from penstock.graph.job_graph import build_job_graph
 from penstock.jobmaster.execution.slots import NoResourceAvailableError
 from penstock.jobmaster.execution.stage_executor import EpochCancelledError
 from penstock.jobmaster.execution.worker_group import WorkerGroup
-from penstock.runtime.protocol import EpochCommand
+from penstock.runtime.protocol import EpochCommand, JobDeployment
 from penstock.runtime.resident_worker import ResidentWorker, WorkerPlace
-from penstock.runtime.stream_task import JobDeployment
 from penstock.spark import resident_executor
 from penstock.spark.resident_executor import ResidentExecutor
 from penstock.spark.task_slots import SlotLedger

@@ -11,10 +11,9 @@ from penstock.checkpoint.folders import Folder
 from penstock.checkpoint.savepoints import Copy, one_after_the_other
 from penstock.jobmaster.dependencies.local_dependencies import LocalDependencies
 from penstock.runtime.failure import TaskFailure
-from penstock.runtime.protocol import EpochCommand, TaskAck
+from penstock.runtime.protocol import EpochCommand, JobDeployment, TaskAck
 from penstock.runtime.rows import ACKNOWLEDGEMENT, FAILURE, Row
 from penstock.runtime.saved_state import StateHandle
-from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import TaskHost
 from penstock.runtime.thread_dump import ProcessThreads
 from penstock.runtime.worker import Worker

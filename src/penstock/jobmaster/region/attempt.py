@@ -13,10 +13,9 @@ from penstock.graph.regions import Region
 from penstock.jobmaster.execution.stage_executor import EpochResult, StageExecutor, run_whole_epoch
 from penstock.jobmaster.job_contents import without_collections
 from penstock.jobmaster.region.job import Job
-from penstock.runtime.protocol import EpochCommand
+from penstock.runtime.protocol import EpochCommand, JobDeployment
 from penstock.runtime.rows import Row
 from penstock.runtime.state.backends import backend_of
-from penstock.runtime.stream_task import JobDeployment
 from penstock.runtime.task_host import TaskHost
 from penstock.runtime.task_output import levels_here
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from penstock.common.exceptions import JobExecutionError
-from penstock.runtime.stream_task import EpochOutcome
+from penstock.runtime.protocol import EpochOutcome
 
 _END = object()
 _REMEMBERED_LINES = 1_000
