@@ -90,7 +90,8 @@ class EpochCommand:
     previous_epoch: int = 0
     """The last epoch of this run, from whose state tasks continue; 0 if there is none."""
     restorable_epoch: int = 0
-    """The epoch whose state the orders hold. A task that is gone can be rebuilt if this is also the previous epoch."""
+    """The last complete checkpoint of the region, or the one that it was restored from; 0 for none. The orders of the
+    first epoch of a run hold its state."""
     is_checkpoint: bool = False
     """True if the epoch ends with a checkpoint."""
     completed_checkpoint: int = 0

@@ -164,13 +164,13 @@ class TaskHost:
     def _continued(
         self, command: EpochCommand, kept: _KeptTask | None, vertex: int, subtask: int, order: SubtaskOrder
     ) -> _KeptTask:
-        """The task as the previous epoch left it: kept in this process, or rebuilt from its files."""
+        """The task as the previous epoch left it. In the first epoch of a run, it is built from its files."""
         if kept is not None and kept.epoch == command.previous_epoch:
             kept.clock.start(command.now_ms)
             return kept
         if kept is not None:
             kept.drop()
-        if command.previous_epoch not in (0, command.restorable_epoch):
+        if command.previous_epoch:  # Only the orders of the first epoch hold the state of the last checkpoint.
             raise LostTaskError(
                 f"subtask {subtask} lost its state: the process that held it since checkpoint "
                 f"{command.restorable_epoch} has ended"
