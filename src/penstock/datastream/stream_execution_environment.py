@@ -230,7 +230,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
                 f"from_source needs a WatermarkStrategy, got {watermark_strategy!r}; for a job without event time "
                 f"write WatermarkStrategy.no_watermarks()"
             )
-        watermark_strategy = self.strategy_as_configured(watermark_strategy, "from_source")
+        watermark_strategy = self._strategy_as_configured(watermark_strategy, "from_source")
         watermarks = self._source_watermarks(watermark_strategy)
         if isinstance(source, NumberSequenceSource):
             if watermark_strategy.alignment is not None:
@@ -373,7 +373,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         client: JobClient = self._submit(job_name).client
         return client
 
-    def submit_and_collect(self, job_name: str | None, collect_id: str) -> tuple[Iterator[Any], Callable[[], None]]:
+    def _submit_and_collect(self, job_name: str | None, collect_id: str) -> tuple[Iterator[Any], Callable[[], None]]:
         """Start the job; returns the values of one collect sink, and a function that ends the job. For the streams."""
         __tracebackhide__ = True
         with ShowingUsersFrames():
@@ -393,7 +393,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         """For PyFlink programs, some of which use its Java handle."""
         return JavaEnvironment(self)
 
-    def strategy_as_configured(self, strategy: WatermarkStrategy, where: str) -> WatermarkStrategy:
+    def _strategy_as_configured(self, strategy: WatermarkStrategy, where: str) -> WatermarkStrategy:
         """The strategy, without its assigner if the job runs as on PyFlink and PyFlink would not use it.
 
         For the streams.
@@ -413,12 +413,12 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     # --- building ----------------------------------------------------------------------------------------------------
 
-    def next_id(self) -> int:
+    def _next_id(self) -> int:
         """The next number for an operator or exchange. For the streams."""
         self._last_id += 1
         return self._last_id
 
-    def add_operator(
+    def _add_operator(
         self,
         name: str,
         operator: d.OperatorDescription,
@@ -428,7 +428,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     ) -> DataStream:
         """Add an operator behind `inputs`. For the streams."""
         transformation = PhysicalTransformation(
-            self.next_id(),
+            self._next_id(),
             name,
             self.get_parallelism(),
             inputs,
@@ -444,7 +444,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         """Add a source. Sources alone are not a job, so they are not in the list: an operator behind them adds them."""
         fixed = description.max_source_parallelism
         transformation = PhysicalTransformation(
-            self.next_id(),
+            self._next_id(),
             f"Source: {name}",
             fixed or self.get_parallelism(),
             (),

@@ -56,7 +56,7 @@ def test_an_assigner_is_lost_in_pyflink_if_something_else_follows(order):
     for way, counts in (("flink", True), ("pyflink", is_kept)):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            settled = environment(way).strategy_as_configured(strategy, "assign_timestamps_and_watermarks")
+            settled = environment(way)._strategy_as_configured(strategy, "assign_timestamps_and_watermarks")
         assert (settled.has_assigner, len(told)) == (counts, 0 if counts else 1)
         assert settled.idle_timeout_ms == 1000 and settled.alignment is not None
 

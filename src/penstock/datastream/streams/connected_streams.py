@@ -89,7 +89,7 @@ class ConnectedStreams:
 
     def _then(self, name: str, operator: d.OperatorDescription, output_type: TypeInformation | None) -> DataStream:
         inputs = [self.stream1.transformation, self.stream2.transformation]
-        return self.stream1.get_execution_environment().add_operator(name, operator, inputs, output_type)
+        return self.stream1.get_execution_environment()._add_operator(name, operator, inputs, output_type)
 
 
 class BroadcastStream:
@@ -159,7 +159,7 @@ class BroadcastConnectedStream:
         )
         name = "Co-Process-Broadcast-Keyed" if is_keyed else "Co-Process-Broadcast"
         inputs = [stream.transformation, self.broadcast_stream.input_stream.transformation]
-        return stream.get_execution_environment().add_operator(name, description, inputs, output_type)
+        return stream.get_execution_environment()._add_operator(name, description, inputs, output_type)
 
 
 def _check(function: Any, kind: Any, method: str) -> None:

@@ -188,7 +188,7 @@ class DataStream(StreamSettings, Generic[T]):
                 f"assign_timestamps_and_watermarks needs a WatermarkStrategy, got {type(watermark_strategy).__name__}"
             )
         description = d.WatermarksDescription(
-            self._environment.strategy_as_configured(watermark_strategy, "assign_timestamps_and_watermarks"),
+            self._environment._strategy_as_configured(watermark_strategy, "assign_timestamps_and_watermarks"),
             self._environment.get_config().get_auto_watermark_interval(),
         )
         return self._then("Timestamps/Watermarks", description, self.transformation.output_type)
@@ -297,7 +297,7 @@ class DataStream(StreamSettings, Generic[T]):
         for stream in streams:
             self._check_same_environment(stream, "union")
         transformation = UnionTransformation(
-            self._environment.next_id(),
+            self._environment._next_id(),
             "union",
             self.transformation.parallelism,
             [stream._values().transformation for stream in (self, *streams)],
@@ -370,7 +370,7 @@ class DataStream(StreamSettings, Generic[T]):
         """
         operator = self._operator("get_side_output()")
         transformation = SideOutputTransformation(
-            self._environment.next_id(),
+            self._environment._next_id(),
             "side output",
             operator.parallelism,
             [operator],
@@ -483,9 +483,9 @@ class DataStream(StreamSettings, Generic[T]):
         """
         if limit is not None and limit <= 0:
             raise ValueError(f"limit must be positive, got {limit}")
-        collect_id = f"collect-{self._environment.next_id()}"
+        collect_id = f"collect-{self._environment._next_id()}"
         self._sink("Data stream collect sink", d.CollectSinkDescription(collect_id))
-        values, close = self._environment.submit_and_collect(job_execution_name, collect_id)
+        values, close = self._environment._submit_and_collect(job_execution_name, collect_id)
         iterator = CloseableIterator[T](values, close)
         if limit is None:
             return iterator
@@ -562,7 +562,7 @@ class DataStream(StreamSettings, Generic[T]):
         self, name: str, operator: d.OperatorDescription, output_type: TypeInformation | None, **settings: Any
     ) -> DataStream:
         """This stream, followed by one operator."""
-        return self._environment.add_operator(name, operator, [self.transformation], output_type, **settings)
+        return self._environment._add_operator(name, operator, [self.transformation], output_type, **settings)
 
     def _sink(self, name: str, operator: d.SinkDescription) -> DataStreamSink:
         stream = self._values()._then(f"Sink: {name}", operator, None)
@@ -577,7 +577,7 @@ class DataStream(StreamSettings, Generic[T]):
 
     def _partition(self, name: str, partitioner: p.StreamPartitioner) -> PartitionTransformation:
         return PartitionTransformation(
-            self._environment.next_id(),
+            self._environment._next_id(),
             name,
             self.transformation.parallelism,
             [self.transformation],

@@ -102,4 +102,4 @@ class IntervalJoined:
             late_right_tag=self._late_right_tag,
         )
         inputs = [self._left.transformation, self._right.transformation]
-        return self._left.get_execution_environment().add_operator("Interval Join", description, inputs, output_type)
+        return self._left.get_execution_environment()._add_operator("Interval Join", description, inputs, output_type)
