@@ -260,7 +260,7 @@ class RegionRunner:
     # --- attempts --------------------------------------------------------------------------------------------------
 
     def _deploy(self) -> Deployed:
-        self._results.settle(self._checkpoints.is_whole)
+        self._results.settle(self._may_commit())
         self._graph.transition(ExecutionState.DEPLOYING)
         self._wake_ups.clear()
         folder = self._checkpoints.store.folder
@@ -328,6 +328,14 @@ class RegionRunner:
         """
         return self._takes_checkpoints and not self._graph.is_whole_job and not self._checkpoints.is_whole
 
+    def _may_commit(self) -> bool:
+        """True if results that belong to a checkpoint of the region can be committed.
+
+        If the job takes checkpoints, the region waits for one of the whole job. If it takes none, such a checkpoint may
+        never come, and the region must not end with results that nobody commits.
+        """
+        return self._checkpoints.is_whole or not self._takes_checkpoints
+
     def _has_own_checkpoint(self) -> bool:
         return self._coordinator.completed_id != self._checkpoints.restored_id
 
@@ -336,7 +344,7 @@ class RegionRunner:
     def _prepare_epoch(self) -> EpochPrepared:
         self._epoch_began = now = Moment.now()
         self._policy.epoch_started(now)
-        self._results.commit(self._checkpoints.is_whole)  # What had to wait for the other regions' checkpoints.
+        self._results.commit(self._may_commit())  # What had to wait for the other regions' checkpoints.
         return EpochPrepared(self._must_save_first(), self._coordinator.policy.is_due(now.tick_ms))
 
     def _run_epoch(self, plan: EpochPlan) -> EpochRan:
@@ -442,7 +450,7 @@ class RegionRunner:
         moves_on, self._positions = positions != self._positions, positions
         completed(prepared)
         take_all_steps(
-            partial(self._results.settle, self._checkpoints.is_whole),
+            partial(self._results.settle, self._may_commit()),
             partial(self._sources.checkpoint_complete, positions),
             partial(self._job.checkpoint_completed, self.region, ending.requests, moves_on),
         )

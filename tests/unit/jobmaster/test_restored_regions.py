@@ -1,0 +1,75 @@
+"""A job of several regions continues from a savepoint, takes no checkpoints of its own, and loses nothing."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from job_parts import PATIENCE_S, RESTARTING, Numbered, environment, file_sink, job_of, numbers_in, wait_until
+
+from penstock.datastream.functions import MapFunction
+
+REGIONS, LAST = 2, 200
+EVERYTHING = list(range(1, LAST + 1))
+SLOWLY = {"penstock.epoch.interval": "1 ms", "penstock.epoch.max-records": "10"}
+
+
+class Gate(MapFunction):
+    """Lets elements beyond `at` pass only when it is open. Shared by all copies of the function."""
+
+    def __init__(self, at):
+        self.at = at
+        self.came, self.may_pass = threading.Event(), threading.Event()
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def map(self, value):
+        if value > self.at:
+            self.came.set()
+            assert self.may_pass.wait(PATIENCE_S)
+        return value
+
+
+def build(folder, gates=(), has_files=True):
+    env = environment()
+    for region in range(REGIONS):
+        numbers = env.from_sequence(1, LAST).uid(f"numbers {region}")
+        gate = gates[region] if gates else Gate(LAST)
+        counts = numbers.map(gate).uid(f"gate {region}").key_by(lambda value: 0).process(Numbered())
+        if has_files:
+            counts.uid(f"numbered {region}").sink_to(file_sink(folder / f"region-{region}")).uid(f"sink {region}")
+        else:
+            counts.uid(f"numbered {region}").print().uid(f"sink {region}")
+    return env
+
+
+def written(folder):
+    return [numbers_in(folder / f"region-{region}") for region in range(REGIONS)]
+
+
+def saved_halfway(folder, **more):
+    """The savepoint of a job in the middle of its work; its path."""
+    job = job_of(build(folder / "first", **more), RESTARTING | {"penstock.epoch.interval": "200 ms"}).start()
+    wait_until(lambda: len(job.lines) > 1 or all(written(folder / "first")))
+    path = job.master.stop_with_savepoint(str(folder / "savepoints"), drain=False).result(PATIENCE_S)
+    job.join()
+    return path
+
+
+@pytest.mark.parametrize("end", ["by itself", "stopped", "drained"])
+def test_what_each_region_has_written_shows_up(tmp_path, end):
+    path = saved_halfway(tmp_path)
+    gates = [Gate(LAST if end == "by itself" else LAST // 2) for _ in range(REGIONS)]
+    job = job_of(build(tmp_path / "second", gates), SLOWLY | {"execution.state-recovery.path": path}).start()
+    if end != "by itself":
+        assert all(gate.came.wait(PATIENCE_S) for gate in gates)
+        stopped = job.master.stop_with_savepoint(str(tmp_path / "savepoints"), drain=end == "drained")
+        for gate in gates:
+            gate.may_pass.set()
+        stopped.result(PATIENCE_S)
+    job.join()
+    for before, now in zip(written(tmp_path / "first"), written(tmp_path / "second"), strict=True):
+        assert len(now) >= LAST // 2 - len(before)
+        assert sorted([*before, *now]) == EVERYTHING[: len(before) + len(now)]
+        assert end != "by itself" or len(before) + len(now) == LAST
