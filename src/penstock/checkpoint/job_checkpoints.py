@@ -118,6 +118,15 @@ class JobCheckpoints:
         with self._lock:
             self._positions.update({operator: encode_state(position) for operator, position in positions.items()})
 
+    def ended_without(self, region: Region, positions: Mapping[str, Any]) -> None:
+        """A region has come to its end without a checkpoint of its own: those of the others know that it has.
+
+        Nothing of its state is needed any more, also if it was restored.
+        """
+        with self._lock:
+            self.begin_with(positions)
+            self._missing.discard(region)
+
     def orders(self, region: Region) -> dict[tuple[int, int], SubtaskOrder]:
         with self._lock:
             return self._book.orders(region)

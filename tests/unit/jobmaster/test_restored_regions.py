@@ -8,6 +8,7 @@ import pytest
 from job_parts import PATIENCE_S, RESTARTING, Numbered, environment, file_sink, job_of, numbers_in, wait_until
 
 from penstock.datastream.functions import MapFunction
+from penstock.jobmaster.region.state_machine import RegionState
 
 REGIONS, LAST = 2, 200
 EVERYTHING = list(range(1, LAST + 1))
@@ -57,6 +58,11 @@ def saved_halfway(folder, **more):
     return path
 
 
+def has_ended(job, region):
+    runners = job.master._runners
+    return bool(runners) and runners[region]._machine.state is RegionState.ENDED
+
+
 @pytest.mark.parametrize("end", ["by itself", "stopped", "drained"])
 def test_what_each_region_has_written_shows_up(tmp_path, end):
     path = saved_halfway(tmp_path)
@@ -73,3 +79,20 @@ def test_what_each_region_has_written_shows_up(tmp_path, end):
         assert len(now) >= LAST // 2 - len(before)
         assert sorted([*before, *now]) == EVERYTHING[: len(before) + len(now)]
         assert end != "by itself" or len(before) + len(now) == LAST
+
+
+def test_savepoint_is_taken_although_a_region_has_ended(tmp_path):
+    """It has no checkpoint of its own, because nothing of it waits for a commit."""
+    path = saved_halfway(tmp_path, has_files=False)
+    gates = [Gate(LAST), Gate(LAST // 2)]
+    settings = SLOWLY | {"execution.state-recovery.path": path}
+    job = job_of(build(tmp_path / "second", gates, has_files=False), settings).start()
+    wait_until(lambda: job.failure or has_ended(job, region=0))
+    stopped = job.master.stop_with_savepoint(str(tmp_path / "savepoints"), drain=False)
+    gates[1].may_pass.set()
+    path = stopped.result(PATIENCE_S)
+    job.join()
+    assert job.lines.count(LAST) == 1
+    last = job_of(build(tmp_path / "third", has_files=False), settings | {"execution.state-recovery.path": path})
+    last.start().join()
+    assert last.lines == list(range(LAST + 1 - len(last.lines), LAST + 1)), "only the other region had something left"

@@ -163,8 +163,7 @@ class RegionRunner:
             self._start_sources()
             self._run_attempts()
             if not self._has_own_checkpoint():
-                # Others may still take savepoints, which then know that this region has come to its end.
-                self._checkpoints.begin_with(self._sources.positions)
+                self._checkpoints.ended_without(self.region, self._sources.positions)
         finally:
             with self._changed:
                 left = self._machine.end()
