@@ -1,4 +1,4 @@
-"""A job of several regions continues from a savepoint, takes no checkpoints of its own, and loses nothing."""
+"""The regions of a job end, stop or are cancelled one before the other, and the job that continues loses nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import threading
 import pytest
 from job_parts import PATIENCE_S, RESTARTING, Numbered, environment, file_sink, job_of, numbers_in, wait_until
 
+from penstock.checkpoint.job_checkpoints import JobCheckpoints
 from penstock.datastream.functions import MapFunction
 from penstock.jobmaster.region.state_machine import RegionState
 
@@ -96,3 +97,31 @@ def test_savepoint_is_taken_although_a_region_has_ended(tmp_path):
     last = job_of(build(tmp_path / "third", has_files=False), settings | {"execution.state-recovery.path": path})
     last.start().join()
     assert last.lines == list(range(LAST + 1 - len(last.lines), LAST + 1)), "only the other region had something left"
+
+
+def test_region_that_was_cancelled_is_not_at_its_end(monkeypatch, tmp_path):
+    """Another one completes a checkpoint when it has left already. It has none of its own, and must begin again."""
+    gates = [Gate(LAST // 2), Gate(LAST)]
+    retaining = {
+        "execution.checkpointing.interval": "1 h",
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    }
+    job = job_of(build(tmp_path / "first", gates), SLOWLY | retaining)
+    complete = JobCheckpoints.complete
+
+    def complete_late(*arguments):
+        assert gates[0].came.wait(PATIENCE_S), "the other region has read something"
+        job.master.cancel()
+        gates[0].may_pass.set()
+        wait_until(lambda: has_ended(job, region=0))
+        return complete(*arguments)
+
+    monkeypatch.setattr(JobCheckpoints, "complete", complete_late)
+    job.start().join()
+    monkeypatch.undo()
+    [checkpoint] = (tmp_path / "checkpoints").glob("*/chk-*")
+    settings = SLOWLY | {"execution.state-recovery.path": str(checkpoint)}
+    job_of(build(tmp_path / "second"), settings).start().join()
+    for before, now in zip(written(tmp_path / "first"), written(tmp_path / "second"), strict=True):
+        assert sorted([*before, *now]) == EVERYTHING

@@ -162,7 +162,8 @@ class RegionRunner:
         try:
             self._start_sources()
             self._run_attempts()
-            if not self._has_own_checkpoint():
+            # A region that was cancelled has read what nobody has committed: it is not at its end.
+            if self._machine.has_finished and not self._has_own_checkpoint():
                 self._checkpoints.ended_without(self.region, self._sources.positions)
         finally:
             with self._changed:

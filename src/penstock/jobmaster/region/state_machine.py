@@ -97,6 +97,8 @@ class RegionStateMachine:
         """Those that were answered with the end of the job. Its savepoint is written: it ends, whatever fails now."""
         self._at_end: tuple[Request, ...] = ()
         """Those that the end of the input has answered. If it fails, it comes again."""
+        self.has_finished = False
+        """True if the region has come to its end, by itself or with a savepoint: not if it was cancelled or failed."""
         self._is_cancelled = False
         self._must_go_back = False
 
@@ -267,7 +269,7 @@ class RegionStateMachine:
 
     def _end_well(self) -> list[Action]:
         requests = self._stopped_by or self._at_end
-        self._stopped_by, self._plan = (), None
+        self._stopped_by, self._plan, self.has_finished = (), None, True
         # One that was to drain the job is among those that wait until there is nothing left to drain.
         self._asked = [request for request in self._asked if request not in requests]
         return [ReportEnd(requests), *self._leave()]
