@@ -79,6 +79,8 @@ class JobCheckpoints:
         # State that was restored lies in other folders: the job has no checkpoint of its own before all of it is saved.
         self._missing = set(pipelined_regions(job_graph)) if restored else set()
         self._last_id = max(self.restored_id, store.leadership.used_ids)
+        self._last_number = 0
+        """The highest number under which a checkpoint may be on disk, also one that failed."""
         self.latest: CheckpointMetadata | None = None
         if restored is not None and store.leadership.checkpoint is not None:
             store.recover(restored.found.metadata)
@@ -150,7 +152,7 @@ class JobCheckpoints:
             number: int | None = None
             unwanted: list[CheckpointMetadata] = []
             if not missing:
-                number = self._next_number(checkpoint_id)
+                number = self._last_number = self._next_number(checkpoint_id)
                 metadata = self._metadata(number, now_ms, {region: part})
                 unwanted = self.store.add(metadata)
                 self.latest = metadata
@@ -167,10 +169,10 @@ class JobCheckpoints:
         """The number of the job's next checkpoint: the region's own, unless another region has passed it meanwhile.
 
         Whoever restores a job takes the highest number for the newest. So numbers rise in the order in which
-        checkpoints complete, not in the order in which the epochs of different regions began.
+        checkpoints complete, not in the order in which the epochs of different regions began. A checkpoint that failed
+        counts, too: its storage may have written it without confirming that.
         """
-        is_passed = self.latest is not None and self.latest.checkpoint_id > checkpoint_id
-        return self.next_id() if is_passed else checkpoint_id
+        return checkpoint_id if checkpoint_id > self._last_number else self.next_id()
 
     def propose(
         self, region: Region, checkpoint_id: int, positions: Mapping[str, Any], committables: Committables, now_ms: int

@@ -295,6 +295,18 @@ def test_whenever_the_process_dies_the_newest_checkpoint_has_all_that_was_comple
             assert {name: pickle.loads(at) for name, at in job.on_disk().positions.items()} == completed
 
 
+def test_checkpoint_is_newer_than_one_that_failed_but_may_be_on_disk(tmp_path):
+    """The storage writes a checkpoint without confirming it, and then does not remove it either."""
+    faults = (Fault("rename", path="*/chk-3/_metadata", action="lose-answer"), Fault("delete", path="*/chk-3"))
+    job = Job(tmp_path, *faults, regions=2, tolerable_failures=1)
+    job.checkpoint(0, position="a1")
+    number = job.begin(0)
+    assert job.checkpoint(1, position="b1") is None
+    assert job.complete(0, number, position="a2", committables={"sink": ["file"]}) == {"sink": ["file"]}
+    metadata = job.on_disk()
+    assert (pickle.loads(metadata.positions["position 0"]), committed(metadata)) == ("a2", {"sink": ["file"]})
+
+
 def test_restored_job_has_no_checkpoint_before_all_regions_have_one(tmp_path):
     before = Job(tmp_path / "before", regions=2)
     before.checkpoint(0)
