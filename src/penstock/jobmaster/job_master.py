@@ -357,11 +357,13 @@ class JobMaster:
         if (latest := self._checkpoints.latest) is not None:
             self._left = LeftCheckpoint(store.path_of(latest.checkpoint_id), self.options)
         is_kept = self.options.keeps_after(status.name)
-        self._settle(status, None if is_kept else store.folder.uri)
+        # Where a savepoint needs files of the folder, it is not left to another process to remove the folder.
+        is_needed = self._savepoints.has_written and store.has_task_owned_files()
+        self._settle(status, None if is_kept or is_needed else store.folder.uri)
         if self.is_suspended:
             return JobStatus.SUSPENDED
         if not is_kept:
-            store.remove_all()
+            store.remove_all(keeps_task_owned=is_needed)
         return status
 
     def _settle(self, status: JobStatus, unwanted: str | None = None) -> None:

@@ -124,6 +124,8 @@ class SavepointWriter:
         self._folder = folder
         self._run = run
         self._threads: list[threading.Thread] = []
+        self.has_written = False
+        """True if there is a savepoint of the job."""
 
     def write(self, request: SavepointRequest, metadata: CheckpointMetadata, held: ExitStack) -> None:
         """`held`: keeps the checkpoint's files until it is closed."""
@@ -133,6 +135,7 @@ class SavepointWriter:
             try:
                 with held:
                     path = write_savepoint(checkpoint, request.directory, request.format_type, self._run)
+                self.has_written = True
                 request.succeed(path)
             except BaseException as error:  # Reported to the caller.
                 request.fail(f"{type(error).__name__}: {error}")

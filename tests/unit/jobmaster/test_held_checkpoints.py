@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
+from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from job_parts import PATIENCE_S, RESTARTING, Numbered, environment, file_sink, job_of, numbers_in
+from job_parts import (
+    PATIENCE_S,
+    RESTARTING,
+    Numbered,
+    NumbersEnumerator,
+    NumbersSource,
+    environment,
+    file_sink,
+    job_of,
+    numbers_in,
+    wait_until,
+)
 
 from penstock.checkpoint import handles
 from penstock.checkpoint.finding import find_checkpoint
 from penstock.checkpoint.folders import folder_at
 from penstock.checkpoint.savepoints import write_savepoint
 from penstock.checkpoint.store import CompletedCheckpointStore
+from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.functions import MapFunction
 from penstock.graph.descriptions import CollectSinkDescription
 from penstock.jobmaster.savepoint_requests import SavepointWriter
@@ -94,3 +109,46 @@ def test_collected_values_come_once_although_checkpoints_fail(tmp_path_factory, 
     job.start().join()
     assert list(job.collected) == list(range(1, 101))
     assert numbers_in(folder / "out") == list(range(1, 101))
+
+
+class StoredNumbers(NumbersSource):
+    """Keeps its splits in a file, and in checkpoints only where that file is."""
+
+    def create_enumerator(self, enum_context):
+        place = Path(folder_at(enum_context.get_storage_folder()).path)
+        place.mkdir(parents=True)
+        (place / "splits").write_bytes(pickle.dumps(self.splits))
+        return self.restore_enumerator(enum_context, (str(place / "splits"), 0))
+
+    def restore_enumerator(self, enum_context, checkpoint):
+        return StoredNumbersEnumerator(enum_context, *checkpoint)
+
+
+class StoredNumbersEnumerator(NumbersEnumerator):
+    def __init__(self, context, path, dealt):
+        self.path, self.all = path, pickle.loads(Path(path).read_bytes())
+        super().__init__(context, self.all[dealt:])
+
+    def snapshot_state(self, checkpoint_id):
+        return self.path, len(self.all) - len(self.splits)
+
+
+@pytest.mark.parametrize("has_savepoint", [True, False])
+def test_files_of_a_source_outlive_the_job_if_a_savepoint_refers_to_them(tmp_path, has_savepoint):
+    def job(out, **more):
+        env = environment()
+        numbers = env.from_source(StoredNumbers(1, 201), WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+        numbers.sink_to(file_sink(tmp_path / out))
+        directory = {"execution.checkpointing.dir": str(tmp_path / "checkpoints")}
+        return job_of(env, RESTARTING | directory | more)
+
+    first = job("first", **({"penstock.epoch.interval": "50 ms"} if has_savepoint else {})).start()
+    if has_savepoint:
+        wait_until(lambda: numbers_in(tmp_path / "first"))
+        path = first.master.stop_with_savepoint(str(tmp_path / "savepoints"), drain=False).result(PATIENCE_S)
+    first.join()
+    left = {each.name for each in (tmp_path / "checkpoints").glob("*/*")}
+    assert left == ({"taskowned"} if has_savepoint else set())
+    if has_savepoint:
+        job("second", **{"execution.state-recovery.path": path}).start().join()
+    assert sorted([*numbers_in(tmp_path / "first"), *numbers_in(tmp_path / "second")]) == list(range(1, 201))
