@@ -109,13 +109,13 @@ class Worker:
             self._inbox.put(command.epoch, row)
         is_plain = command.is_plain
         for stage in self._stages:
-            if not command.is_notice:  # In which nothing is sent.
+            if not command.processes_nothing:  # In which nothing is sent.
                 self._inbox.wait_for(command.epoch, stage.awaits)
             for row in self._run_stage(command, stage, is_plain):
                 yield row
                 if row.vertex == FAILURE:
                     return
-            if not command.is_notice:
+            if not command.processes_nothing:
                 self._exchange.end_stage(command.epoch, stage.number, stage.notifies)
         yield from self._host.late_acknowledgements()
         self._inbox.end_epoch(command.epoch)

@@ -5,14 +5,28 @@ from __future__ import annotations
 import threading
 
 import pytest
-from job_parts import PATIENCE_S, RESTARTING, Numbered, environment, file_sink, job_of, numbers_in, wait_until
+from job_parts import (
+    PATIENCE_S,
+    RESTARTING,
+    FileTransactions,
+    Numbered,
+    environment,
+    file_sink,
+    job_of,
+    numbers_in,
+    wait_until,
+)
 
 from penstock.checkpoint.job_checkpoints import JobCheckpoints
-from penstock.datastream.functions import MapFunction
+from penstock.common import Types, moment
+from penstock.common.clocks import wall_clock_ms
+from penstock.datastream.functions import CheckpointedFunction, KeyedProcessFunction, MapFunction
+from penstock.datastream.state import ValueStateDescriptor
 from penstock.jobmaster.region.state_machine import RegionState
 
 REGIONS, LAST = 2, 200
 EVERYTHING = list(range(1, LAST + 1))
+DAY_MS = 24 * 3600 * 1000
 SLOWLY = {"penstock.epoch.interval": "1 ms", "penstock.epoch.max-records": "10"}
 
 
@@ -125,3 +139,74 @@ def test_region_that_was_cancelled_is_not_at_its_end(monkeypatch, tmp_path):
     job_of(build(tmp_path / "second"), settings).start().join()
     for before, now in zip(written(tmp_path / "first"), written(tmp_path / "second"), strict=True):
         assert sorted([*before, *now]) == EVERYTHING
+
+
+class Later(KeyedProcessFunction):
+    """Emits the first element a day later."""
+
+    def open(self, runtime_context):
+        self._element = runtime_context.get_state(ValueStateDescriptor("element", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        if value == 1:
+            self._element.update(value)
+            ctx.timer_service().register_processing_time_timer(ctx.timer_service().current_processing_time() + DAY_MS)
+
+    def on_timer(self, timestamp, ctx):
+        yield self._element.value()
+
+
+class Held(MapFunction, CheckpointedFunction):
+    """Saves its state only when it may. Shared by all copies of the function."""
+
+    def __init__(self, may_save):
+        self.may_save = may_save
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def initialize_state(self, context):
+        """There is none."""
+
+    def snapshot_state(self, context):
+        assert self.may_save.wait(PATIENCE_S)
+
+    def map(self, value):
+        return value
+
+
+def test_nothing_is_committed_before_all_regions_have_saved_what_was_restored(monkeypatch, tmp_path):
+    """Timers were due while the job was down. They fire when there is a checkpoint of all regions to come back to."""
+    out = tmp_path / "out"
+    out.mkdir()
+
+    def job(may_save, **more):
+        env = environment()
+        later = env.from_sequence(1, 10**7).key_by(lambda value: 0).process(Later()).uid("later")
+        later.add_sink(FileTransactions(str(out)))
+        env.from_sequence(1, 10**7).map(Held(may_save)).uid("held").print()
+        return job_of(env, RESTARTING | more).start()
+
+    may_save = threading.Event()
+    may_save.set()
+    first = job(may_save)
+    wait_until(lambda: first.lines)
+    path = first.master.stop_with_savepoint(str(tmp_path / "savepoints"), drain=False).result(PATIENCE_S)
+    first.join()
+    assert numbers_in(out) == []
+
+    monkeypatch.setattr(moment, "wall_clock_ms", lambda: wall_clock_ms() + 2 * DAY_MS)
+    may_save.clear()
+    second = job(may_save, **{"execution.state-recovery.path": path})
+    wait_until(lambda: second.failure or (second.master._runners and was_notified(second.master._runners[0])))
+    assert numbers_in(out) == [], "a process that is killed now starts again from the savepoint"
+    may_save.set()
+    wait_until(lambda: second.failure or numbers_in(out))
+    second.master.cancel()
+    second.join()
+    assert numbers_in(out) == [1]
+
+
+def was_notified(runner):
+    attempt = runner._attempt
+    return runner._has_own_checkpoint() and attempt is not None and not attempt.has_news

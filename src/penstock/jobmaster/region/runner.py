@@ -21,7 +21,7 @@ from penstock.jobmaster.execution.stage_executor import EpochCancelledError, Sta
 from penstock.jobmaster.failure_history import error_of
 from penstock.jobmaster.job_contents import hears_of_checkpoints, tasks_hear_of_checkpoints
 from penstock.jobmaster.region.attempt import RegionAttempt, deployment_of
-from penstock.jobmaster.region.epoch_plan import EpochEnding, EpochPlan
+from penstock.jobmaster.region.epoch_plan import EpochEnding, EpochPlan, Reading
 from penstock.jobmaster.region.epoch_policy import epoch_policy
 from penstock.jobmaster.region.events import (
     AbandonCheckpoint,
@@ -354,8 +354,15 @@ class RegionRunner:
         ending = plan.ending(self._sources.are_exhausted, self._ends_safely, self._hears)
         if ending.is_checkpoint:
             self._coordinator.start(epoch, now, ending.savepoint_format)
-        is_last = ending.is_last and not ending.hears_afterwards
-        acks = self._command_tasks(epoch, now, source_rows, is_checkpoint=ending.is_checkpoint, is_last=is_last)
+        acks = self._command_tasks(
+            epoch,
+            now,
+            source_rows,
+            is_checkpoint=ending.is_checkpoint,
+            is_last=ending.is_last and not ending.hears_afterwards,
+            # No timer may fire: what it emits could be committed before the other regions have saved their state.
+            processes_nothing=plan.reading is Reading.NOTHING,
+        )
         ran_ms = now.since()
         self._sources.epoch_complete(acks, ran_ms)
         if ending.is_checkpoint:
@@ -372,7 +379,7 @@ class RegionRunner:
         *,
         is_checkpoint: bool = False,
         is_last: bool = False,
-        is_notice: bool = False,
+        processes_nothing: bool = False,
     ) -> list[TaskAck]:
         """What all subtasks answer, in order."""
         assert self._attempt is not None
@@ -383,7 +390,7 @@ class RegionRunner:
             self._job.sampled_vertices(),
             is_checkpoint=is_checkpoint,
             is_last=is_last,
-            is_notice=is_notice,
+            processes_nothing=processes_nothing,
         )
         if result.failures:
             failure = result.failures[0]
@@ -399,7 +406,7 @@ class RegionRunner:
 
     def _give_notice(self, is_last: bool) -> NoticeGiven:
         assert self._attempt is not None
-        acks = self._command_tasks(self._attempt.last_epoch, Moment.now(), [], is_last=is_last, is_notice=True)
+        acks = self._command_tasks(self._attempt.last_epoch, Moment.now(), [], is_last=is_last, processes_nothing=True)
         if not is_last:
             self._sources.notice_given(acks)
         self._take(acks)
