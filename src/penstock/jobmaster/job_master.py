@@ -343,6 +343,7 @@ class JobMaster:
                 self._run_regions(folder)
             status = JobStatus.CANCELED if self.is_cancelled else JobStatus.FINISHED
         finally:
+            self._requests.end()
             self._savepoints.wait()
             status = self._end(store, status)
         with self._changed:

@@ -27,6 +27,7 @@ from penstock.checkpoint.finding import find_checkpoint
 from penstock.checkpoint.folders import folder_at
 from penstock.checkpoint.savepoints import write_savepoint
 from penstock.checkpoint.store import CompletedCheckpointStore
+from penstock.common.exceptions import CheckpointError
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.functions import MapFunction
 from penstock.graph.descriptions import CollectSinkDescription
@@ -152,3 +153,31 @@ def test_files_of_a_source_outlive_the_job_if_a_savepoint_refers_to_them(tmp_pat
     if has_savepoint:
         job("second", **{"execution.state-recovery.path": path}).start().join()
     assert sorted([*numbers_in(tmp_path / "first"), *numbers_in(tmp_path / "second")]) == list(range(1, 201))
+
+
+@pytest.mark.parametrize("ask", ["checkpoint", "savepoint", "stop"])
+@pytest.mark.parametrize("has_checkpoints", [True, False])
+def test_whoever_asks_a_job_that_is_ending_hears_that(monkeypatch, tmp_path, ask, has_checkpoints):
+    """Its regions have ended, and their checkpoints are being removed, which takes a while."""
+    answers = []
+
+    def ask_at_the_end(store):
+        match ask:
+            case "checkpoint":
+                answers.append(job.master.trigger_checkpoint())
+            case "savepoint":
+                answers.append(job.master.trigger_savepoint(str(tmp_path / "savepoints")))
+            case "stop":
+                answers.append(job.master.stop_with_savepoint(str(tmp_path / "savepoints"), drain=False))
+        close(store)
+
+    close = CompletedCheckpointStore.close
+    monkeypatch.setattr(CompletedCheckpointStore, "close", ask_at_the_end)
+    env = environment()
+    env.from_sequence(1, 100).print()
+    job = job_of(env, RESTARTING if has_checkpoints else {})
+    job.start().join()
+    [answer] = answers
+    with pytest.raises(CheckpointError, match=f"job {job.master.job_id} has ended before"):
+        answer.result(PATIENCE_S)
+    assert job.master.stopped_with is None
