@@ -165,6 +165,14 @@ class JobCheckpoints:
         self.store.discard(unwanted)
         return Completed(number, [each.checkpoint_id for each in unwanted])
 
+    def committed(self, region: Region) -> None:
+        """All that belongs to a region's last checkpoint is committed: later checkpoints of others need not list it.
+
+        The region may have ended, or have nothing new for long. What it has committed is its user's to move by then.
+        """
+        with self._lock:
+            self._committables.pop(region, None)
+
     def _next_number(self, checkpoint_id: int) -> int:
         """The number of the job's next checkpoint: the region's own, unless another region has passed it meanwhile.
 
@@ -198,7 +206,7 @@ class JobCheckpoints:
             return metadata, held
 
     def _metadata(self, checkpoint_id: int, now_ms: int, new: Mapping[Region, _Part]) -> CheckpointMetadata:
-        # What a region has committed stays listed until its next checkpoint: the restoring job repeats the commit.
+        # What others have yet to commit is listed again: the restoring job commits it if they do not come to that.
         committables = {**self._committables, **{region: part.committables for region, part in new.items()}}
         positions = [part.positions for part in new.values()]
         return CheckpointMetadata(

@@ -210,3 +210,23 @@ def test_nothing_is_committed_before_all_regions_have_saved_what_was_restored(mo
 def was_notified(runner):
     attempt = runner._attempt
     return runner._has_own_checkpoint() and attempt is not None and not attempt.has_news
+
+
+def test_what_a_region_has_committed_may_be_moved_when_it_has_ended(tmp_path):
+    """Checkpoints of the others go on for long, and say nothing of it."""
+    gates = [Gate(LAST), Gate(LAST // 2)]
+    retaining = {
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+    }
+    job = job_of(build(tmp_path / "out", gates), RESTARTING | retaining).start()
+    wait_until(lambda: job.failure or has_ended(job, region=0))
+    gates[1].may_pass.set()
+    wait_until(lambda: job.failure or len(written(tmp_path / "out")[1]) > LAST // 2)
+    job.master.cancel()
+    job.join()
+    (tmp_path / "out" / "region-0").rename(tmp_path / "elsewhere")
+    [checkpoint] = (tmp_path / "checkpoints").glob("*/chk-*")
+    settings = SLOWLY | {"execution.state-recovery.path": str(checkpoint)}
+    job_of(build(tmp_path / "out"), settings).start().join()
+    assert numbers_in(tmp_path / "elsewhere") == numbers_in(tmp_path / "out" / "region-1") == EVERYTHING

@@ -82,6 +82,11 @@ class RegionResults:
             self._commits.commit(self._prepared)
             self._prepared = {}
 
+    @property
+    def is_committed(self) -> bool:
+        """True if nothing that belongs to a complete checkpoint waits for its commit."""
+        return not any(self._restored.values()) and not any(self._prepared.values())
+
     def close(self) -> None:
         self._commits.close()
 

@@ -261,6 +261,7 @@ class RegionRunner:
 
     def _deploy(self) -> Deployed:
         self._results.settle(self._may_commit())
+        self._note_committed()
         self._graph.transition(ExecutionState.DEPLOYING)
         self._wake_ups.clear()
         folder = self._checkpoints.store.folder
@@ -336,6 +337,10 @@ class RegionRunner:
         """
         return self._checkpoints.is_whole or not self._takes_checkpoints
 
+    def _note_committed(self) -> None:
+        if self._results.is_committed:
+            self._checkpoints.committed(self.region)
+
     def _has_own_checkpoint(self) -> bool:
         return self._coordinator.completed_id != self._checkpoints.restored_id
 
@@ -345,6 +350,7 @@ class RegionRunner:
         self._epoch_began = now = Moment.now()
         self._policy.epoch_started(now)
         self._results.commit(self._may_commit())  # What had to wait for the other regions' checkpoints.
+        self._note_committed()
         return EpochPrepared(self._must_save_first(), self._coordinator.policy.is_due(now.tick_ms))
 
     def _run_epoch(self, plan: EpochPlan) -> EpochRan:
@@ -458,6 +464,7 @@ class RegionRunner:
         completed(prepared)
         take_all_steps(
             partial(self._results.settle, self._may_commit()),
+            self._note_committed,
             partial(self._sources.checkpoint_complete, positions),
             partial(self._job.checkpoint_completed, self.region, ending.requests, moves_on),
         )
