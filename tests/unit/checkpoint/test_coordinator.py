@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import threading
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -293,6 +294,29 @@ def test_whenever_the_process_dies_the_newest_checkpoint_has_all_that_was_comple
         job.checkpoints.store.drain()
         if completed:
             assert {name: pickle.loads(at) for name, at in job.on_disk().positions.items()} == completed
+
+
+@pytest.mark.parametrize("refusing", [1, 2, 100])
+def test_complete_checkpoint_counts_although_nothing_can_be_removed(tmp_path, monkeypatch, caplog, refusing):
+    """The machine has no thread left for that: the region must not go back to the checkpoint before."""
+    job = Job(tmp_path)
+    job.checkpoint(position=1)
+    left = [refusing]
+    start = threading.Thread.start
+
+    def start_or_refuse(thread):
+        if thread.name.startswith("removal") and left[0]:
+            left[0] -= 1
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_or_refuse)
+    assert job.checkpoint(position=2, committables={"sink": ["file"]}) == {"sink": ["file"]}
+    assert job.coordinator.completed_id == 2
+    assert "chk-1 is no longer needed but cannot be removed: can't start new thread" in caplog.text
+    job.checkpoint(position=3)
+    job.checkpoints.store.close()
+    assert job.on_disk().checkpoint_id == 3
 
 
 def test_checkpoint_is_newer_than_one_that_failed_but_may_be_on_disk(tmp_path):
