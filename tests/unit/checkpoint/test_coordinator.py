@@ -331,6 +331,63 @@ def test_checkpoint_is_newer_than_one_that_failed_but_may_be_on_disk(tmp_path):
     assert (pickle.loads(metadata.positions["position 0"]), committed(metadata)) == ("a2", {"sink": ["file"]})
 
 
+storage_faults = st.builds(
+    Fault,
+    st.sampled_from(["create", "rename", "delete", "list"]),
+    at=st.integers(1, 8),
+    times=st.integers(1, 3),
+    path=st.sampled_from(["*/_metadata", "*chk-*", "*shared*"]),
+    action=st.sampled_from(["fail", "lose-answer"]),
+)
+ends = st.sampled_from(["complete", "complete", "fail", "go back"])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, 2), ends), max_size=30), st.lists(storage_faults, max_size=4), st.data())
+def test_no_fault_of_the_storage_brings_back_what_is_over(tmp_path_factory, steps, faults, data):
+    """A region is found where it completed a checkpoint last, or further on if that one failed and may be on disk."""
+    job = Job(tmp_path_factory.mktemp("job"), *faults, regions=3, tolerable_failures=1000)
+    discard = job.checkpoints.store.discard
+    job.checkpoints.store.discard = lambda unwanted: discard(unwanted) if data.draw(st.booleans()) else None
+    begun: dict[int, int] = {}
+    completed: dict[int, int | None] = dict.fromkeys(range(3))
+    doubtful: dict[int, set[int]] = {region: set() for region in range(3)}
+    for region, end in steps:
+        if region not in begun:
+            begun[region] = job.begin(region)
+            continue
+        number = begun.pop(region)
+        if end == "go back":
+            job.coordinators[region].epoch_failed("a worker died", 0)
+            reset_at_last(job.coordinators[region])
+            doubtful[region].clear()
+        elif end == "fail":
+            job.complete(region, number, snapshot_failure="disk full")
+        elif job.complete(region, number, position=number) is None:
+            doubtful[region].add(number)
+        else:
+            completed[region] = number
+            doubtful[region].clear()
+        job.checkpoints.store.drain()
+        if any(completed.values()):
+            found = job.on_disk().positions
+            for each in range(3):
+                position = found.get(f"position {each}")
+                at = None if position is None else pickle.loads(position)
+                assert at in {completed[each], *doubtful[each]}
+
+
+def reset_at_last(coordinator):
+    """As a region does that is restarted again and again."""
+    for _ in range(20):
+        try:
+            coordinator.reset()
+            return
+        except OSError:
+            continue
+    raise AssertionError("the storage never comes back")
+
+
 def test_restored_job_has_no_checkpoint_before_all_regions_have_one(tmp_path):
     before = Job(tmp_path / "before", regions=2)
     before.checkpoint(0)
