@@ -95,6 +95,8 @@ class RegionStateMachine:
         """A request to drain the job, for which there is a checkpoint that the region can come back to."""
         self._stopped_by: tuple[Request, ...] = ()
         """Those that were answered with the end of the job. Its savepoint is written: it ends, whatever fails now."""
+        self._given_up: SavepointRequest | None = None
+        """A stop that this region was about to fail. If its savepoint is written anyway, the others end with it."""
         self._at_end: tuple[Request, ...] = ()
         """Those that the end of the input has answered. If it fails, it comes again."""
         self.has_finished = False
@@ -151,6 +153,7 @@ class RegionStateMachine:
     def _on_answer(self, event: Event) -> list[Action]:
         match self.state, event:
             case RegionState.DEPLOYING, Deployed():
+                self._end_with_others()
                 return self._close() if self._stopped_by else self._continue_running()
             case RegionState.RUNNING, Woken() | NoticeGiven():
                 return self._continue_running()
@@ -250,6 +253,7 @@ class RegionStateMachine:
         return self._close()
 
     def _continue_unsaved(self, plan: EpochPlan) -> list[Action]:
+        self._give_up(plan)
         stops = tuple(each for each in plan.requests if isinstance(each, SavepointRequest) and each.stops_job)
         answer: Action = FailRequests(stops, f"job {self._job_id} goes back to an earlier checkpoint")
         if self._is_cancelled:
@@ -257,6 +261,17 @@ class RegionStateMachine:
         if self._ending is not None:
             return [answer, *self._continue_undrained()]
         return [answer, ResumeSources(), *self._continue_running()]
+
+    def _give_up(self, plan: EpochPlan | None) -> None:
+        """Remember a stop that may still succeed. A drained region goes back to before its savepoint, and continues."""
+        if plan is not None and plan.stop is not None and not plan.stop.drains:
+            self._given_up = plan.stop
+
+    def _end_with_others(self) -> None:
+        """The savepoint has this region's part, which is its last checkpoint. The others see it written, and end."""
+        given_up, self._given_up = self._given_up, None
+        if given_up is not None and given_up.is_written and not self._stopped_by:
+            self._stopped_by = (given_up,)
 
     def _continue_undrained(self) -> list[Action]:
         return [AbandonCheckpoint("the savepoint was not written"), *self._go_back()]
@@ -285,6 +300,10 @@ class RegionStateMachine:
         return [EndAttempt(), Leave()]
 
     def _on_failure(self, failure: Exception) -> list[Action]:
+        plan = self._plan
+        if plan is not None and plan.stop is not None and not plan.stop.drains and plan.stop.is_written:
+            self._stopped_by = plan.requests
+        self._give_up(plan)
         failed = self._fail_epoch(failure)
         if self._is_cancelled:
             return [*failed, *self._leave()]
