@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -25,13 +26,15 @@ from job_parts import (
 from penstock.checkpoint import handles
 from penstock.checkpoint.finding import find_checkpoint
 from penstock.checkpoint.folders import folder_at
-from penstock.checkpoint.savepoints import write_savepoint
+from penstock.checkpoint.metadata import CheckpointMetadata
+from penstock.checkpoint.savepoints import one_after_the_other, write_savepoint
 from penstock.checkpoint.store import CompletedCheckpointStore
 from penstock.common.exceptions import CheckpointError
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.functions import MapFunction
 from penstock.graph.descriptions import CollectSinkDescription
-from penstock.jobmaster.savepoint_requests import SavepointWriter
+from penstock.jobmaster import savepoint_requests
+from penstock.jobmaster.savepoint_requests import SavepointRequest, SavepointWriter
 from penstock.runtime.state.table import Extent
 from penstock.testing import Fault, FaultPlan, FaultyFolder
 
@@ -181,3 +184,33 @@ def test_whoever_asks_a_job_that_is_ending_hears_that(monkeypatch, tmp_path, ask
     with pytest.raises(CheckpointError, match=f"job {job.master.job_id} has ended before"):
         answer.result(PATIENCE_S)
     assert job.master.stopped_with is None
+
+
+def test_job_waits_for_all_savepoints_that_its_regions_begin_at_once(monkeypatch, tmp_path):
+    """Their files must stay until then. Each request may be completed by the thread of another region."""
+    is_alive, may_write = threading.Thread.is_alive, threading.Event()
+
+    def written_late(checkpoint, directory, format_type, run):
+        assert may_write.wait(PATIENCE_S)
+        return directory
+
+    def asked_slowly(thread):
+        threading.Event().wait(0.01)  # Others begin theirs in between.
+        return is_alive(thread)
+
+    monkeypatch.setattr(savepoint_requests, "write_savepoint", written_late)
+    writer = SavepointWriter(folder_at(str(tmp_path)), one_after_the_other)
+    requests = [SavepointRequest({frozenset({0})}, f"savepoint {number}") for number in range(8)]
+    metadata = CheckpointMetadata("a" * 32, "the job", 1, 0, "", ())
+    writer.write(requests[0], metadata, ExitStack())
+    with monkeypatch.context() as slow:
+        slow.setattr(threading.Thread, "is_alive", asked_slowly)
+        regions = [threading.Thread(target=writer.write, args=(each, metadata, ExitStack())) for each in requests[1:]]
+        for region in regions:
+            region.start()
+        for region in regions:
+            region.join(PATIENCE_S)
+    assert len(writer._threads) == len(requests)
+    may_write.set()
+    writer.wait()
+    assert all(request.answer.done() for request in requests)
