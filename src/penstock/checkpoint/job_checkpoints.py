@@ -79,6 +79,8 @@ class JobCheckpoints:
         # State that was restored lies in other folders: the job has no checkpoint of its own before all of it is saved.
         self._missing = set(pipelined_regions(job_graph)) if restored else set()
         self._last_id = max(self.restored_id, store.leadership.used_ids)
+        self._last_number = 0
+        """The highest number under which a checkpoint may be on disk, also one that failed."""
         self.latest: CheckpointMetadata | None = None
         if restored is not None and store.leadership.checkpoint is not None:
             store.recover(restored.found.metadata)
@@ -118,6 +120,15 @@ class JobCheckpoints:
         with self._lock:
             self._positions.update({operator: encode_state(position) for operator, position in positions.items()})
 
+    def ended_without(self, region: Region, positions: Mapping[str, Any]) -> None:
+        """A region has come to its end without a checkpoint of its own: those of the others know that it has.
+
+        Nothing of its state is needed any more, also if it was restored.
+        """
+        with self._lock:
+            self.begin_with(positions)
+            self._missing.discard(region)
+
     def orders(self, region: Region) -> dict[tuple[int, int], SubtaskOrder]:
         with self._lock:
             return self._book.orders(region)
@@ -141,7 +152,7 @@ class JobCheckpoints:
             number: int | None = None
             unwanted: list[CheckpointMetadata] = []
             if not missing:
-                number = self._next_number(checkpoint_id)
+                number = self._last_number = self._next_number(checkpoint_id)
                 metadata = self._metadata(number, now_ms, {region: part})
                 unwanted = self.store.add(metadata)
                 self.latest = metadata
@@ -154,14 +165,22 @@ class JobCheckpoints:
         self.store.discard(unwanted)
         return Completed(number, [each.checkpoint_id for each in unwanted])
 
+    def committed(self, region: Region) -> None:
+        """All that belongs to a region's last checkpoint is committed: later checkpoints of others need not list it.
+
+        The region may have ended, or have nothing new for long. What it has committed is its user's to move by then.
+        """
+        with self._lock:
+            self._committables.pop(region, None)
+
     def _next_number(self, checkpoint_id: int) -> int:
         """The number of the job's next checkpoint: the region's own, unless another region has passed it meanwhile.
 
         Whoever restores a job takes the highest number for the newest. So numbers rise in the order in which
-        checkpoints complete, not in the order in which the epochs of different regions began.
+        checkpoints complete, not in the order in which the epochs of different regions began. A checkpoint that failed
+        counts, too: its storage may have written it without confirming that.
         """
-        is_passed = self.latest is not None and self.latest.checkpoint_id > checkpoint_id
-        return self.next_id() if is_passed else checkpoint_id
+        return checkpoint_id if checkpoint_id > self._last_number else self.next_id()
 
     def propose(
         self, region: Region, checkpoint_id: int, positions: Mapping[str, Any], committables: Committables, now_ms: int
@@ -187,7 +206,7 @@ class JobCheckpoints:
             return metadata, held
 
     def _metadata(self, checkpoint_id: int, now_ms: int, new: Mapping[Region, _Part]) -> CheckpointMetadata:
-        # What a region has committed stays listed until its next checkpoint: the restoring job repeats the commit.
+        # What others have yet to commit is listed again: the restoring job commits it if they do not come to that.
         committables = {**self._committables, **{region: part.committables for region, part in new.items()}}
         positions = [part.positions for part in new.values()]
         return CheckpointMetadata(

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from dataclasses import dataclass
 
 from penstock.common.exceptions import LeadershipLostError
 
@@ -17,6 +18,12 @@ _THREADS = 4
 _MOST_WAITING = 1_000
 
 
+@dataclass(frozen=True, eq=False)
+class _Removal:
+    path: str
+    remove: Callable[[], None]
+
+
 class Removals:
     """What has yet to be removed.
 
@@ -25,34 +32,42 @@ class Removals:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._waiting = 0
+        self._waiting: set[_Removal] = set()
         self._pool: ThreadPoolExecutor | None = None
 
     def start(self, path: str, remove: Callable[[], None]) -> None:
         """Have another thread call `remove` soon. `path` names what it removes, for people."""
+        removal = _Removal(path, remove)
         with self._changed:
-            self._waiting += 1
+            self._waiting.add(removal)
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="removal")
-            # In the context of the job, so that messages are in its log.
-            self._pool.submit(copy_context().run, self._remove, path, remove)
+            try:
+                # In the context of the job, so that messages are in its log.
+                self._pool.submit(copy_context().run, self._carry_out, removal)
+            except RuntimeError as error:  # The system has no more threads, or Python is about to end.
+                self._waiting.discard(removal)
+                _report(path, error)
 
-    def _remove(self, path: str, remove: Callable[[], None]) -> None:
+    def _carry_out(self, removal: _Removal) -> None:
+        with self._changed:
+            if removal not in self._waiting:
+                return  # The pool has kept it although it could not start a thread.
         try:
-            remove()
+            removal.remove()
         except LeadershipLostError as lost:
-            _log.info("%s stays: %s", path, lost)
+            _log.info("%s stays: %s", removal.path, lost)
         except Exception as error:  # Stores raise errors of their own.
-            _log.warning("%s is no longer needed but cannot be removed: %s", path, error)
+            _report(removal.path, error)
         finally:
             with self._changed:
-                self._waiting -= 1
+                self._waiting.discard(removal)
                 self._changed.notify_all()
 
     def wait_for_room(self) -> None:
         """Wait only while too much has yet to be removed: files must not pile up."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting < _MOST_WAITING)
+            self._changed.wait_for(lambda: len(self._waiting) < _MOST_WAITING)
 
     def drain(self) -> None:
         """Wait until all is removed, including what is started meanwhile."""
@@ -66,3 +81,7 @@ class Removals:
             pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown()
+
+
+def _report(path: str, error: Exception) -> None:
+    _log.warning("%s is no longer needed but cannot be removed: %s", path, error)

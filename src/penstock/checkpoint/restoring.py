@@ -128,6 +128,8 @@ def _described_state(vertex: VertexEntry, operator: OperatorEntry, found: FoundC
     described = [f"{kind} state {', '.join(sorted(names))}" for kind, names in sorted(states.items())]
     if operator.operator_id in found.metadata.positions:
         described.append("how far the source was read")
+    if operator.operator_id in found.metadata.committables:
+        described.append("results that are committed again, because the job may have ended before that")
     return "; ".join(described)
 
 

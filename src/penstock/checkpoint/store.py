@@ -168,8 +168,18 @@ class CompletedCheckpointStore:
         """Remove what the job was restored from, which it owns and no longer needs, soon."""
         self._removals.start(found.path, partial(_remove_claimed, found, self._retained))
 
-    def remove_all(self) -> None:
-        """The job has ended and its checkpoints are not wanted."""
+    def has_task_owned_files(self) -> bool:
+        """True if sources have written files that positions refer to, or if that cannot be known now."""
+        try:
+            return bool(self.folder.within(TASK_OWNED).names())
+        except OSError:
+            return True
+
+    def remove_all(self, keeps_task_owned: bool = False) -> None:
+        """The job has ended and its checkpoints are not wanted.
+
+        `keeps_task_owned`: files that sources have written stay. Savepoints refer to them, and do not have copies.
+        """
         with self._lock:
             checkpoints, self._checkpoints = self._checkpoints, []
         self.drain()
@@ -177,7 +187,11 @@ class CompletedCheckpointStore:
             # The metadata goes first here, too.
             for each in checkpoints:
                 self._folder_of(each.checkpoint_id).delete_all()
-            self.folder.delete_all()
+            unwanted = [self.folder]
+            if keeps_task_owned:
+                unwanted = [self.folder.within(name) for name in self.folder.names() if name != TASK_OWNED]
+            for folder in unwanted:
+                folder.delete_all()
 
 
 def _remove_claimed(found: FoundCheckpoint, retained: int) -> None:

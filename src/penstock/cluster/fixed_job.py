@@ -14,7 +14,7 @@ from dataclasses import replace
 from penstock.checkpoint.finding import OpenFolder
 from penstock.checkpoint.folders import folder_at
 from penstock.checkpoint.options import CheckpointOptions
-from penstock.cluster.high_availability.fence import Fence
+from penstock.cluster.high_availability.fence import Fence, fence_tokens
 from penstock.cluster.high_availability.job_records import (
     FencedJob,
     JobRecord,
@@ -67,17 +67,23 @@ def lead(
     directory = CheckpointOptions.of(config).directory
     if directory is None or job_graph.is_batch:
         return None
-    folder = open_folder(directory).within(str(job_id)).within(_DRIVERS)
-    tokens = record_tokens(folder.names())
-    newest = max(tokens, default=0)
-    record = read_record(folder, newest) if tokens else JobRecord()
-    if record.unwanted is not None:  # It was over, and its driver died while it removed the checkpoints.
-        open_folder(record.unwanted).delete_all()
-        record = JobRecord(last_id=record.last_id)
+    of_job = open_folder(directory).within(str(job_id))
+    folder = of_job.within(_DRIVERS)
+    fences = folder.within("fence")
+    # A driver that was killed when it had just begun has a fence, but no record.
+    newest = max([*record_tokens(folder.names()), *fence_tokens(fences)], default=0)
     token = (newest // _CHANCES + 1) * _CHANCES + secrets.randbelow(_CHANCES)
-    fence = Fence(folder.within("fence"), token)
+    fence = Fence(fences, token)
     folder.make()
+    # The fence comes first: a driver that still runs commits whatever it confirms before, so that must be read here.
     fence.put_up()
+    tokens = record_tokens(folder.names())
+    record = read_record(folder, max(tokens)) if tokens else JobRecord()
+    if record.unwanted is not None:  # It was over, and its driver died while it removed the checkpoints.
+        for name in of_job.names():
+            if name != _DRIVERS:
+                of_job.within(name).delete_all()
+        record = JobRecord(last_id=record.last_id)
     leadership = FencedJob(folder, fence, replace(record, ended=None))
     leadership.take()
     for former in tokens:

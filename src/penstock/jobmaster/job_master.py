@@ -343,6 +343,7 @@ class JobMaster:
                 self._run_regions(folder)
             status = JobStatus.CANCELED if self.is_cancelled else JobStatus.FINISHED
         finally:
+            self._requests.end()
             self._savepoints.wait()
             status = self._end(store, status)
         with self._changed:
@@ -357,11 +358,13 @@ class JobMaster:
         if (latest := self._checkpoints.latest) is not None:
             self._left = LeftCheckpoint(store.path_of(latest.checkpoint_id), self.options)
         is_kept = self.options.keeps_after(status.name)
-        self._settle(status, None if is_kept else store.folder.uri)
+        # Where a savepoint needs files of the folder, it is not left to another process to remove the folder.
+        is_needed = self._savepoints.has_written and store.has_task_owned_files()
+        self._settle(status, None if is_kept or is_needed else store.folder.uri)
         if self.is_suspended:
             return JobStatus.SUSPENDED
         if not is_kept:
-            store.remove_all()
+            store.remove_all(keeps_task_owned=is_needed)
         return status
 
     def _settle(self, status: JobStatus, unwanted: str | None = None) -> None:
@@ -473,9 +476,11 @@ class JobMaster:
         if moves_on:
             with self._changed:
                 self._progress.with_checkpoints.add(region)
-        if self._checkpoints.latest is not None and self._claimed is not None:
-            claimed, self._claimed = self._claimed, None
-            self._checkpoints.store.remove_claimed(claimed)
+        if self._checkpoints.latest is not None:
+            with self._changed:
+                claimed, self._claimed = self._claimed, None
+            if claimed is not None:
+                self._checkpoints.store.remove_claimed(claimed)
         for request in requests:
             self._requests.region_done(request, region)
         for runner in self._runners:

@@ -19,20 +19,20 @@ class JobRequests:
 
     def __init__(self, job_id: str) -> None:
         self._job_id = job_id
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """Held until a request is handed out: when `end` has returned, no savepoint can begin."""
         self._has_ended = False
         self._early: list[Request] = []
         self._runners: Sequence[RegionRunner] = ()
 
     def add(self, request: Request) -> None:
         with self._lock:
-            if not self._runners and not self._has_ended:
+            if self._has_ended:
+                self._fail(request)
+            elif self._runners:
+                self._hand_out(request)
+            else:
                 self._early.append(request)
-                return
-        if self._runners:
-            self._hand_out(request)
-        else:
-            self._fail(request)
 
     def begin(self, runners: Sequence[RegionRunner], checkpoints: JobCheckpoints, writer: SavepointWriter) -> None:
         """The regions exist: hand them what was asked for so far, before they run."""
@@ -40,8 +40,8 @@ class JobRequests:
         with self._lock:
             self._runners = runners
             early, self._early = self._early, []
-        for request in early:
-            self._hand_out(request)
+            for request in early:
+                self._hand_out(request)
 
     def end(self) -> None:
         """The job is over. Regions have answered for what they were handed."""
@@ -64,6 +64,9 @@ class JobRequests:
     def region_done(self, request: Request, region: Region) -> None:
         """The region has done its part of what was asked for."""
         if not request.region_done(region):
+            return
+        if self._checkpoints.latest is None:
+            self._fail(request)  # All regions have ended, and none with a checkpoint.
             return
         is_drained = isinstance(request, SavepointRequest) and request.drains
         metadata, held = self._checkpoints.hold(proposed=is_drained)

@@ -123,7 +123,11 @@ class SavepointWriter:
     def __init__(self, folder: Folder, run: RunCopies) -> None:
         self._folder = folder
         self._run = run
+        self._lock = threading.Lock()
+        """Regions complete requests in threads of their own."""
         self._threads: list[threading.Thread] = []
+        self.has_written = False
+        """True if there is a savepoint of the job."""
 
     def write(self, request: SavepointRequest, metadata: CheckpointMetadata, held: ExitStack) -> None:
         """`held`: keeps the checkpoint's files until it is closed."""
@@ -133,6 +137,7 @@ class SavepointWriter:
             try:
                 with held:
                     path = write_savepoint(checkpoint, request.directory, request.format_type, self._run)
+                self.has_written = True
                 request.succeed(path)
             except BaseException as error:  # Reported to the caller.
                 request.fail(f"{type(error).__name__}: {error}")
@@ -140,11 +145,13 @@ class SavepointWriter:
         # In the context of the job: what is copied is made of the classes of its script.
         run = copy_context().run
         thread = threading.Thread(target=run, args=(copy,), name=f"savepoint-{metadata.checkpoint_id}", daemon=True)
-        self._threads = [*(each for each in self._threads if each.is_alive()), thread]
-        thread.start()
+        with self._lock:
+            self._threads = [*(each for each in self._threads if each.is_alive()), thread]
+            thread.start()
 
     def wait(self) -> None:
         """Wait until all are written: the files that they are copied from must stay until then."""
-        for thread in self._threads:
+        with self._lock:
+            threads, self._threads = self._threads, []
+        for thread in threads:
             thread.join()
-        self._threads.clear()

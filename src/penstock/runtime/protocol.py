@@ -100,8 +100,12 @@ class EpochCommand:
     """Checkpoints that failed since the last epoch."""
     is_last: bool = False
     """True if the tasks end with this epoch."""
-    is_notice: bool = False
-    """True if tasks are only notified of the last checkpoint. The command then has the number of the last epoch."""
+    processes_nothing: bool = False
+    """True if tasks get no rows and fire no timers.
+
+    They are only notified of the last checkpoint, under the number of the last epoch, or save what they were restored
+    with.
+    """
     sampled_vertices: frozenset[int] = frozenset()
     """Vertices whose acknowledgements must include samples of what their threads were doing."""
 
@@ -116,7 +120,7 @@ class EpochCommand:
             or self.orders
             or self.is_checkpoint
             or self.is_last
-            or self.is_notice
+            or self.processes_nothing
             or self.aborted_checkpoints
             or self.sampled_vertices
         )

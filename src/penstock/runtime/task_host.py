@@ -110,7 +110,7 @@ class TaskHost:
             kept = self._continued(command, kept, vertex, subtask, order)
             _notify(command, kept)
             stacks: dict[Stack, int] = {}
-            if not command.is_notice:
+            if not command.processes_nothing:
                 with sampling(stacks) if vertex in command.sampled_vertices else contextlib.nullcontext():
                     yield from kept.task.run_epoch(rows)
             ack = self._acknowledgement(command, kept, vertex, subtask, order, started_ms, stacks)

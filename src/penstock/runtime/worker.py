@@ -108,13 +108,13 @@ class Worker:
             self._inbox.put(command.epoch, row)
         is_plain = command.is_plain
         for stage in self._stages:
-            if not command.is_notice:  # For a notice, workers send each other nothing.
+            if not command.processes_nothing:  # Workers send each other nothing then.
                 self._inbox.wait_for(command.epoch, stage.awaits)
             for row in self._run_stage(command, stage, is_plain):
                 yield row
                 if row.vertex == FAILURE:
                     return
-            if not command.is_notice:
+            if not command.processes_nothing:
                 self._exchange.end_stage(command.epoch, stage.number, stage.notifies)
         yield from self._host.late_acknowledgements()
         self._inbox.end_epoch(command.epoch)

@@ -1,8 +1,9 @@
 """Batches of rows that Spark writes as files, each shown once whatever fails in between.
 
-Spark writes a batch into a hidden folder below the target. When it is complete the folder gets another name, and its
-files are moved out one by one, under the names that they have. A process that finds that folder continues moving; a
-process that finds none writes the batch again.
+Spark writes a batch into a hidden folder below the target. When it is complete a mark is put there, and the files are
+moved out one by one, under the names that they have. A process that finds the mark continues moving; a process that
+finds none writes the batch again. The folder itself is not renamed: object stores do that file by file, and a process
+that is killed meanwhile would leave two halves of it.
 """
 
 from __future__ import annotations
@@ -20,24 +21,35 @@ def write_batch(frame: DataFrame, format: str, options: dict[str, str], partitio
     """
     path = options.pop("path").rstrip("/")
     files = _Files(frame.sparkSession, path)
-    ready = _ready(key)
-    if not files.exists(ready):
+    # Former versions renamed the folder when it was complete.
+    batch = _renamed(key) if files.exists(_renamed(key)) else _written(key)
+    if batch == _written(key) and not files.exists(f"{batch}/{_COMPLETE}"):
+        files.delete(batch)
         writer = frame.write.format(format).options(**options).mode("overwrite")
         writer = writer.partitionBy(*partition_by) if partition_by else writer
-        writer.save(f"{path}/{ready}-writing")
-        files.rename(f"{ready}-writing", ready)
-    for name in list(files.below(ready)):
-        files.move(f"{ready}/{name}", name)
+        writer.save(f"{path}/{batch}")
+        files.mark(f"{batch}/{_COMPLETE}")
+    for name in list(files.below(batch)):
+        files.move(f"{batch}/{name}", name)
 
 
 def forget_batch(session: SparkSession, path: str, key: str) -> None:
     """The batch is known elsewhere to be written."""
-    _Files(session, path.rstrip("/")).delete(_ready(key))
+    files = _Files(session, path.rstrip("/"))
+    files.delete(_written(key))
+    files.delete(_renamed(key))
 
 
-def _ready(key: str) -> str:
-    # Spark passes over what begins like this, as do other readers.
+# Spark passes over names that begin like this, as do other readers.
+_COMPLETE = "_penstock_complete"
+
+
+def _renamed(key: str) -> str:
     return f"_penstock-{key}"
+
+
+def _written(key: str) -> str:
+    return f"{_renamed(key)}-writing"
 
 
 class _Files:
@@ -55,6 +67,10 @@ class _Files:
 
     def exists(self, name: str) -> bool:
         return bool(self._files.exists(self._at(name)))
+
+    def mark(self, name: str) -> None:
+        """Create an empty file, in one step."""
+        self._files.create(self._at(name)).close()
 
     def rename(self, name: str, new_name: str) -> None:
         if not self._files.rename(self._at(name), self._at(new_name)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import threading
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -292,6 +293,98 @@ def test_whenever_the_process_dies_the_newest_checkpoint_has_all_that_was_comple
         job.checkpoints.store.drain()
         if completed:
             assert {name: pickle.loads(at) for name, at in job.on_disk().positions.items()} == completed
+
+
+@pytest.mark.parametrize("refusing", [1, 2, 100])
+def test_complete_checkpoint_counts_although_nothing_can_be_removed(tmp_path, monkeypatch, caplog, refusing):
+    """The machine has no thread left for that: the region must not go back to the checkpoint before."""
+    job = Job(tmp_path)
+    job.checkpoint(position=1)
+    left = [refusing]
+    start = threading.Thread.start
+
+    def start_or_refuse(thread):
+        if thread.name.startswith("removal") and left[0]:
+            left[0] -= 1
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_or_refuse)
+    assert job.checkpoint(position=2, committables={"sink": ["file"]}) == {"sink": ["file"]}
+    assert job.coordinator.completed_id == 2
+    assert "chk-1 is no longer needed but cannot be removed: can't start new thread" in caplog.text
+    job.checkpoint(position=3)
+    job.checkpoints.store.close()
+    assert job.on_disk().checkpoint_id == 3
+
+
+def test_checkpoint_is_newer_than_one_that_failed_but_may_be_on_disk(tmp_path):
+    """The storage writes a checkpoint without confirming it, and then does not remove it either."""
+    faults = (Fault("rename", path="*/chk-3/_metadata", action="lose-answer"), Fault("delete", path="*/chk-3"))
+    job = Job(tmp_path, *faults, regions=2, tolerable_failures=1)
+    job.checkpoint(0, position="a1")
+    number = job.begin(0)
+    assert job.checkpoint(1, position="b1") is None
+    assert job.complete(0, number, position="a2", committables={"sink": ["file"]}) == {"sink": ["file"]}
+    metadata = job.on_disk()
+    assert (pickle.loads(metadata.positions["position 0"]), committed(metadata)) == ("a2", {"sink": ["file"]})
+
+
+storage_faults = st.builds(
+    Fault,
+    st.sampled_from(["create", "rename", "delete", "list"]),
+    at=st.integers(1, 8),
+    times=st.integers(1, 3),
+    path=st.sampled_from(["*/_metadata", "*chk-*", "*shared*"]),
+    action=st.sampled_from(["fail", "lose-answer"]),
+)
+ends = st.sampled_from(["complete", "complete", "fail", "go back"])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, 2), ends), max_size=30), st.lists(storage_faults, max_size=4), st.data())
+def test_no_fault_of_the_storage_brings_back_what_is_over(tmp_path_factory, steps, faults, data):
+    """A region is found where it completed a checkpoint last, or further on if that one failed and may be on disk."""
+    job = Job(tmp_path_factory.mktemp("job"), *faults, regions=3, tolerable_failures=1000)
+    discard = job.checkpoints.store.discard
+    job.checkpoints.store.discard = lambda unwanted: discard(unwanted) if data.draw(st.booleans()) else None
+    begun: dict[int, int] = {}
+    completed: dict[int, int | None] = dict.fromkeys(range(3))
+    doubtful: dict[int, set[int]] = {region: set() for region in range(3)}
+    for region, end in steps:
+        if region not in begun:
+            begun[region] = job.begin(region)
+            continue
+        number = begun.pop(region)
+        if end == "go back":
+            job.coordinators[region].epoch_failed("a worker died", 0)
+            reset_at_last(job.coordinators[region])
+            doubtful[region].clear()
+        elif end == "fail":
+            job.complete(region, number, snapshot_failure="disk full")
+        elif job.complete(region, number, position=number) is None:
+            doubtful[region].add(number)
+        else:
+            completed[region] = number
+            doubtful[region].clear()
+        job.checkpoints.store.drain()
+        if any(completed.values()):
+            found = job.on_disk().positions
+            for each in range(3):
+                position = found.get(f"position {each}")
+                at = None if position is None else pickle.loads(position)
+                assert at in {completed[each], *doubtful[each]}
+
+
+def reset_at_last(coordinator):
+    """As a region does that is restarted again and again."""
+    for _ in range(20):
+        try:
+            coordinator.reset()
+            return
+        except OSError:
+            continue
+    raise AssertionError("the storage never comes back")
 
 
 def test_restored_job_has_no_checkpoint_before_all_regions_have_one(tmp_path):

@@ -14,6 +14,7 @@ from penstock.common.exceptions import CorruptStateError, StateMismatchError
 from penstock.datastream import BroadcastProcessFunction, KeyedProcessFunction, MapFunction
 from penstock.datastream.functions import CheckpointedFunction
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
+from penstock.runtime.chunk import encode_in_driver
 from penstock.testing import JobInEpochs
 
 
@@ -181,6 +182,21 @@ def test_operator_without_state_may_go():
     checkpoint = checkpoint_of(lambda s: s.map(lambda r: r).uid("gone").rebalance().map(Keep()).uid("keep"), [1])
     job = JobInEpochs(lambda s: s.rebalance().map(Keep()).uid("keep"), 1, restored=checkpoint)
     assert job.epoch([None]) == ["[1]"]
+
+
+def test_results_that_wait_for_their_commit_are_not_left_behind_unless_that_is_allowed():
+    """The writer of such a sink need not have state."""
+    checkpoint = checkpoint_of(lambda s: s.map(lambda r: r).uid("writer").rebalance().map(Keep()).uid("keep"), [1])
+    [writer] = [id for vertex in checkpoint.metadata.vertices for id, name in vertex.names.items() if "Map" in name][:1]
+    metadata = dataclasses.replace(checkpoint.metadata, committables={writer: encode_in_driver(["a transaction"])})
+    checkpoint = dataclasses.replace(checkpoint, metadata=metadata)
+
+    def other(stream):
+        return stream.rebalance().map(Keep()).uid("keep")
+
+    with pytest.raises(StateMismatchError, match=r"\(uid 'writer'\): results that are committed again"):
+        JobInEpochs(other, 1, restored=checkpoint)
+    assert JobInEpochs(other, 1, restored=checkpoint, allows_non_restored=True).epoch([None]) == ["[1]"]
 
 
 def test_max_parallelism_is_that_of_the_state_unless_the_program_chose_one():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.checkpoint.folders import folder_at
 from penstock.cluster.fixed_job import fixed_job_id, lead
 from penstock.common import Configuration
 from penstock.common.exceptions import ConfigurationError, LeadershipLostError
@@ -115,6 +118,55 @@ def test_second_driver_fences_off_the_first(tmp_path):
         first.confirm(4, "chk-4")
     third = lead(JobID(JOB_ID), graph(), config_of(tmp_path))
     assert third.checkpoint == "chk-3"
+
+
+class Interrupted:
+    """A folder in which something happens before each operation, whoever made it."""
+
+    def __init__(self, folder, happen):
+        self._folder, self._happen = folder, happen
+
+    def within(self, name):
+        return Interrupted(self._folder.within(name), self._happen)
+
+    def __getattr__(self, name):
+        def operate(*arguments):
+            self._happen()
+            return getattr(self._folder, name)(*arguments)
+
+        return operate
+
+
+@pytest.mark.parametrize("moment", range(1, 15))
+def test_what_the_first_driver_confirms_while_the_second_starts_is_not_lost(tmp_path, moment):
+    """It commits what belongs to its checkpoint then, which must not come again. It may write without confirming."""
+    first = lead(JobID(JOB_ID), graph(), config_of(tmp_path))
+    first.confirm(3, "chk-3")
+    operations = itertools.count(1)
+    confirmed = []
+
+    def happen():
+        if next(operations) == moment:
+            with contextlib.suppress(LeadershipLostError):
+                first.confirm(4, "chk-4")
+                confirmed.append("chk-4")
+
+    second = lead(JobID(JOB_ID), graph(), config_of(tmp_path), lambda uri: Interrupted(folder_at(uri), happen))
+    assert next(operations) > 8, "the moment was one of those in which it starts"
+    assert second.checkpoint == "chk-4" or (second.checkpoint == "chk-3" and not confirmed)
+    second.confirm(5, "chk-5")
+
+
+def test_driver_that_was_killed_while_it_started_is_in_nobodys_way(tmp_path):
+    """It has put up its fence, and written nothing down."""
+    first = lead(JobID(JOB_ID), graph(), config_of(tmp_path))
+    first.confirm(3, "chk-3")
+    fence = tmp_path / JOB_ID / "drivers" / "fence"
+    [token] = [int(path.name) for path in fence.iterdir()]
+    (fence / f"{(token // 10**6 + 2) * 10**6 - 1:020d}").touch()
+    second = lead(JobID(JOB_ID), graph(), config_of(tmp_path))
+    assert second.checkpoint == "chk-3"
+    second.confirm(4, "chk-4")
 
 
 def test_job_that_has_failed_continues_from_what_was_retained(tmp_path):

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
+from contextlib import ExitStack
+from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from job_parts import PATIENCE_S, RESTARTING, Numbered, environment, file_sink, job_of, numbers_in
+from job_parts import (
+    PATIENCE_S,
+    RESTARTING,
+    Numbered,
+    NumbersEnumerator,
+    NumbersSource,
+    environment,
+    file_sink,
+    job_of,
+    numbers_in,
+    wait_until,
+)
 
 from penstock.checkpoint import handles
 from penstock.checkpoint.finding import find_checkpoint
 from penstock.checkpoint.folders import folder_at
-from penstock.checkpoint.savepoints import write_savepoint
+from penstock.checkpoint.metadata import CheckpointMetadata
+from penstock.checkpoint.savepoints import one_after_the_other, write_savepoint
 from penstock.checkpoint.store import CompletedCheckpointStore
+from penstock.common.exceptions import CheckpointError
+from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.functions import MapFunction
 from penstock.graph.descriptions import CollectSinkDescription
-from penstock.jobmaster.savepoint_requests import SavepointWriter
+from penstock.jobmaster import savepoint_requests
+from penstock.jobmaster.savepoint_requests import SavepointRequest, SavepointWriter
 from penstock.runtime.state.table import Extent
 from penstock.testing import Fault, FaultPlan, FaultyFolder
 
@@ -94,3 +113,104 @@ def test_collected_values_come_once_although_checkpoints_fail(tmp_path_factory, 
     job.start().join()
     assert list(job.collected) == list(range(1, 101))
     assert numbers_in(folder / "out") == list(range(1, 101))
+
+
+class StoredNumbers(NumbersSource):
+    """Keeps its splits in a file, and in checkpoints only where that file is."""
+
+    def create_enumerator(self, enum_context):
+        place = Path(folder_at(enum_context.get_storage_folder()).path)
+        place.mkdir(parents=True)
+        (place / "splits").write_bytes(pickle.dumps(self.splits))
+        return self.restore_enumerator(enum_context, (str(place / "splits"), 0))
+
+    def restore_enumerator(self, enum_context, checkpoint):
+        return StoredNumbersEnumerator(enum_context, *checkpoint)
+
+
+class StoredNumbersEnumerator(NumbersEnumerator):
+    def __init__(self, context, path, dealt):
+        self.path, self.all = path, pickle.loads(Path(path).read_bytes())
+        super().__init__(context, self.all[dealt:])
+
+    def snapshot_state(self, checkpoint_id):
+        return self.path, len(self.all) - len(self.splits)
+
+
+@pytest.mark.parametrize("has_savepoint", [True, False])
+def test_files_of_a_source_outlive_the_job_if_a_savepoint_refers_to_them(tmp_path, has_savepoint):
+    def job(out, **more):
+        env = environment()
+        numbers = env.from_source(StoredNumbers(1, 201), WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+        numbers.sink_to(file_sink(tmp_path / out))
+        directory = {"execution.checkpointing.dir": str(tmp_path / "checkpoints")}
+        return job_of(env, RESTARTING | directory | more)
+
+    first = job("first", **({"penstock.epoch.interval": "50 ms"} if has_savepoint else {})).start()
+    if has_savepoint:
+        wait_until(lambda: numbers_in(tmp_path / "first"))
+        path = first.master.stop_with_savepoint(str(tmp_path / "savepoints"), drain=False).result(PATIENCE_S)
+    first.join()
+    left = {each.name for each in (tmp_path / "checkpoints").glob("*/*")}
+    assert left == ({"taskowned"} if has_savepoint else set())
+    if has_savepoint:
+        job("second", **{"execution.state-recovery.path": path}).start().join()
+    assert sorted([*numbers_in(tmp_path / "first"), *numbers_in(tmp_path / "second")]) == list(range(1, 201))
+
+
+@pytest.mark.parametrize("ask", ["checkpoint", "savepoint", "stop"])
+@pytest.mark.parametrize("has_checkpoints", [True, False])
+def test_whoever_asks_a_job_that_is_ending_hears_that(monkeypatch, tmp_path, ask, has_checkpoints):
+    """Its regions have ended, and their checkpoints are being removed, which takes a while."""
+    answers = []
+
+    def ask_at_the_end(store):
+        match ask:
+            case "checkpoint":
+                answers.append(job.master.trigger_checkpoint())
+            case "savepoint":
+                answers.append(job.master.trigger_savepoint(str(tmp_path / "savepoints")))
+            case "stop":
+                answers.append(job.master.stop_with_savepoint(str(tmp_path / "savepoints"), drain=False))
+        close(store)
+
+    close = CompletedCheckpointStore.close
+    monkeypatch.setattr(CompletedCheckpointStore, "close", ask_at_the_end)
+    env = environment()
+    env.from_sequence(1, 100).print()
+    job = job_of(env, RESTARTING if has_checkpoints else {})
+    job.start().join()
+    [answer] = answers
+    with pytest.raises(CheckpointError, match=f"job {job.master.job_id} has ended before"):
+        answer.result(PATIENCE_S)
+    assert job.master.stopped_with is None
+
+
+def test_job_waits_for_all_savepoints_that_its_regions_begin_at_once(monkeypatch, tmp_path):
+    """Their files must stay until then. Each request may be completed by the thread of another region."""
+    is_alive, may_write = threading.Thread.is_alive, threading.Event()
+
+    def written_late(checkpoint, directory, format_type, run):
+        assert may_write.wait(PATIENCE_S)
+        return directory
+
+    def asked_slowly(thread):
+        threading.Event().wait(0.01)  # Others begin theirs in between.
+        return is_alive(thread)
+
+    monkeypatch.setattr(savepoint_requests, "write_savepoint", written_late)
+    writer = SavepointWriter(folder_at(str(tmp_path)), one_after_the_other)
+    requests = [SavepointRequest({frozenset({0})}, f"savepoint {number}") for number in range(8)]
+    metadata = CheckpointMetadata("a" * 32, "the job", 1, 0, "", ())
+    writer.write(requests[0], metadata, ExitStack())
+    with monkeypatch.context() as slow:
+        slow.setattr(threading.Thread, "is_alive", asked_slowly)
+        regions = [threading.Thread(target=writer.write, args=(each, metadata, ExitStack())) for each in requests[1:]]
+        for region in regions:
+            region.start()
+        for region in regions:
+            region.join(PATIENCE_S)
+    assert len(writer._threads) == len(requests)
+    may_write.set()
+    writer.wait()
+    assert all(request.answer.done() for request in requests)

@@ -238,6 +238,28 @@ def test_failure_fails_those_the_epoch_was_for_and_asks_for_a_restart():
     assert machine.on_event(RestartAllowed()) == [GoBack()]
 
 
+@pytest.mark.parametrize("is_written", ["before the failure", "when it is failed", "never"])
+def test_region_ends_with_a_savepoint_with_which_the_others_end(is_written):
+    """Its part was complete, and what came after that has failed: a commit, for instance."""
+    stop, error = stopping(), OSError("a commit failed")
+    machine = running(stop)
+    planned(machine)
+    machine.on_event(EpochRan(GOES_ON))
+    if is_written == "before the failure":
+        stop.succeed("there")
+    answer = machine.on_event(Failed(error))
+    fails = [FailRequests((stop,), "the job failed: a commit failed")]
+    assert answer == [*([] if is_written == "before the failure" else fails), EndAttempt(), AskForRestart(error)]
+    if is_written == "when it is failed":
+        stop.succeed("there")
+    answer = feed(machine, RestartAllowed(), WentBack(), Deployed())
+    if is_written == "never":
+        assert answer == [Observe()]
+        return
+    assert answer == [GiveNotice(is_last=True)]
+    assert machine.on_event(NoticeGiven()) == [ReportEnd((stop,)), EndAttempt(), Leave()]
+
+
 def test_failure_before_the_plan_keeps_requests_for_the_next_attempt():
     request = CheckpointRequest({REGION})
     machine = running(request)

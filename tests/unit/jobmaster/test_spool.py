@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import itertools
 import resource
 from pathlib import Path
@@ -176,3 +177,40 @@ def test_elements_are_taken_in_order_and_again_after_going_back_however_many_are
             assert spool.has_waiting == (len(taken) < len(added))
             assert spool.has_space == (len(added) - len(taken) < 20)
         spool.release()
+
+
+@pytest.mark.parametrize("failing", ["adding", "adding all", "taking", "going back"])
+def test_elements_that_a_full_disk_refuses_are_written_later(tmp_path, monkeypatch, failing):
+    """Whoever has emitted them does not do that again: the state of a source function is behind them."""
+    spool = ElementSpool(tmp_path, 1000, 10**6, lambda: None)
+    spool.add(0, None)
+    assert elements(spool.take(None)) == [0]
+    for number in range(1, 4):
+        spool.add(number, None)
+    # Chunks grow: the last element waits in memory for others to share one with.
+    with monkeypatch.context() as full:
+        full.setattr(Spool, "append", refuse)
+        with pytest.raises(OSError, match="No space left"):
+            match failing:
+                case "adding":
+                    for _ in range(100):
+                        spool.add(4, None)
+                case "adding all":
+                    spool.add_all([4, 4])
+                case "taking":
+                    spool.take(None)
+                case "going back":
+                    spool.go_back(1)
+    assert spool.has_waiting
+    spool.go_back(0)
+    found = elements(spool.take(None))
+    assert found[:4] == [0, 1, 2, 3] and set(found[4:]) <= {4}
+    assert not spool.has_waiting
+
+
+def refuse(spool, records):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def elements(chunks):
+    return [value for chunk in chunks for event in read_chunk(chunk) for value in event.values]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import uuid
 from pathlib import Path
@@ -79,8 +80,8 @@ def test_files_hold_every_row_once_although_the_job_fails(spark, tmp_path):
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("name", "calls"),
-    [("move", 1), ("move", 2), ("rename", 1), ("delete", 1)],
-    ids=["one file shown", "two files shown", "written", "all shown"],
+    [("delete", 1), ("mark", 1), ("rename", 1), ("rename", 2), ("delete", 3)],
+    ids=["begun", "written", "one file shown", "two files shown", "all shown"],
 )
 def test_a_batch_that_was_interrupted_is_completed_without_doubles(spark, tmp_path, monkeypatch, name, calls):
     from penstock.spark import file_batches
@@ -91,6 +92,31 @@ def test_a_batch_that_was_interrupted_is_completed_without_doubles(spark, tmp_pa
         job.write(6).checkpoint()
     job.crash().write(1).end()
     assert ids(spark, tmp_path / "out") == list(range(7))
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.spark
+def test_a_batch_is_whole_also_where_folders_are_renamed_file_by_file(spark, tmp_path, monkeypatch):
+    """As in object stores, where a process that is killed meanwhile leaves two halves of a folder."""
+    from penstock.spark import file_batches
+
+    out, rename, killed = tmp_path / "out", file_batches._Files.rename, []
+
+    def rename_half(files, name, new_name):
+        if killed or not (out / name).is_dir():
+            return rename(files, name, new_name)
+        killed.append(name)
+        (out / new_name).mkdir()
+        first = next(path for path in sorted((out / name).iterdir()) if path.name.startswith("part"))
+        first.rename(out / new_name / first.name)
+        raise Interrupted
+
+    monkeypatch.setattr(file_batches._Files, "rename", rename_half)
+    job = job_of(spark, tmp_path, "parquet", {"path": str(out)})
+    with contextlib.suppress(JobExecutionError):
+        job.write(6).checkpoint()
+    job.crash().write(1).end()
+    assert ids(spark, out) == list(range(7))
     assert left_behind(tmp_path) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from pathlib import Path
 
@@ -98,6 +99,18 @@ def test_batches_that_were_read_are_removed_two_checkpoints_later(spark, inbox):
     assert list((folder / "batches").iterdir()) == list((folder / "rows").iterdir()) == []
     job.last = early
     with pytest.raises(JobExecutionError, match=r"batch 4 of the query in .* was read and removed since"):
+        read_until(job.crash(), 100)
+    job.close()
+
+
+def test_a_query_whose_folder_is_gone_is_not_begun_again(spark, inbox):
+    """Its first batches would be taken for those that were read, whatever rows they have."""
+    job = SourceJob(StreamingDataFrameSource(numbers_in(spark, inbox)))
+    for number in range(3):
+        add_file(inbox, [number])
+        read_until(job, number + 1)
+    shutil.rmtree(job.coordinator.enumerator._spool._path)
+    with pytest.raises(JobExecutionError, match=r"after its first 3 batches, but Spark's record of them is not there"):
         read_until(job.crash(), 100)
     job.close()
 

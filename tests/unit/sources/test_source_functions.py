@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 
@@ -135,6 +136,22 @@ def test_failed_function_starts_again_from_the_checkpoint():
             job.epoch(is_checkpoint=False)
     assert job.fail().to_the_end().values == [0, 1, 2, 3, 4, 5, 6]
     assert shared.calls[-3:] == ["closed", ("initialized at", 2, True), "closed"]
+
+
+class Exits(SourceFunction):
+    def run(self, ctx):
+        sys.exit("no such file")
+
+    def cancel(self):
+        """It has ended."""
+
+
+def test_function_that_exits_has_failed():
+    """Its thread would end without a word, and the job would wait for it forever."""
+    job = SourceJob(Exits())
+    with pytest.raises(UserFunctionError, match="SystemExit: no such file"):
+        job.to_the_end()
+    job.close()
 
 
 def test_savepoint_that_stops_the_job_has_everything_that_was_emitted():

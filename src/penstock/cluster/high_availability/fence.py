@@ -38,7 +38,12 @@ class Fence:
             raise FileNotFoundError(f"{self._folder.path_of(_name(self.token))}, by which a leader knows that it leads")
 
     def _tokens(self) -> list[int]:
-        return [int(name) for name in self._folder.names() if name.isdigit()]
+        return fence_tokens(self._folder)
+
+
+def fence_tokens(folder: Folder) -> list[int]:
+    """The tokens of those who began to lead, by the folder of their fences. Tokens of former leaders may be gone."""
+    return [int(name) for name in folder.names() if name.isdigit()]
 
 
 def _name(token: int) -> str:

@@ -310,7 +310,10 @@ class SplitEnumeratorContext(ABC, Generic[SplitT]):
 
     @abstractmethod
     def get_storage_folder(self) -> str:
-        """A path or URI for files that checkpoints refer to; it is removed with the checkpoints."""
+        """A path or URI for files that checkpoints refer to.
+
+        It is removed with the checkpoints, unless a savepoint of the job was written, which refers to the files, too.
+        """
 
 
 # --- the source ----------------------------------------------------------------------------------------------------

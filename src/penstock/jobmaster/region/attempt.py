@@ -88,15 +88,15 @@ class RegionAttempt:
         *,
         is_checkpoint: bool = False,
         is_last: bool = False,
-        is_notice: bool = False,
+        processes_nothing: bool = False,
     ) -> EpochResult:
-        """`sampled`: vertices whose stacks are asked for. `is_notice`: the tasks are only notified of a checkpoint."""
+        """`sampled`: vertices whose stacks are asked for. `processes_nothing`: see EpochCommand."""
         aborted, self._coordinator.aborted = self._coordinator.aborted, []
         completed = self._coordinator.completed_id
         is_due = self._reported_tick_ms is None or now.tick_ms - self._reported_tick_ms >= REPORT_MS
         command = EpochCommand(
             epoch=epoch,
-            orders=self._coordinator.orders() if is_checkpoint or is_notice or not self.last_epoch else {},
+            orders=self._coordinator.orders() if is_checkpoint or processes_nothing or not self.last_epoch else {},
             now_ms=now.wall_ms,
             previous_epoch=self.last_epoch,
             restorable_epoch=completed,
@@ -105,7 +105,7 @@ class RegionAttempt:
             completed_checkpoint=completed if completed > self._origin else 0,
             aborted_checkpoints=tuple(aborted),
             is_last=is_last,
-            is_notice=is_notice,
+            processes_nothing=processes_nothing,
             sampled_vertices=sampled,
             is_report=is_due,
         )

@@ -67,20 +67,25 @@ class RegionResults:
         self.counted = self._counted_then.copy()
         self._output.drop_held()
 
-    def settle(self, is_whole: bool) -> None:
+    def settle(self, has_own: bool) -> None:
         """Commit and show what belongs to complete epochs; what fails is tried again by the next attempt."""
-        take_all_steps(lambda: self.commit(is_whole), self._output.show)
+        take_all_steps(lambda: self.commit(has_own), self._output.show)
 
-    def commit(self, is_whole: bool) -> None:
+    def commit(self, has_own: bool) -> None:
         """Commit what belongs to complete checkpoints.
 
-        `is_whole`: there is a checkpoint of the whole job, from which the region's own one can be restored.
+        `has_own`: also what belongs to the region's own one. Otherwise that waits for a checkpoint of the whole job.
         """
         self._commits.commit(self._restored)
         self._restored = {}
-        if is_whole:
+        if has_own:
             self._commits.commit(self._prepared)
             self._prepared = {}
+
+    @property
+    def is_committed(self) -> bool:
+        """True if nothing that belongs to a complete checkpoint waits for its commit."""
+        return not any(self._restored.values()) and not any(self._prepared.values())
 
     def close(self) -> None:
         self._commits.close()

@@ -21,7 +21,7 @@ from penstock.jobmaster.execution.stage_executor import EpochCancelledError, Sta
 from penstock.jobmaster.failure_history import error_of
 from penstock.jobmaster.job_contents import hears_of_checkpoints, tasks_hear_of_checkpoints
 from penstock.jobmaster.region.attempt import RegionAttempt, deployment_of
-from penstock.jobmaster.region.epoch_plan import EpochEnding, EpochPlan
+from penstock.jobmaster.region.epoch_plan import EpochEnding, EpochPlan, Reading
 from penstock.jobmaster.region.epoch_policy import epoch_policy
 from penstock.jobmaster.region.events import (
     AbandonCheckpoint,
@@ -162,9 +162,9 @@ class RegionRunner:
         try:
             self._start_sources()
             self._run_attempts()
-            if not self._has_own_checkpoint():
-                # Others may still take savepoints, which then know that this region has come to its end.
-                self._checkpoints.begin_with(self._sources.positions)
+            # A region that was cancelled has read what nobody has committed: it is not at its end.
+            if self._machine.has_finished and not self._has_own_checkpoint():
+                self._checkpoints.ended_without(self.region, self._sources.positions)
         finally:
             with self._changed:
                 left = self._machine.end()
@@ -260,7 +260,8 @@ class RegionRunner:
     # --- attempts --------------------------------------------------------------------------------------------------
 
     def _deploy(self) -> Deployed:
-        self._results.settle(self._checkpoints.is_whole)
+        self._results.settle(self._may_commit())
+        self._note_committed()
         self._graph.transition(ExecutionState.DEPLOYING)
         self._wake_ups.clear()
         folder = self._checkpoints.store.folder
@@ -328,6 +329,18 @@ class RegionRunner:
         """
         return self._takes_checkpoints and not self._graph.is_whole_job and not self._checkpoints.is_whole
 
+    def _may_commit(self) -> bool:
+        """True if results that belong to a checkpoint of the region can be committed.
+
+        If the job takes checkpoints, the region waits for one of the whole job. If it takes none, such a checkpoint may
+        never come, and the region must not end with results that nobody commits.
+        """
+        return self._checkpoints.is_whole or not self._takes_checkpoints
+
+    def _note_committed(self) -> None:
+        if self._results.is_committed:
+            self._checkpoints.committed(self.region)
+
     def _has_own_checkpoint(self) -> bool:
         return self._coordinator.completed_id != self._checkpoints.restored_id
 
@@ -336,7 +349,8 @@ class RegionRunner:
     def _prepare_epoch(self) -> EpochPrepared:
         self._epoch_began = now = Moment.now()
         self._policy.epoch_started(now)
-        self._results.commit(self._checkpoints.is_whole)  # What had to wait for the other regions' checkpoints.
+        self._results.commit(self._may_commit())  # What had to wait for the other regions' checkpoints.
+        self._note_committed()
         return EpochPrepared(self._must_save_first(), self._coordinator.policy.is_due(now.tick_ms))
 
     def _run_epoch(self, plan: EpochPlan) -> EpochRan:
@@ -346,8 +360,15 @@ class RegionRunner:
         ending = plan.ending(self._sources.are_exhausted, self._ends_safely, self._hears)
         if ending.is_checkpoint:
             self._coordinator.start(epoch, now, ending.savepoint_format)
-        is_last = ending.is_last and not ending.hears_afterwards
-        acks = self._command_tasks(epoch, now, source_rows, is_checkpoint=ending.is_checkpoint, is_last=is_last)
+        acks = self._command_tasks(
+            epoch,
+            now,
+            source_rows,
+            is_checkpoint=ending.is_checkpoint,
+            is_last=ending.is_last and not ending.hears_afterwards,
+            # No timer may fire: what it emits could be committed before the other regions have saved their state.
+            processes_nothing=plan.reading is Reading.NOTHING,
+        )
         ran_ms = now.since()
         self._sources.epoch_complete(acks, ran_ms)
         if ending.is_checkpoint:
@@ -364,7 +385,7 @@ class RegionRunner:
         *,
         is_checkpoint: bool = False,
         is_last: bool = False,
-        is_notice: bool = False,
+        processes_nothing: bool = False,
     ) -> list[TaskAck]:
         """What all subtasks answer, in order."""
         assert self._attempt is not None
@@ -375,7 +396,7 @@ class RegionRunner:
             self._job.sampled_vertices(),
             is_checkpoint=is_checkpoint,
             is_last=is_last,
-            is_notice=is_notice,
+            processes_nothing=processes_nothing,
         )
         if result.failures:
             failure = result.failures[0]
@@ -391,7 +412,7 @@ class RegionRunner:
 
     def _give_notice(self, is_last: bool) -> NoticeGiven:
         assert self._attempt is not None
-        acks = self._command_tasks(self._attempt.last_epoch, Moment.now(), [], is_last=is_last, is_notice=True)
+        acks = self._command_tasks(self._attempt.last_epoch, Moment.now(), [], is_last=is_last, processes_nothing=True)
         if not is_last:
             self._sources.notice_given(acks)
         self._take(acks)
@@ -442,7 +463,8 @@ class RegionRunner:
         moves_on, self._positions = positions != self._positions, positions
         completed(prepared)
         take_all_steps(
-            partial(self._results.settle, self._checkpoints.is_whole),
+            partial(self._results.settle, self._may_commit()),
+            self._note_committed,
             partial(self._sources.checkpoint_complete, positions),
             partial(self._job.checkpoint_completed, self.region, ending.requests, moves_on),
         )

@@ -95,8 +95,12 @@ class RegionStateMachine:
         """A request to drain the job, for which there is a checkpoint that the region can come back to."""
         self._stopped_by: tuple[Request, ...] = ()
         """Those that were answered with the end of the job. Its savepoint is written: it ends, whatever fails now."""
+        self._given_up: SavepointRequest | None = None
+        """A stop that this region was about to fail. If its savepoint is written anyway, the others end with it."""
         self._at_end: tuple[Request, ...] = ()
         """Those that the end of the input has answered. If it fails, it comes again."""
+        self.has_finished = False
+        """True if the region has come to its end, by itself or with a savepoint: not if it was cancelled or failed."""
         self._is_cancelled = False
         self._must_go_back = False
 
@@ -149,6 +153,7 @@ class RegionStateMachine:
     def _on_answer(self, event: Event) -> list[Action]:
         match self.state, event:
             case RegionState.DEPLOYING, Deployed():
+                self._end_with_others()
                 return self._close() if self._stopped_by else self._continue_running()
             case RegionState.RUNNING, Woken() | NoticeGiven():
                 return self._continue_running()
@@ -248,6 +253,7 @@ class RegionStateMachine:
         return self._close()
 
     def _continue_unsaved(self, plan: EpochPlan) -> list[Action]:
+        self._give_up(plan)
         stops = tuple(each for each in plan.requests if isinstance(each, SavepointRequest) and each.stops_job)
         answer: Action = FailRequests(stops, f"job {self._job_id} goes back to an earlier checkpoint")
         if self._is_cancelled:
@@ -255,6 +261,17 @@ class RegionStateMachine:
         if self._ending is not None:
             return [answer, *self._continue_undrained()]
         return [answer, ResumeSources(), *self._continue_running()]
+
+    def _give_up(self, plan: EpochPlan | None) -> None:
+        """Remember a stop that may still succeed. A drained region goes back to before its savepoint, and continues."""
+        if plan is not None and plan.stop is not None and not plan.stop.drains:
+            self._given_up = plan.stop
+
+    def _end_with_others(self) -> None:
+        """The savepoint has this region's part, which is its last checkpoint. The others see it written, and end."""
+        given_up, self._given_up = self._given_up, None
+        if given_up is not None and given_up.is_written and not self._stopped_by:
+            self._stopped_by = (given_up,)
 
     def _continue_undrained(self) -> list[Action]:
         return [AbandonCheckpoint("the savepoint was not written"), *self._go_back()]
@@ -267,7 +284,7 @@ class RegionStateMachine:
 
     def _end_well(self) -> list[Action]:
         requests = self._stopped_by or self._at_end
-        self._stopped_by, self._plan = (), None
+        self._stopped_by, self._plan, self.has_finished = (), None, True
         # One that was to drain the job is among those that wait until there is nothing left to drain.
         self._asked = [request for request in self._asked if request not in requests]
         return [ReportEnd(requests), *self._leave()]
@@ -283,6 +300,10 @@ class RegionStateMachine:
         return [EndAttempt(), Leave()]
 
     def _on_failure(self, failure: Exception) -> list[Action]:
+        plan = self._plan
+        if plan is not None and plan.stop is not None and not plan.stop.drains and plan.stop.is_written:
+            self._stopped_by = plan.requests
+        self._give_up(plan)
         failed = self._fail_epoch(failure)
         if self._is_cancelled:
             return [*failed, *self._leave()]

@@ -54,6 +54,8 @@ class ElementSpool:
         """Number of the first chunk that `_sizes` knows."""
         self._chunk_records = 1
         self._chunk_bytes = min(_CHUNK_BYTES, max_bytes // _PARTS)
+        self._unwritten: list[tuple[bytes, int]] = []
+        """Chunks that the disk has refused, with their numbers of records. They cannot be had again."""
         self._waiting = _Size(0, 0)
         self._kept: dict[int, bytes] = {}
         """Chunks that wait, by number; not all of them."""
@@ -133,6 +135,7 @@ class ElementSpool:
         records = self._writer.size
         chunk = self._writer.take()
         if chunk is None:
+            self._append([])
             return
         self._append([(chunk, records)])
         # Many small elements share a chunk; large ones are written as they come.
@@ -140,9 +143,19 @@ class ElementSpool:
         self._chunk_records = max(1, min(fitting, self._chunk_records * 2, self._most_in_a_chunk))
 
     def _append(self, chunks: list[tuple[bytes, int]]) -> None:
-        """Chunks with their numbers of records."""
+        """Write chunks, with their numbers of records, after those that could not be written before."""
+        self._unwritten += chunks
+        if not self._unwritten:
+            return
         first = self._spool.end
-        self._spool.append([chunk for chunk, _ in chunks])
+        try:
+            self._spool.append([chunk for chunk, _ in self._unwritten])
+        finally:
+            written = self._unwritten[: self._spool.end - first]
+            del self._unwritten[: len(written)]
+            self._note_written(first, written)
+
+    def _note_written(self, first: int, chunks: list[tuple[bytes, int]]) -> None:
         for number, (chunk, records) in enumerate(chunks, first):
             self._sizes.append(_Size(records, len(chunk)))
             self._waiting = _Size(self._waiting.records + records, self._waiting.bytes + len(chunk))
@@ -205,7 +218,7 @@ class ElementSpool:
     def cut_off(self, number: int) -> None:
         """Forget what was added from `number` on: it will be added again."""
         with self._changed:
-            self._writer = ChunkWriter(self._encode)
+            self._writer, self._unwritten = ChunkWriter(self._encode), []
             self._watermark, self._is_idle = MIN_LONG_VALUE, False
             self._spool.cut_off(number)
             while self._first + len(self._sizes) > number:

@@ -174,7 +174,7 @@ class FunctionReceiver:
             self._user_function.call(self._emitter)
         except _StoppedError:
             pass
-        except Exception as error:  # A function that dies silently would stall the job.
+        except (Exception, SystemExit) as error:  # A function that dies silently would stall the job.
             failure = None if self._is_stopped else self._setup.error_of(error, self._subtask)
         self._emitter.close()
         # The failure last: once it is seen, another run may take this one's place.

@@ -90,20 +90,28 @@ class BatchSpool:
             self._changed.notify_all()
 
     def check(self) -> None:
-        """JobExecutionError if the query has written the next batch, but its rows were read and removed since."""
+        """JobExecutionError if the query cannot be continued where the job stands.
+
+        Either its folder is gone: Spark would begin again, and number other rows like batches that were read. Or it has
+        written the next batch, but its rows were read and removed since.
+        """
         next_batch = self._first_batch
-        if self._files.size_of(self._list_of(next_batch)) is None and self._last_done() >= next_batch:
+        if self._last_in("offsets") < next_batch - 1:
+            raise JobExecutionError(
+                f"from_data_frame: the checkpoint or savepoint continues the query in {self.folder} after its first "
+                f"{next_batch} batches, but Spark's record of them is not there; it was removed with the checkpoints "
+                f"of the job that ran the query, or by hand. Start without state"
+            )
+        if self._files.size_of(self._list_of(next_batch)) is None and self._last_in("commits") >= next_batch:
             raise JobExecutionError(
                 f"from_data_frame: the checkpoint needs batch {next_batch} of the query in {self.folder}, which "
                 f"was read and removed since; start from the latest checkpoint, or without state"
             )
 
-    def _last_done(self) -> int:
-        """The last batch that Spark knows to be written; -1 if there is none."""
+    def _last_in(self, log: str) -> int:
+        """The last batch that Spark knows to have begun (`offsets`) or to be written (`commits`); -1 for none."""
         try:
-            names = [
-                posixpath.basename(file.path) for file in find_files((location_within(self.query_folder, "commits"),))
-            ]
+            names = [posixpath.basename(file.path) for file in find_files((location_within(self.query_folder, log),))]
         except FileNotFoundError:
             return -1
         return max((int(name) for name in names if name.isdigit()), default=-1)
