@@ -26,7 +26,8 @@ def context_for_workers(context: SparkContext, job_brings_packages: bool) -> Spa
     """The context to make a job's RDDs with.
 
     A job that brings packages may bring another NumPy, and a process can load only one. Spark forks from one process
-    for each environment that RDDs are made with: another variable gives such jobs one that has not loaded NumPy.
+    for each environment that RDDs are made with: another variable gives such jobs one that has not loaded NumPy, unless
+    PySpark has done so itself, as 4.1 does.
     """
     if not job_brings_packages:
         return context
