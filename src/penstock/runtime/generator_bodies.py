@@ -59,8 +59,8 @@ def generator_body(function: Any, parameters: int) -> GeneratorBody | None:
     nodes = [each for statement in statements for each in ast.walk(statement)]
     stored = _stored_in(statements)
     outer = {each.id for each in nodes if isinstance(each, ast.Name)} - {*code.co_varnames, *code.co_freevars, *stored}
-    # What only a comprehension sets may be a global elsewhere in the body.
-    is_mixed = bool((stored - set(code.co_varnames)) & set(code.co_names))
+    # What only a comprehension sets may be a global elsewhere in the body, or a variable of an enclosing function.
+    is_mixed = bool((stored - set(code.co_varnames)) & set(code.co_names) or stored & set(code.co_freevars))
     yields = sum(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in nodes)
     if yields != 1 or is_mixed or any(isinstance(each, ast.Return) for each in nodes):
         return None

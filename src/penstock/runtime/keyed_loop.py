@@ -375,7 +375,8 @@ class _Rewriting(ast.NodeTransformer):
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         stored = {node.id for root in body for node in ast.walk(root) if _is_stored(node)}  # type: ignore[attr-defined]
         self.value_is_set = self.value_is_set or self.value_name in stored
-        if self._self in stored or self._ctx in stored:
+        # A comprehension may have a variable of the same name as one of an enclosing function.
+        if self._self in stored or self._ctx in stored or not self._free_names.isdisjoint(stored):
             raise UnsuitableBodyError
         return [made for statement in body for made in self._statement(copy.deepcopy(statement))]
 

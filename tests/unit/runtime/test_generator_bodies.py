@@ -220,6 +220,14 @@ def looks_at_its_variables(number):
         yield len(locals()) + each
 
 
+def has_a_variable_like_an_outer_one(outer: int) -> Callable[[int], Any]:
+    def comprehending(number):
+        for each in [outer for outer in range(number)]:
+            yield each + outer
+
+    return comprehending
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -231,6 +239,7 @@ def looks_at_its_variables(number):
         catches,
         has_a_global_of_the_loops,
         looks_at_its_variables,
+        has_a_variable_like_an_outer_one(5),
     ],
 )
 def test_other_generators_are_called(function):
