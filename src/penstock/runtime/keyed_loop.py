@@ -38,6 +38,7 @@ from penstock.runtime.reachable_state import reaches_state
 from penstock.runtime.state.direct_views import DirectMapState, DirectValueState
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
+from penstock.runtime.timers import time_of_timer
 
 if TYPE_CHECKING:
     from penstock.runtime.columns import Columns
@@ -305,7 +306,9 @@ class _LoopMaker:
             "OutputTag": OutputTag,
             "absent": object(),
             "no_map": {},
+            "time_of_timer": time_of_timer,
             "type": type,
+            "int": int,
             "tuple": tuple,
             "len": len,
             "isinstance": isinstance,
@@ -394,7 +397,10 @@ class _Rewriting(ast.NodeTransformer):
             case ast.Expr(ast.Call() as call) if self._defers_timers and self._sets_timer(call):
                 self.may_use_timers = self.has_deferred_timers = True
                 yield assigned(f"{OWN}argument0", self.visit(call.args[0]), statement)
-                yield from made(f"{OWN}add_time({OWN}argument0)\n{OWN}add_key({OWN}key)", statement)
+                # What is no time must fail here, where the line and the element are known.
+                is_whole = f"{OWN}type({OWN}argument0) is {OWN}int"
+                time = f"{OWN}argument0 if {is_whole} else {OWN}time_of_timer({OWN}argument0)"
+                yield from made(f"{OWN}add_time({time})\n{OWN}add_key({OWN}key)", statement)
             case ast.Return(ast.Tuple([]) | ast.List([])):
                 yield ast.copy_location(ast.Continue(), statement)
             case ast.Return(value):

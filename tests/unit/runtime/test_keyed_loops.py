@@ -22,7 +22,7 @@ from tests.unit.runtime.process_functions import (
     TimersThatAreSet,
 )
 
-from penstock.common.exceptions import LocalStateError, StateAccessError
+from penstock.common.exceptions import InvalidProgramError, LocalStateError, StateAccessError
 from penstock.datastream import KeyedBroadcastProcessFunction, KeyedCoProcessFunction, KeyedProcessFunction
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.runtime.columns import columns_of
@@ -192,6 +192,21 @@ def test_failure_in_columns_is_reported_with_its_record():
     assert (told.record, told.operator) == ("('b', 0)", harness.context.operator_name)
     assert "process_element\n    10 // value[1]," in told.user_traceback
     assert "item1" in loops_of(harness)[0].text and harness.state_entries == 2
+
+
+class SetsTimers(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value[1] or None)
+
+
+def test_failure_to_set_a_timer_shows_the_users_line_and_the_record():
+    harness = harness_of(SetsTimers())
+    with pytest.raises(InvalidProgramError, match="gave None of type NoneType, but a time is") as raised:
+        harness.batch([(("a", 1), 1), (("b", 0), 2), (("c", 3), 3)])
+    told = describe_failure(raised.value, 0, "task", 0, 1)
+    assert told.record == "('b', 0)"
+    assert "process_element\n    ctx.timer_service().register_event_time_timer(value[1] or None)" in told.user_traceback
+    assert "penstock_add_time(" in loops_of(harness)[0].text
 
 
 class Joins(KeyedCoProcessFunction):
