@@ -17,7 +17,7 @@ from types import FunctionType
 from typing import Any
 
 from penstock.runtime.inlining import can_stand_in_loop, cell_name, source_of
-from penstock.runtime.loop_bodies import UnsuitableBodyError, check_body, is_generator
+from penstock.runtime.loop_bodies import UnsuitableBodyError, check_body, is_generator, logs
 
 _LOOPS = (ast.For, ast.While)
 
@@ -62,7 +62,7 @@ def generator_body(function: Any, parameters: int) -> GeneratorBody | None:
     # What only a comprehension sets may be a global elsewhere in the body, or a variable of an enclosing function.
     is_mixed = bool((stored - set(code.co_varnames)) & set(code.co_names) or stored & set(code.co_freevars))
     yields = sum(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in nodes)
-    if yields != 1 or is_mixed or any(isinstance(each, ast.Return) for each in nodes):
+    if yields != 1 or is_mixed or any(isinstance(each, ast.Return) or logs(each) for each in nodes):
         return None
     if not all(map(can_stand_in_loop, outer)) or not all(map(_is_one_line, statements)):
         return None

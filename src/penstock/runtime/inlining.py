@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from penstock.runtime.loop_bodies import sees_its_frame
+from penstock.runtime.loop_bodies import logs, sees_its_frame
 
 _PLAIN = (
     ast.Name,
@@ -249,7 +249,7 @@ def _results_of(node: _Node) -> tuple[list[ast.expr], bool]:
 
 def _is_allowed(part: ast.AST, allowed: tuple[type[ast.AST], ...], known: set[str]) -> bool:
     is_own = isinstance(part, ast.Name) and part.id in known
-    if not isinstance(part, allowed) or (sees_its_frame(part) and not is_own):
+    if not isinstance(part, allowed) or (sees_its_frame(part) and not is_own) or logs(part):
         return False
     return is_own or not isinstance(part, ast.Name) or can_stand_in_loop(part.id)
 

@@ -30,6 +30,7 @@ _REFUSED = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 _ABOUT_SCOPES = {"locals", "globals", "vars", "dir", "eval", "exec", "super", "__class__"}
 _ABOUT_FRAMES = {"_getframe", "currentframe", "exc_info"}
 _LOOKING_AT_FRAMES = {"inspect", "traceback", "logging", "warnings"}
+_LOGGING = {"debug", "info", "warning", "warn", "error", "exception", "critical"}
 _USED_UP_BY = {"sum", "min", "max", "any", "all", "sorted", "list", "tuple", "set", "dict", "frozenset"}
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -45,6 +46,14 @@ def sees_its_frame(node: ast.AST) -> bool:
             return name in _ABOUT_SCOPES | _ABOUT_FRAMES | _LOOKING_AT_FRAMES
         case ast.Attribute(attr=name):
             return name in _ABOUT_FRAMES
+    return False
+
+
+def logs(node: ast.AST) -> bool:
+    """True for a call that writes a line of a log: such lines can name the file, the line and the function."""
+    match node:
+        case ast.Call(ast.Attribute(attr=name)) | ast.Call(ast.Name(name)):
+            return name in _LOGGING
     return False
 
 

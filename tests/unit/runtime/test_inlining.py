@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import linecache
+import logging
 import math
 import sys
 import warnings
@@ -99,9 +100,21 @@ def warned(number):
     return warnings.warn(f"{number}", stacklevel=1)
 
 
-@pytest.mark.parametrize("function", [frame_of, warned])
+log = logging.getLogger(__name__)
+
+
+@pytest.mark.parametrize("function", [frame_of, warned, lambda number: log.info("%d", number) or number])
 def test_functions_that_look_at_their_frame_are_called(function):
     assert small_function(function, 1) is None
+
+
+def test_lines_of_a_log_name_the_function(caplog):
+    def logged(number):
+        log.warning("%d", number)
+        yield number
+
+    fused(FlatMapDescription(logged)).process_batch(Batch([1, 2]))
+    assert [(record.filename, record.funcName) for record in caplog.records] == [("test_inlining.py", "logged")] * 2
 
 
 def test_numbers_of_sys_may_stand_in_a_loop():
