@@ -58,8 +58,8 @@ class Step:
 _LOOP_VARIABLE = re.compile(r"[vf]\d+(_\w+)?$")
 _MOST_LOOPS = 18
 """Loops within each other, of which Python allows 20."""
-_LONGEST_REST = 50
-"""Operators behind a generator in the loop at most: each filter among them is a level, and Python allows 100."""
+_MOST_LEVELS = 90
+"""Blocks within each other, of which Python allows 100; what is done with the results takes some."""
 
 
 class _LoopBody:
@@ -164,9 +164,9 @@ class _LoopBody:
     def _body_of(self, at: int, step: Step, record: str) -> list[ast.stmt] | None:
         rest = self._steps[at + 1 :]
         further = sum(each.kind is FlatMapDescription for each in rest)
-        if len(rest) > _LONGEST_REST:
-            return None
-        return self.scope.body(f"f{at}", step.function, record, _MOST_LOOPS - self._loops - further)
+        # A filter is a level, and a function that is called for any number of results is two.
+        most_blocks = _MOST_LEVELS - len(self._indent) // 4 - len(rest) - further
+        return self.scope.body(f"f{at}", step.function, record, _MOST_LOOPS - self._loops - further, most_blocks)
 
     def _add_statements(self, statements: list[ast.stmt], at: int, step: Step) -> None:
         """The statements of a generator function, with the following operators in the place of its yield."""

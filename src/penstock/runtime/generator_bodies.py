@@ -30,6 +30,8 @@ class GeneratorBody:
     statements: tuple[ast.stmt, ...]
     loops: int
     """How many of its loops are within each other."""
+    blocks: int
+    """How many of its loops and conditions are."""
     uses_globals: bool
 
     def renamed(self, arguments: tuple[str, ...], name: str) -> list[ast.stmt]:
@@ -66,7 +68,8 @@ def generator_body(function: Any, parameters: int) -> GeneratorBody | None:
         return None
     if not all(map(can_stand_in_loop, outer)) or not all(map(_is_one_line, statements)):
         return None
-    return GeneratorBody(function, tuple(statements), _depth(statements), bool(outer))
+    loops, blocks = _depth(statements, _LOOPS), _depth(statements, (*_LOOPS, ast.If))
+    return GeneratorBody(function, tuple(statements), loops, blocks, bool(outer))
 
 
 def _stored_in(statements: list[ast.stmt] | tuple[ast.stmt, ...]) -> set[str]:
@@ -74,8 +77,8 @@ def _stored_in(statements: list[ast.stmt] | tuple[ast.stmt, ...]) -> set[str]:
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
-def _depth(statements: list[ast.stmt]) -> int:
-    depths = [_depth(inner) + isinstance(each, _LOOPS) for each in statements for inner in _bodies_of(each)]
+def _depth(statements: list[ast.stmt], kinds: tuple[type[ast.stmt], ...]) -> int:
+    depths = [_depth(inner, kinds) + isinstance(each, kinds) for each in statements for inner in _bodies_of(each)]
     return max(depths, default=0)
 
 

@@ -156,6 +156,18 @@ def test_a_function_whose_source_has_changed_is_called():
     assert text_of(scope["changing"]) == "v0 + 1"
 
 
+def test_a_function_with_many_operators_in_a_row_is_called():
+    text, filename, scope = (
+        f"def total(number):\n    return {' + '.join(['number'] * 500)}\n",
+        "<total>",
+        dict[str, Any](),
+    )
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    exec(compile(text, filename, "exec"), scope)
+    assert text_of(scope["total"]) == "f0(v0)"
+    assert EachLoop(scope["total"], "loop")([1, 2]) == [500, 1000]
+
+
 def test_a_function_without_source_is_called():
     assert text_of(eval("lambda x: x + 1")) == "f0(v0)"
 
