@@ -66,8 +66,9 @@ def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: i
     frames = [(step.tb_frame, step.tb_lineno) for step in steps]
     name, record = _where(frames)
     timer = _timer(frames)
-    dealer = next((each for frame, _ in frames if isinstance(each := frame.f_locals.get("self"), ByKeyGroup)), None)
-    if dealer is not None:
+    owners = [frame.f_locals.get("self") for frame, _ in frames]
+    elsewhere = next((each for each in owners if isinstance(each, (ByKeyGroup, ReceivingWindow))), None)
+    if isinstance(elsewhere, ByKeyGroup):
         name = "key_by"
     if timer is not None:
         record = None
@@ -95,7 +96,7 @@ def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: i
         pickled_exception=_pickled(exc),
         is_user_error=is_user_error,
         host=platform.node(),
-        made_at=None if dealer is None else dealer.made_at,
+        made_at=None if elsewhere is None else elsewhere.made_at,
         timer=timer,
     )
 
