@@ -117,8 +117,8 @@ class FusedOperator(StreamOperator):
             return
         try:
             made: int = combining.run(batch.values, batch.timestamps)
-        except Exception:
-            self._collect(batch, loops)  # Fails again, in a loop whose lines show operator and record.
+        except Exception as failure:
+            loops.fail_again(batch, failure, combiner)
             raise
         cast(OperatorOutput, self.output).records_out += made
         combiner.combined(made)
@@ -209,6 +209,16 @@ class _Loops:
         source = self._plain_source(with_timestamps, scope)
         self._operator.sources[source.filename] = source
         return scope.compile(source)
+
+    def fail_again(self, batch: Batch, failure: Exception, combiner: AlignedCombiner) -> None:
+        """Have a failure of the combining loop happen again, where operator and record are seen."""
+        calling = self.compiled(with_timestamps=True, inlines=False)
+        calling.run(batch.values, batch.timestamps)
+        # None of the functions has failed, so it was the key selector, or the function of the window.
+        found = cast(Any, failure.__traceback__).tb_next.tb_frame.f_locals
+        values, _ = calling.run([found[f"v{self._first}"]], [found["timestamp"]])
+        for value in values if self._form is None else self._form(values):
+            combiner.fail_again(value, found["partials"].get)
 
     def sources(self) -> list[FusedSource]:
         inlines = self._operator.inlines_functions

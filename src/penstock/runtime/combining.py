@@ -61,6 +61,7 @@ class ReceivingWindow:
 
     def __init__(self, node: StreamNode) -> None:
         self.name = node.name
+        self.made_at = node.made_at
         description = cast(WindowDescription, node.operator)
         self.aggregate: AggregateFunction | None = description.aggregate_function
         self.reduce: Any = None if self.aggregate is not None else reduce_of(description.reduce_function)
@@ -134,8 +135,11 @@ class CombiningEdgeTarget(EdgeTarget):
     def raise_again(self, failure: Exception, held_for: Callable[[Any], Any]) -> None:
         """Repeat the failed step outside of the loop, so that the traceback shows the record and the user's frames."""
         loop_frame = cast(Any, failure.__traceback__).tb_next.tb_frame
-        value = loop_frame.f_locals.get("value")
-        key = self.select(value)
+        self.fail_again(loop_frame.f_locals.get("value"), held_for)
+
+    def fail_again(self, value: Any, held_for: Callable[[Any], Any]) -> None:
+        """Add a value, which has failed before; `held_for` says what is held for its key."""
+        [key] = cast(ByKeyGroup, self.dealer).keys_of([value])
         self.window.added(held_for(_hashable(key)), value)
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
@@ -322,7 +326,7 @@ class AlignedCombiner(CombiningEdgeTarget):
     def push_as_they_are(self, values: list[Any], timestamps: Timestamps | None) -> None:
         count = 0 if self.window.aggregate is None or timestamps is None else _count_timed(timestamps)
         if count:
-            keys = call_each(self.select, values[:count])
+            keys = cast(ByKeyGroup, self.dealer).keys_of(values[:count])
             accumulators = call_each(lambda value: self.window.added(None, value), values[:count])
             self.deliver(keys, accumulators, cast("list[int]", list(cast(Timestamps, timestamps)[:count])))
         if count < len(values):
@@ -448,7 +452,7 @@ def combine(values, times, parts, ended):
     def push_as_they_are(self, values: list[Any], timestamps: Timestamps | None) -> None:
         self.send_all()
         times = timestamps or [None] * len(values)
-        keys = call_each(self.select, values)
+        keys = cast(ByKeyGroup, self.dealer).keys_of(values)
         # The window operator refuses elements without a timestamp; its error shows the element, not an accumulator.
         count = 0 if self.window.aggregate is None else _count_timed(times)
         held = call_each(lambda value: self.window.added(None, value), values[:count]) + values[count:]

@@ -62,18 +62,20 @@ class TaskFailure:
 
 
 def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: int, parallelism: int) -> TaskFailure:
-    frames = _frames(exc.__traceback__)
+    steps = _steps_of(exc)
+    frames = [(step.tb_frame, step.tb_lineno) for step in steps]
     name, record = _where(frames)
     timer = _timer(frames)
-    dealer = next((each for frame, _ in frames if isinstance(each := frame.f_locals.get("self"), ByKeyGroup)), None)
-    if dealer is not None:
+    owners = [frame.f_locals.get("self") for frame, _ in frames]
+    elsewhere = next((each for each in owners if isinstance(each, (ByKeyGroup, ReceivingWindow))), None)
+    if isinstance(elsewhere, ByKeyGroup):
         name = "key_by"
     if timer is not None:
         record = None
     if isinstance(exc, CheckpointError):
         record = None  # State is restored before there is any record.
 
-    all_frames = traceback.extract_tb(exc.__traceback__)
+    all_frames = [traceback.extract_tb(step, limit=1)[0] for step in steps]
     user_frames = [frame for frame in all_frames if _is_users(frame.filename)]
     # If there is a record but no user frame, the user's function is a built-in that failed on the record.
     # The message of a self-explanatory error tells the user what to do, so it needs no frames of Penstock's.
@@ -96,7 +98,7 @@ def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: i
         pickled_exception=_pickled(exc),
         is_user_error=is_user_error,
         host=platform.node(),
-        made_at=None if dealer is None else dealer.made_at,
+        made_at=None if elsewhere is None else elsewhere.made_at,
         timer=timer,
     )
 
@@ -111,12 +113,26 @@ def _hint(exc: BaseException) -> str:
     return ""
 
 
-def _frames(trace: TracebackType | None) -> list[tuple[FrameType, int]]:
-    frames = []
+def _steps_of(exc: BaseException) -> list[TracebackType]:
+    """The way that an exception came, from the outermost frame on.
+
+    A generator turns a StopIteration into a RuntimeError, which has not been in the frames where that came from.
+    """
+    steps = _steps(exc.__traceback__)
+    if isinstance(exc, RuntimeError) and isinstance(exc.__cause__, StopIteration):
+        inner = _steps(exc.__cause__.__traceback__)
+        # Newer Pythons make the RuntimeError in the generator itself.
+        is_in_both = steps and inner and steps[-1].tb_frame is inner[0].tb_frame
+        steps = steps[: -1 if is_in_both else None] + inner
+    return steps
+
+
+def _steps(trace: TracebackType | None) -> list[TracebackType]:
+    steps = []
     while trace is not None:
-        frames.append((trace.tb_frame, trace.tb_lineno))
+        steps.append(trace)
         trace = trace.tb_next
-    return frames
+    return steps
 
 
 def _where(frames: list[tuple[FrameType, int]]) -> tuple[str | None, str | None]:
@@ -131,9 +147,11 @@ def _where(frames: list[tuple[FrameType, int]]) -> tuple[str | None, str | None]
         filename = frame.f_code.co_filename
         if filename.startswith(FUSED_FILE_PREFIX):
             return _fused_site(frames, frame, line)
-        name = "value" if filename.startswith(_PACKAGE) else RECORD
-        if record is None and name in frame.f_locals:
-            record = short_repr(frame.f_locals[name])
+        if not filename.startswith(_PACKAGE):
+            # What the user's code has called, such as a state, may have a `value` that is not the record.
+            record = short_repr(frame.f_locals[RECORD]) if RECORD in frame.f_locals else None
+        elif record is None and "value" in frame.f_locals:
+            record = short_repr(frame.f_locals["value"])
         if isinstance(operator, StreamOperator):
             return operator.context.operator_name, record or _current_key(operator.context)
         if isinstance(operator, ReceivingWindow):

@@ -59,9 +59,8 @@ class Step:
 _LOOP_VARIABLE = re.compile(r"[vf]\d+(_\w+)?$")
 _MOST_LOOPS = 18
 """How deeply loops may be nested; Python allows 20 levels."""
-_LONGEST_REST = 50
-"""How many operators may follow a generator whose statements are part of the loop: each filter among them indents the
-code by one level, and Python allows 100 levels."""
+_MOST_LEVELS = 90
+"""How deeply blocks may be nested; Python allows 100 levels, and the lines that handle the results take some."""
 
 
 class _LoopBody:
@@ -168,9 +167,9 @@ class _LoopBody:
         """The statements of the step's generator function; None if it must be called."""
         rest = self._steps[at + 1 :]
         further = sum(each.kind is FlatMapDescription for each in rest)
-        if len(rest) > _LONGEST_REST:
-            return None
-        return self.scope.body(f"f{at}", step.function, record, _MOST_LOOPS - self._loops - further)
+        # A filter is a level, and a function that is called for any number of results is two.
+        most_blocks = _MOST_LEVELS - len(self._indent) // 4 - len(rest) - further
+        return self.scope.body(f"f{at}", step.function, record, _MOST_LOOPS - self._loops - further, most_blocks)
 
     def _add_statements(self, statements: list[ast.stmt], at: int, step: Step) -> None:
         """Add the statements of a generator function, with the following operators in place of its yield."""

@@ -97,12 +97,16 @@ class LoopScope:
         small = self._small(plain, len(taken))
         return None if small is None or not small.is_generator else self._inlined(small, name, taken)
 
-    def body(self, name: str, function: Callable[..., Any], argument: str, most_loops: int) -> list[ast.stmt] | None:
+    def body(
+        self, name: str, function: Callable[..., Any], argument: str, most_loops: int, most_blocks: int
+    ) -> list[ast.stmt] | None:
         """The statements of a generator function for `argument`; None if it must be called."""
         plain, taken = self._unbound(name, function, (argument,))
         with ONE_AT_A_TIME:
             body = generator_body(plain, len(taken)) if self.inlines else None
-            if body is None or body.loops > most_loops or not self._finds_globals_of(body):
+            if body is None or body.loops > most_loops or body.blocks > most_blocks:
+                return None
+            if not self._finds_globals_of(body):
                 return None
             self._note_inlined(body, name)
             return body.renamed(taken, name)

@@ -17,7 +17,7 @@ from types import FunctionType
 from typing import Any
 
 from penstock.runtime.inlining import can_stand_in_loop, cell_name, source_of
-from penstock.runtime.loop_bodies import UnsuitableBodyError, check_body, is_generator
+from penstock.runtime.loop_bodies import UnsuitableBodyError, check_body, is_generator, logs
 
 _LOOPS = (ast.For, ast.While)
 
@@ -30,6 +30,8 @@ class GeneratorBody:
     statements: tuple[ast.stmt, ...]
     loops: int
     """How deeply its loops are nested."""
+    blocks: int
+    """How deeply its loops and conditions are nested."""
     uses_globals: bool
 
     def renamed(self, arguments: tuple[str, ...], name: str) -> list[ast.stmt]:
@@ -60,14 +62,15 @@ def generator_body(function: Any, parameters: int) -> GeneratorBody | None:
     nodes = [each for statement in statements for each in ast.walk(statement)]
     stored = _stored_in(statements)
     outer = {each.id for each in nodes if isinstance(each, ast.Name)} - {*code.co_varnames, *code.co_freevars, *stored}
-    # A name that only a comprehension assigns may be a global elsewhere in the body.
-    is_mixed = bool((stored - set(code.co_varnames)) & set(code.co_names))
+    # A name that only a comprehension assigns may be a global, or an enclosing function's, elsewhere in the body.
+    is_mixed = bool((stored - set(code.co_varnames)) & set(code.co_names) or stored & set(code.co_freevars))
     yields = sum(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in nodes)
-    if yields != 1 or is_mixed or any(isinstance(each, ast.Return) for each in nodes):
+    if yields != 1 or is_mixed or any(isinstance(each, ast.Return) or logs(each) for each in nodes):
         return None
     if not all(map(can_stand_in_loop, outer)) or not all(map(_is_one_line, statements)):
         return None
-    return GeneratorBody(function, tuple(statements), _depth(statements), bool(outer))
+    loops, blocks = _depth(statements, _LOOPS), _depth(statements, (*_LOOPS, ast.If))
+    return GeneratorBody(function, tuple(statements), loops, blocks, bool(outer))
 
 
 def _stored_in(statements: list[ast.stmt] | tuple[ast.stmt, ...]) -> set[str]:
@@ -75,8 +78,8 @@ def _stored_in(statements: list[ast.stmt] | tuple[ast.stmt, ...]) -> set[str]:
     return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
-def _depth(statements: list[ast.stmt]) -> int:
-    depths = [_depth(inner) + isinstance(each, _LOOPS) for each in statements for inner in _bodies_of(each)]
+def _depth(statements: list[ast.stmt], kinds: tuple[type[ast.stmt], ...]) -> int:
+    depths = [_depth(inner, kinds) + isinstance(each, kinds) for each in statements for inner in _bodies_of(each)]
     return max(depths, default=0)
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from penstock.runtime.loop_bodies import sees_its_frame
+from penstock.runtime.loop_bodies import logs, sees_its_frame
 
 _PLAIN = (
     ast.Name,
@@ -115,7 +115,8 @@ def source_of(function: Any, parameters: int) -> ast.Lambda | ast.FunctionDef | 
         with ONE_AT_A_TIME:
             filename, line = function.__code__.co_filename, function.__code__.co_firstlineno
             nodes, imported = _functions_in("".join(linecache.getlines(filename)))
-            return next((node for node in nodes.get(line, []) if _is_source_of(node, function, imported)), None)
+            shallow = (node for node in nodes.get(line, []) if not _is_deep(node))
+            return next((node for node in shallow if _is_source_of(node, function, imported)), None)
     except SystemError:  # The user's program was parsing Python in another thread.
         return None
 
@@ -138,6 +139,8 @@ def _is_watched() -> bool:
 # --- from a function to its source -----------------------------------------------------------------------------------
 
 _Node = ast.Lambda | ast.FunctionDef
+_MOST_LEVELS = 64
+"""What works on syntax trees calls itself for each level, several times; Python allows some 1,000 calls."""
 
 
 @functools.lru_cache(maxsize=16)
@@ -166,6 +169,16 @@ def _names_imported_in(statements: list[ast.stmt]) -> Iterator[str]:
                 inner = (each for each in ast.iter_child_nodes(statement) if isinstance(each, ast.stmt))
                 handled = (each.body for each in getattr(statement, "handlers", []))
                 yield from _names_imported_in([*inner, *itertools.chain.from_iterable(handled)])
+
+
+def _is_deep(node: ast.AST) -> bool:
+    """True for a tree of too many levels: each `elif`, and each operator in a row of them, is one."""
+    nodes = [node]
+    for _ in range(_MOST_LEVELS):
+        nodes = [child for each in nodes for child in ast.iter_child_nodes(each)]
+        if not nodes:
+            return False
+    return True
 
 
 def _is_source_of(node: _Node, function: FunctionType, imported: frozenset[str]) -> bool:
@@ -252,7 +265,7 @@ def _results_of(node: _Node) -> tuple[list[ast.expr], bool]:
 
 def _is_allowed(part: ast.AST, allowed: tuple[type[ast.AST], ...], known: set[str]) -> bool:
     is_own = isinstance(part, ast.Name) and part.id in known
-    if not isinstance(part, allowed) or (sees_its_frame(part) and not is_own):
+    if not isinstance(part, allowed) or (sees_its_frame(part) and not is_own) or logs(part):
         return False
     return is_own or not isinstance(part, ast.Name) or can_stand_in_loop(part.id)
 

@@ -38,6 +38,7 @@ from penstock.runtime.reachable_state import reaches_state
 from penstock.runtime.state.direct_views import DirectMapState, DirectValueState
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
+from penstock.runtime.timers import time_of_timer
 
 if TYPE_CHECKING:
     from penstock.runtime.columns import Columns
@@ -319,7 +320,9 @@ class _LoopMaker:
             "OutputTag": OutputTag,
             "absent": object(),
             "no_map": {},
+            "time_of_timer": time_of_timer,
             "type": type,
+            "int": int,
             "tuple": tuple,
             "len": len,
             "isinstance": isinstance,
@@ -383,7 +386,8 @@ class _Rewriting(ast.NodeTransformer):
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         stored = {node.id for root in body for node in ast.walk(root) if _is_stored(node)}  # type: ignore[attr-defined]
         self.value_is_set = self.value_is_set or self.value_name in stored
-        if self._self in stored or self._ctx in stored:
+        # A comprehension may have a variable of the same name as one of an enclosing function.
+        if self._self in stored or self._ctx in stored or not self._free_names.isdisjoint(stored):
             raise UnsuitableBodyError
         return self._rewritten(copy.deepcopy(body))
 
@@ -404,7 +408,10 @@ class _Rewriting(ast.NodeTransformer):
             case ast.Expr(ast.Call() as call) if self._defers_timers and self._sets_timer(call):
                 self.may_use_timers = self.has_deferred_timers = True
                 yield assignment(f"{OWN}argument0", self.visit(call.args[0]), statement)
-                yield from parsed(f"{OWN}add_time({OWN}argument0)\n{OWN}add_key({OWN}key)", statement)
+                # A value that is no time must fail here, where the line and the element are known.
+                is_whole = f"{OWN}type({OWN}argument0) is {OWN}int"
+                time = f"{OWN}argument0 if {is_whole} else {OWN}time_of_timer({OWN}argument0)"
+                yield from parsed(f"{OWN}add_time({time})\n{OWN}add_key({OWN}key)", statement)
             case ast.Return(ast.Tuple([]) | ast.List([])):
                 yield ast.copy_location(ast.Continue(), statement)
             case ast.Return(value):

@@ -30,6 +30,7 @@ _REFUSED = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
 _SCOPE_FUNCTIONS = {"locals", "globals", "vars", "dir", "eval", "exec", "super", "__class__"}
 _FRAME_FUNCTIONS = {"_getframe", "currentframe", "exc_info"}
 _FRAME_MODULES = {"inspect", "traceback", "logging", "warnings"}
+_LOGGING_METHODS = {"debug", "info", "warning", "warn", "error", "exception", "critical"}
 _CONSUMERS = {"sum", "min", "max", "any", "all", "sorted", "list", "tuple", "set", "dict", "frozenset"}
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -45,6 +46,14 @@ def sees_its_frame(node: ast.AST) -> bool:
             return name in _SCOPE_FUNCTIONS | _FRAME_FUNCTIONS | _FRAME_MODULES
         case ast.Attribute(attr=name):
             return name in _FRAME_FUNCTIONS
+    return False
+
+
+def logs(node: ast.AST) -> bool:
+    """True for a call that writes a line of a log: such lines can name the file, the line and the function."""
+    match node:
+        case ast.Call(ast.Attribute(attr=name)) | ast.Call(ast.Name(name)):
+            return name in _LOGGING_METHODS
     return False
 
 

@@ -121,7 +121,11 @@ class ByKeyGroup(Dealer):
         self._owners = KeyOwners(max_parallelism, targets)
 
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
-        return self.deal_keyed(self._keys_of(values), values, timestamps)
+        return self.deal_keyed(self.keys_of(values), values, timestamps)
+
+    def keys_of(self, values: list[Any]) -> list[Any]:
+        """The keys of values; a selector that fails is reported as that of its key_by."""
+        return self._keys_of(values)
 
     def deal_keyed(self, keys: list[Any], values: list[Any], timestamps: Timestamps | None) -> Dealt:
         """Deal values whose keys are known."""
@@ -146,7 +150,7 @@ class ByKeyGroup(Dealer):
     def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> list[tuple[int, Columns]] | None:
         item = None if self._item is None else columns.item(self._item)
         if item is None or not columns.kinds.startswith("("):
-            return self.deal_keyed_columns(self._keys_of(columns.batch().values if values is None else values), columns)
+            return self.deal_keyed_columns(self.keys_of(columns.batch().values if values is None else values), columns)
         kind, at = item
         return self._deal_keyed(replace(columns, key=at)) if kind in _KINDS_OF_KEYS else None
 

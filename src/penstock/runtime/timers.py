@@ -9,7 +9,7 @@ from itertools import repeat
 from typing import Any, Final
 
 from penstock.common.constants import MIN_LONG_VALUE
-from penstock.common.timestamps import are_whole, whole_milliseconds
+from penstock.common.timestamps import whole_milliseconds
 from penstock.runtime.nan_keys import is_same_key
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
@@ -18,6 +18,11 @@ OnTimer = Callable[[int, Any, Hashable], None]
 """Called with timestamp, key and namespace; the backend's current key is set."""
 
 _GIVER = "a function that sets or deletes a timer"
+
+
+def time_of_timer(timestamp: Any) -> int:
+    """A time that a user gave as whole milliseconds."""
+    return whole_milliseconds(timestamp, _GIVER)
 
 
 class TimerQueue:
@@ -173,9 +178,7 @@ class KeyTimerQueue(TimerQueue):
             new[timestamp] = _Several({held: True, key: True})
 
     def add_all(self, timestamps: list[int], keys: list[Any]) -> None:
-        """Add one timer for each key. Only for a queue whose keys are those of its table."""
-        if not are_whole(timestamps):
-            timestamps = [whole_milliseconds(timestamp, _GIVER) for timestamp in timestamps]
+        """Add one timer for each key, at whole milliseconds. Only for a queue whose keys are those of its table."""
         new, added = self._new, dict(zip(timestamps, keys, strict=True))
         if self._heap or len(added) < len(keys) or not new.keys().isdisjoint(added):
             for timestamp, key in zip(timestamps, keys, strict=True):

@@ -403,6 +403,14 @@ def with_enclosed_state():
     return Counts()
 
 
+def has_a_variable_like_an_outer_one(number):
+    class Adds(Base):
+        def process_element(self, value, ctx):
+            yield value[1] + number, [number for number in range(value[1])]
+
+    return Adds()
+
+
 IN_A_LOOP = [
     Counts(), CallsModules(), CountsAndForgets(), UpdatesToNone(), Lists(), ListsThatAreRead(), Maps(),
     MapsOtherwise(), SideOutputs(),
@@ -412,4 +420,7 @@ IN_A_LOOP = [
     ProcessingTimers(), enclosed(3), HasStateInItsClass(), HandsItsAttributesOn(), ReadsStateToFillADefault(),
     HasStateInKeys(),
 ]  # fmt: skip
-CALLED = [RemembersInLocals(), HasStateInAGlobal(), HasStateInAHelper(), with_enclosed_state()]
+CALLED = [
+    RemembersInLocals(), HasStateInAGlobal(), HasStateInAHelper(), with_enclosed_state(),
+    has_a_variable_like_an_outer_one(3),
+]  # fmt: skip

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.common import Configuration, Duration, Time, Types, WatermarkStrategy
 from penstock.datastream import AggregateFunction, DataStream, StreamExecutionEnvironment
-from penstock.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
+from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from penstock.runtime.chain_compiler import FusedOperator
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
@@ -165,6 +165,42 @@ def test_failures_of_a_window_are_reported_as_without_combining(function: Any) -
         assert result.transformation.operator.combines is (combines == "true")  # type: ignore[attr-defined]
         with pytest.raises(Exception, match="TumblingEventTimeWindows") as raised:
             list(result.execute_and_collect())
+        said.append(str(raised.value))
+    assert said[0] == said[1]
+
+
+WINDOWS: list[Callable[[Any], Any]] = [
+    lambda stream: stream.key_by(failing_key).window(TumblingEventTimeWindows.of(Time.milliseconds(10))).sum(1),
+    lambda stream: stream.key_by(failing_key).window(EventTimeSessionWindows.with_gap(Time.milliseconds(10))).sum(1),
+    lambda stream: (
+        stream.key_by(failing_key).window(TumblingEventTimeWindows.of(Time.milliseconds(10))).aggregate(Total())
+    ),
+    lambda stream: stream.key_by(lambda pair: "k").window(TumblingEventTimeWindows.of(Time.milliseconds(10))).sum(2),
+    lambda stream: (
+        stream.key_by(lambda pair: "k").window(EventTimeSessionWindows.with_gap(Time.milliseconds(10))).sum(2)
+    ),
+    lambda stream: stream.window_all(TumblingEventTimeWindows.of(Time.milliseconds(10))).reduce(lambda a, b: a + b[2]),
+]
+
+
+@pytest.mark.parametrize("windowed", WINDOWS)
+@pytest.mark.parametrize("words", [["a", "b", "c", "d"], ["c", "d"]])
+@pytest.mark.parametrize("is_declared", [True, False])
+def test_failures_are_reported_with_operator_record_and_place_as_without_combining(
+    windowed: Any, words: list[str], is_declared: bool
+) -> None:
+    said = []
+    for combines in ("true", "false"):
+        env = environment(True)
+        env.get_configuration().set_string("penstock.combine.enabled", combines)
+        env.get_config().set_auto_watermark_interval(10_000)  # All elements are in one batch.
+        given = [(at, word) for at, word in enumerate(words)]
+        with pytest.raises(Exception, match="record") as raised:
+            list(
+                windowed(
+                    timed(env, given, 0).map(lambda line: (line[1], 1), PAIR if is_declared else None)
+                ).execute_and_collect()
+            )
         said.append(str(raised.value))
     assert said[0] == said[1]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
 from typing import Any
 
@@ -220,6 +221,14 @@ def looks_at_its_variables(number):
         yield len(locals()) + each
 
 
+def has_a_variable_like_an_outer_one(outer: int) -> Callable[[int], Any]:
+    def comprehending(number):
+        for each in [outer for outer in range(number)]:
+            yield each + outer
+
+    return comprehending
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -231,6 +240,7 @@ def looks_at_its_variables(number):
         catches,
         has_a_global_of_the_loops,
         looks_at_its_variables,
+        has_a_variable_like_an_outer_one(5),
     ],
 )
 def test_other_generators_are_called(function):
@@ -241,6 +251,26 @@ def test_loops_are_not_nested_deeper_than_python_allows():
     chain = [FlatMapDescription(in_nested_loops if at else in_a_loop) for at in range(12)]
     chain = [each for flat_map in chain for each in (flat_map, MapDescription(lambda pair: pair[0] + 1))]
     assert records_of(fused(*chain), Batch([6])) == records_of(fused(*chain, inlines=False), Batch([6]))
+
+
+def with_branches(count: int) -> Callable[[int], Any]:
+    """A generator with so many `elif`s, each of which is a level of its syntax tree."""
+    branches = "".join(f"    elif number == {at}:\n        found = {at % 7}\n" for at in range(1, count))
+    text = f"def choosing(number):\n    if number == 0:\n        found = 0\n{branches}    else:\n        found = -1\n"
+    text, filename, scope = f"{text}    yield found\n", f"<{count} branches>", dict[str, Any]()
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    exec(compile(text, filename, "exec"), scope)
+    choosing: Callable[[int], Any] = scope["choosing"]
+    return choosing
+
+
+@pytest.mark.parametrize(("branches", "filters", "is_inlined"), [(40, 5, True), (50, 45, False), (300, 0, False)])
+def test_blocks_are_not_nested_deeper_than_python_allows(branches, filters, is_inlined):
+    chain = [FlatMapDescription(with_branches(branches)), *[FilterDescription(lambda found: found < 6)] * filters]
+    batch = Batch(list(range(-1, branches + 1)))
+    inlined = fused(*chain)
+    assert records_of(inlined, batch) == records_of(fused(*chain, inlines=False), batch)
+    assert all(("f0(" not in source.text) is is_inlined for source in inlined.generated_sources())
 
 
 # --- turns and failures ----------------------------------------------------------------------------------------------

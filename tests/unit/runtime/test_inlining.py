@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import linecache
+import logging
 import math
 import sys
 import warnings
@@ -99,9 +100,21 @@ def warned(number):
     return warnings.warn(f"{number}", stacklevel=1)
 
 
-@pytest.mark.parametrize("function", [frame_of, warned])
+log = logging.getLogger(__name__)
+
+
+@pytest.mark.parametrize("function", [frame_of, warned, lambda number: log.info("%d", number) or number])
 def test_functions_that_look_at_their_frame_are_called(function):
     assert small_function(function, 1) is None
+
+
+def test_lines_of_a_log_name_the_function(caplog):
+    def logged(number):
+        log.warning("%d", number)
+        yield number
+
+    fused(FlatMapDescription(logged)).process_batch(Batch([1, 2]))
+    assert [(record.filename, record.funcName) for record in caplog.records] == [("test_inlining.py", "logged")] * 2
 
 
 def test_numbers_of_sys_may_stand_in_a_loop():
@@ -141,6 +154,18 @@ def test_a_function_whose_source_has_changed_is_called():
     assert text_of(scope["changing"]) == "f0(v0)"
     exec(compile(source, "<changing>", "exec"), scope)
     assert text_of(scope["changing"]) == "v0 + 1"
+
+
+def test_a_function_with_many_operators_in_a_row_is_called():
+    text, filename, scope = (
+        f"def total(number):\n    return {' + '.join(['number'] * 500)}\n",
+        "<total>",
+        dict[str, Any](),
+    )
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    exec(compile(text, filename, "exec"), scope)
+    assert text_of(scope["total"]) == "f0(v0)"
+    assert EachLoop(scope["total"], "loop")([1, 2]) == [500, 1000]
 
 
 def test_a_function_without_source_is_called():

@@ -22,7 +22,7 @@ from tests.unit.runtime.process_functions import (
     TimersThatAreSet,
 )
 
-from penstock.common.exceptions import LocalStateError, StateAccessError
+from penstock.common.exceptions import InvalidProgramError, LocalStateError, StateAccessError
 from penstock.datastream import KeyedBroadcastProcessFunction, KeyedCoProcessFunction, KeyedProcessFunction
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.runtime.columns import columns_of
@@ -208,6 +208,60 @@ def test_all_lines_of_a_loop_are_the_users(function):
     lines = {line for _, _, line in loop._loop.__code__.co_lines() if line is not None}
     first = type(function).process_element.__code__.co_firstlineno
     assert first == loop._loop.__code__.co_firstlineno and min(lines) == first
+
+
+class SetsTimers(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value[1] or None)
+
+
+def test_failure_to_set_a_timer_shows_the_users_line_and_the_record():
+    harness = harness_of(SetsTimers())
+    with pytest.raises(InvalidProgramError, match="gave None of type NoneType, but a time is") as raised:
+        harness.batch([(("a", 1), 1), (("b", 0), 2), (("c", 3), 3)])
+    told = describe_failure(raised.value, 0, "task", 0, 1)
+    assert told.record == "('b', 0)"
+    assert "process_element\n    ctx.timer_service().register_event_time_timer(value[1] or None)" in told.user_traceback
+    assert "penstock_add_time(" in loops_of(harness)[0].text
+
+
+class EndsAnIterator(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        first = next(iter(range(value[1])))
+        yield first
+
+
+class PutsAList(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.by_number = runtime_context.get_map_state(MapStateDescriptor("by-number"))
+
+    def process_element(self, value, ctx):
+        self.by_number.put([1] if value[1] == 0 else 1, "value")
+
+
+@pytest.mark.parametrize("is_called", [False, True])
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [
+        (EndsAnIterator(), "first = next(iter(range(value[1])))"),
+        (PutsAList(), 'self.by_number.put([1] if value[1] == 0 else 1, "value")'),
+    ],
+)
+def test_failure_further_inside_is_that_of_the_functions_record_and_line(function, line, is_called, monkeypatch):
+    if is_called:
+        monkeypatch.setattr(process, "keyed_loop", lambda *_: None)
+    harness = harness_of(function)
+
+    def epoch():
+        """A generator like that of a task, through which a StopIteration comes as a RuntimeError."""
+        yield harness.batch([(("a", 1), 1), (("a", 0), 2)])
+
+    with pytest.raises((RuntimeError, TypeError)) as raised:
+        next(epoch())
+    told = describe_failure(raised.value, 0, "task", 0, 1)
+    assert (told.operator, told.record, told.is_user_error) == (harness.context.operator_name, "('a', 0)", True)
+    assert f"process_element\n    {line}" in told.user_traceback
+    assert bool(loops_of(harness)) is not is_called
 
 
 class Joins(KeyedCoProcessFunction):
