@@ -121,7 +121,7 @@ def _entry(program: UploadedProgram) -> dict[str, Any]:
         "id": program.id,
         "name": program.name,
         "uploaded": program.uploaded_ms,
-        "entry": [{"name": each, "description": None} for each in program.modules()],
+        "entry": [{"name": each, "description": None} for each in program.modules],
     }
 
 
