@@ -26,7 +26,7 @@ from penstock.common.notices import PenstockWarning
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.dependencies import CachedFile, JobDependencies
 from penstock.graph.job_graph import build_job_graph
-from penstock.jobmaster.dependencies.archives import files_below, pack, unpack
+from penstock.jobmaster.dependencies.archives import copy, files_below, pack, unpack
 from penstock.jobmaster.dependencies.blob_store import BlobError, BlobStore, ShippedFile
 from penstock.jobmaster.dependencies.local_dependencies import LocalDependencies, put_on_path
 from penstock.jobmaster.dependencies.requirements import install_requirements
@@ -138,6 +138,32 @@ def test_packing_is_by_content_and_unpacking_gives_it_back(folder, tmp_path):
     assert (unpacked / "d.txt").read_text() == "d.txt"
     (folder / "d.txt").write_text("changed")
     assert pack([(folder / "d.txt", "d.txt")], tmp_path).name != first_name
+
+
+def test_archive_has_its_name_only_when_it_is_complete(folder, tmp_path, monkeypatch):
+    target = tmp_path / "packed"
+    target.mkdir()
+    seen = []
+    write = zipfile.ZipFile.write
+
+    def watched(packed, file, name):
+        write(packed, file, name)
+        seen.extend(target.glob("[!.]*"))
+        if file.name == "d.txt":
+            raise OSError("no space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "write", watched)
+    with pytest.raises(OSError, match="no space"):
+        pack(files_below(folder), target)
+    assert seen == [] and list(target.iterdir()) == [], "another job would take what is there for the whole"
+
+
+def test_copy_that_another_job_may_be_reading_is_left_alone(folder, tmp_path):
+    copy(folder / "a.py", tmp_path / "0123-a.py")
+    first = (tmp_path / "0123-a.py").stat()
+    copy(folder / "a.py", tmp_path / "0123-a.py")
+    second = (tmp_path / "0123-a.py").stat()
+    assert (first.st_ino, first.st_mtime_ns) == (second.st_ino, second.st_mtime_ns)
 
 
 def test_what_is_no_archive_is_refused(folder):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 import shutil
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.common.exceptions import EnvironmentSetupError, InvalidProgramError
@@ -24,10 +26,31 @@ def pack(content: Iterable[tuple[Path, str]], folder: Path) -> Path:
         digest.update(file.read_bytes())
     archive = folder / f"{digest.hexdigest()[:16]}.zip"
     if not archive.exists():
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        with _complete_at(archive) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as packed:
             for file, name in entries:
                 packed.write(file, name)
     return archive
+
+
+def copy(file: Path, target: Path) -> None:
+    """Copy a file to a name that says what its content is, unless it is there."""
+    if not target.exists():
+        with _complete_at(target) as partial:
+            shutil.copyfile(file, partial)
+
+
+@contextmanager
+def _complete_at(target: Path) -> Iterator[Path]:
+    """A file to write, which gets its name when it is complete.
+
+    Jobs that start at the same time may bring the same content, and the disk may be full halfway.
+    """
+    partial = target.with_name(f".{secrets.token_hex(8)}")
+    try:
+        yield partial
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def files_below(folder: Path) -> Iterator[tuple[Path, str]]:
