@@ -166,6 +166,12 @@ def test_copy_that_another_job_may_be_reading_is_left_alone(folder, tmp_path):
     assert (first.st_ino, first.st_mtime_ns) == (second.st_ino, second.st_mtime_ns)
 
 
+def test_files_older_than_zip_files_are_packed(folder, tmp_path):
+    os.utime(folder / "a.py", (0, 0))  # As reproducible builds leave them
+    unpacked = unpack(str(pack([(folder / "a.py", "a.py")], tmp_path)), tmp_path / "unpacked")
+    assert (unpacked / "a.py").read_text() == "a.py"
+
+
 def test_what_is_no_archive_is_refused(folder):
     with pytest.raises(InvalidProgramError, match=r"b\.zip cannot be unpacked .*use a \.zip, \.tar"):
         unpack(str(folder / "b.zip"), folder / "unpacked")

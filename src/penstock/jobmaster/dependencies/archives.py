@@ -26,7 +26,11 @@ def pack(content: Iterable[tuple[Path, str]], folder: Path) -> Path:
         digest.update(file.read_bytes())
     archive = folder / f"{digest.hexdigest()[:16]}.zip"
     if not archive.exists():
-        with _complete_at(archive) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as packed:
+        with (
+            _complete_at(archive) as partial,
+            # Files from before 1980, which zip files cannot say, are packed as from 1980.
+            zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as packed,
+        ):
             for file, name in entries:
                 packed.write(file, name)
     return archive
