@@ -172,6 +172,14 @@ def test_files_older_than_zip_files_are_packed(folder, tmp_path):
     assert (unpacked / "a.py").read_text() == "a.py"
 
 
+def test_programs_in_a_zip_file_can_still_be_run(folder, tmp_path):
+    (folder / "a.py").chmod(0o755)
+    (folder / "d.txt").chmod(0o644)
+    unpacked = unpack(str(pack(files_below(folder), tmp_path)), tmp_path / "unpacked")
+    assert os.access(unpacked / "a.py", os.X_OK)
+    assert (unpacked / "d.txt").stat().st_mode & 0o111 == 0
+
+
 def test_what_is_no_archive_is_refused(folder):
     with pytest.raises(InvalidProgramError, match=r"b\.zip cannot be unpacked .*use a \.zip, \.tar"):
         unpack(str(folder / "b.zip"), folder / "unpacked")

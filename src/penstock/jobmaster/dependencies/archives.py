@@ -87,10 +87,16 @@ def unpack(archive: str, folder: Path) -> Path:
 
 def _unpack_zip(archive: str, folder: Path) -> None:
     with zipfile.ZipFile(archive) as packed:
-        for name in packed.namelist():
-            if name.startswith("/") or ".." in name.split("/"):
-                raise zipfile.BadZipFile(f"it holds {name!r}, which would lie outside of its folder")
+        entries = packed.infolist()
+    for name in (entry.filename for entry in entries):
+        if name.startswith("/") or ".." in name.split("/"):
+            raise zipfile.BadZipFile(f"it holds {name!r}, which would lie outside of its folder")
     shutil.unpack_archive(archive, folder, "zip")
+    for entry in entries:  # As Flink does, and unlike Python itself: programs stay programs.
+        may_run = entry.external_attr >> 16 & 0o111
+        if may_run and not entry.is_dir():
+            file = folder / entry.filename
+            file.chmod(file.stat().st_mode | may_run)
 
 
 def _unpack_tar(archive: str, folder: Path) -> None:
