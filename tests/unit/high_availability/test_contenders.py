@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.cluster import contender
 from penstock.cluster.contender import Contender
 from penstock.cluster.high_availability.services import HighAvailability
 from penstock.cluster.job_bundle import bundled
+from penstock.cluster.leader import Leader
 from penstock.cluster.leader_lookup import JobManagers
 from penstock.cluster.remote_submission import upload
 from penstock.common import Configuration
@@ -181,6 +183,30 @@ def test_one_that_stands_by_without_a_leader_says_so(managers):
     a.close()
     assert b.raw("/jobs/overview")[0] == 503
     assert "stands by, and none is known to lead now" in b.raw("/jobs/overview")[2]
+
+
+def test_leadership_that_begins_while_the_job_manager_ends_is_given_up(start, monkeypatch):
+    arrived, released, suspended = threading.Event(), threading.Event(), []
+
+    class SlowLeader(Leader):
+        def recover(self) -> None:
+            arrived.set()
+            assert released.wait(WITHIN_S)
+            super().recover()
+
+        def suspend(self, reason: LeadershipLostError) -> None:
+            suspended.append(str(reason))
+            super().suspend(reason)
+
+    monkeypatch.setattr(contender, "Leader", SlowLeader)
+    manager = start("a")
+    assert arrived.wait(WITHIN_S)
+    closing = threading.Thread(target=manager.close)
+    closing.start()
+    closing.join(0.2)
+    released.set()
+    closing.join(WITHIN_S)
+    assert (manager.contender.leader, suspended) == (None, ["the job manager ends"])
 
 
 def test_leader_is_found_among_several_addresses(managers):
