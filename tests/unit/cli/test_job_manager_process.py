@@ -1,0 +1,45 @@
+"""What the process of a job manager leaves for others to find, and what does not end it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+
+import pytest
+
+from penstock.cluster import job_manager_process
+from penstock.cluster.job_manager_process import JobManagerFiles
+from penstock.rest import sockets
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch) -> JobManagerFiles:
+    monkeypatch.setattr(sockets, "folder", lambda: tmp_path)
+    return JobManagerFiles(8191)
+
+
+def test_job_manager_that_starts_while_the_former_one_ends_is_found(files, monkeypatch):
+    monkeypatch.setattr(job_manager_process, "_LOCKED_WITHIN_S", 30)
+    former = files.pid.open("a+")
+    fcntl.flock(former, fcntl.LOCK_EX)
+    found, is_held, release = [], threading.Event(), threading.Event()
+
+    def start() -> None:
+        with files.held():
+            found.append(files.running_pid())
+            is_held.set()
+            release.wait(30)
+
+    starting = threading.Thread(target=start)
+    starting.start()
+    threading.Event().wait(0.3)  # Time to open the file of the former one
+    files.pid.unlink()
+    former.close()
+    try:
+        assert is_held.wait(30)
+        assert (found, files.running_pid()) == ([os.getpid()], os.getpid())
+    finally:
+        release.set()
+        starting.join()
+    assert files.running_pid() is None
