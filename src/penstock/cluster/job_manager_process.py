@@ -212,8 +212,10 @@ def _serve(
 def _look_after(leader: Leader) -> None:
     if not leader.is_alive:
         raise EnvironmentSetupError("Spark has ended, and with it all jobs; start the job manager again")
-    leader.cluster.clean()
     try:
+        leader.cluster.clean()
         leader.recover()
     except LeadershipLostError as lost:
         _log.warning("jobs are not continued here: %s", lost)
+    except OSError as error:  # The jobs that run must not suffer.
+        _log.warning("the storage of the job manager cannot be read or written, trying again: %s", error)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -43,3 +45,17 @@ def test_job_manager_that_starts_while_the_former_one_ends_is_found(files, monke
         release.set()
         starting.join()
     assert files.running_pid() is None
+
+
+def test_storage_that_is_away_for_a_while_does_not_end_the_job_manager(caplog):
+    attempts = []
+
+    def recover() -> None:
+        attempts.append(len(attempts))
+        if len(attempts) == 1:
+            raise OSError("stale file handle")
+
+    leader: Any = SimpleNamespace(is_alive=True, cluster=SimpleNamespace(clean=lambda: None), recover=recover)
+    for _ in range(2):
+        job_manager_process._look_after(leader)
+    assert attempts == [0, 1] and "trying again: stale file handle" in caplog.text
