@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import json
 import os
+import socket
 import threading
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from penstock.cli.commands import main
 from penstock.cluster import job_manager_process
 from penstock.cluster.job_manager_process import JobManagerFiles
 from penstock.rest import sockets
+from penstock.rest.client import Address, RestClient
+
+
+def test_daemon_may_choose_among_several_ports():
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        first = taken.getsockname()[1]
+        settings = {"rest.bind-port": f"{first}-{min(first + 50, 65535)}", "execution.target": "inline"}
+        options = [word for key, value in settings.items() for word in ("-D", f"{key}={value}")]
+        started = CliRunner().invoke(main, ["jobmanager", "start", "--daemon", "--json", *options])
+        assert started.exit_code == 0, started.stderr
+        port = json.loads(started.stdout)["port"]
+        try:
+            assert first < port <= first + 50
+            assert RestClient(Address(host="127.0.0.1", port=port)).get("/overview")["jobs-running"] == 0
+        finally:
+            stopped = CliRunner().invoke(main, ["jobmanager", "stop", "--port", str(port)])
+    assert stopped.exit_code == 0, stopped.stderr
 
 
 @pytest.fixture
