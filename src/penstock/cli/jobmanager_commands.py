@@ -220,7 +220,8 @@ def stop(port: int | None, answer: Answer, configuration: Any) -> None:
     if pid is None:
         complain(f"there is no job manager for port {files.port}")
         sys.exit(1)
-    os.kill(pid, signal.SIGTERM)
+    with contextlib.suppress(ProcessLookupError):  # It has just ended by itself.
+        os.kill(pid, signal.SIGTERM)
     if poll(lambda: True if files.running_pid() is None else None, _ENDS_WITHIN_S) is None:
         raise EnvironmentSetupError(f"process {pid} was asked to end, but has not ended within {_ENDS_WITHIN_S} s")
     answer.say(f"Stopped job manager {pid}.")

@@ -81,3 +81,15 @@ def test_storage_that_is_away_for_a_while_does_not_end_the_job_manager(caplog):
     for _ in range(2):
         job_manager_process._look_after(leader)
     assert attempts == [0, 1] and "trying again: stale file handle" in caplog.text
+
+
+def test_job_manager_that_ends_by_itself_meanwhile_counts_as_stopped(files, monkeypatch):
+    answers = iter([12345, None])
+    monkeypatch.setattr(JobManagerFiles, "running_pid", lambda self: next(answers))
+
+    def gone(pid: int, number: int) -> None:
+        raise ProcessLookupError
+
+    monkeypatch.setattr(os, "kill", gone)
+    stopped = CliRunner().invoke(main, ["jobmanager", "stop", "--port", "8191"])
+    assert (stopped.exit_code, stopped.stdout) == (0, "Stopped job manager 12345.\n")
