@@ -247,7 +247,7 @@ def test_target_of_an_archive_lies_within_the_job(folder, target):
         JobDependencies(archives=[("b.zip", target)])
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/..", "a\0b", 7, None])
+@pytest.mark.parametrize("name", ["", ".", "..", "a/..", "a\0b", "a" * 256, "é" * 128, "\ud800", 7, None])
 def test_shipped_file_has_the_name_of_a_file(name):
     with pytest.raises(BlobError, match="not the name of a file"):
         ShippedFile.of_json({"name": name, "blob": "0" * 64, "is-folder": False})

@@ -20,6 +20,7 @@ from penstock.common.exceptions import PenstockError
 from penstock.jobmaster.dependencies.archives import unpack
 
 _HASH = re.compile(r"[0-9a-f]{64}")
+_LONGEST_NAME = 255
 
 
 class BlobError(PenstockError):
@@ -56,9 +57,17 @@ class ShippedFile:
 
 
 def _checked_name(name: Any) -> str:
-    if not isinstance(name, str) or Path(name).name in ("", "..") or "\0" in name:
+    if not isinstance(name, str) or Path(name).name in ("", "..") or "\0" in name or not _can_be_written(name):
         raise BlobError(f"{name!r} is not the name of a file")
     return name
+
+
+def _can_be_written(name: str) -> bool:
+    """True if file systems take the name: it has a length and characters that they have room and bytes for."""
+    try:
+        return len(os.fsencode(Path(name).name)) <= _LONGEST_NAME
+    except UnicodeEncodeError:
+        return False
 
 
 class BlobStore:
