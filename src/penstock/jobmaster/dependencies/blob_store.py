@@ -190,11 +190,19 @@ class Upload:
         self._out.close()
         if self._digest.hexdigest() != self._path.name:
             raise BlobError(f"{self._path.name} arrived with the hash {self._digest.hexdigest()}; upload it again")
-        if self._path.exists():  # Another client was quicker.
-            os.utime(self._path)
-        else:
-            self._partial.rename(self._path)
-            self._counted = 0
+        while not self._is_first():  # Another client was quicker.
+            with contextlib.suppress(FileNotFoundError):  # What it had uploaded has expired at this moment.
+                os.utime(self._path)
+                return
+        self._counted = 0  # From now on it counts until it expires.
+
+    def _is_first(self) -> bool:
+        """Give the file its name; False if there is one of that name."""
+        try:
+            os.link(self._partial, self._path)
+        except FileExistsError:
+            return False
+        return True
 
     def __enter__(self) -> Upload:
         return self
