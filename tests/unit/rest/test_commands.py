@@ -72,6 +72,13 @@ def test_flag_that_is_neither_true_nor_false_is_refused(job, path, body):
     assert caught.value.status == 400
 
 
+@pytest.mark.parametrize("kind", ["SOME", 7])
+def test_unknown_kind_of_checkpoint_is_refused(job, kind):
+    with pytest.raises(RestClientError, match="checkpointType") as caught:
+        job.rest.post(f"{job.path}/checkpoints", {"checkpointType": kind})
+    assert caught.value.status == 400
+
+
 def test_savepoint_without_a_folder_is_refused_at_once(job):
     with pytest.raises(RestClientError, match="target-directory") as caught:
         job.rest.post(f"{job.path}/savepoints", {})

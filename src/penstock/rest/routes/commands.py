@@ -15,6 +15,7 @@ from penstock.rest.routes.lookup import find_job, find_running
 from penstock.rest.routes.operations import Operations
 
 _FORMATS = ("canonical", "native")
+_CHECKPOINT_TYPES = ("CONFIGURED", "FULL", "INCREMENTAL")
 DISPOSALS = "savepoint-disposal"
 
 
@@ -71,7 +72,9 @@ class Commands:
 
     def checkpoint(self, job_id: str, body: dict[str, Any]) -> dict[str, str]:
         job = find_running(self._dispatcher, job_id)
-        request_id = text_in(body, "triggerId")
+        request_id, kind = text_in(body, "triggerId"), text_in(body, "checkpointType")
+        if kind is not None and kind.upper() not in _CHECKPOINT_TYPES:
+            raise bad_request(f"checkpointType {shown(kind)} is not known; use {', '.join(_CHECKPOINT_TYPES)}")
         return self._operations.begin(checkpoints_of(job_id), request_id, job.master.trigger_checkpoint)
 
     def dispose(self, body: dict[str, Any]) -> dict[str, str]:
