@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import pickle
 import sys
@@ -140,11 +141,28 @@ class SessionCluster:
             settings = self._settings(submission)
             graph = self._load(submission)
             client = prepare_job(graph, settings, dependencies, self._spark, JobID(job_id), leadership)
-            if is_new and self._store is not None and leadership is not None:
-                self._store.put(job_id, leadership, submission, self.blobs.read)
-            self._start(client, submission, dependencies, leadership)
+            with contextlib.ExitStack() as stack:
+                if is_new and self._store is not None and leadership is not None:
+                    stack.enter_context(self._stored(job_id, submission, leadership, self._store))
+                self._start(client, submission, dependencies, leadership)
         except BaseException:
             self._modules.remove(dependencies.python_files)
+            raise
+
+    @contextmanager
+    def _stored(self, job_id: str, submission: JobSubmission, leadership: FencedJob, store: JobStore) -> Iterator[None]:
+        """Keep a new job for the next leader, unless it does not start: its client then learns that it was refused."""
+        try:
+            store.put(job_id, leadership, submission, self.blobs.read)
+            yield
+        except LeadershipLostError:  # The next leader has it, or its client submits it there.
+            raise
+        except BaseException:
+            try:
+                leadership.check()
+                store.remove(job_id)
+            except (LeadershipLostError, OSError) as error:
+                _log.warning("what is stored of job %s, which was refused, cannot be removed: %s", job_id, error)
             raise
 
     def recover(self) -> list[str]:
