@@ -86,12 +86,11 @@ def run(**given: Any) -> None:
     from penstock.cli.run_screen import RunScreen, say_what_was_restored
     from penstock.datastream.launch import Launch
 
-    is_detached = request.configuration.get(keys.ATTACHED.key) == "false"
-    screen = None if is_detached else RunScreen()
+    screen = None if request.is_detached else RunScreen()
     launch = Launch(
         configuration=request.configuration,
         # Scripts read the id on stdout of a detached run; of any other, stdout is for results.
-        announce=lambda text: click.echo(text, err=not is_detached),
+        announce=lambda text: click.echo(text, err=not request.is_detached),
         on_start=say_what_was_restored if screen is None else screen.watch,
     )
     try:

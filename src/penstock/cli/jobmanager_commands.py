@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import click
 
@@ -80,7 +80,8 @@ def start(
 def _start_daemon(config: Configuration, log: Path | None, answer: Answer) -> None:
     port = config.get(keys.REST_PORT)
     files = JobManagerFiles(port)
-    if (running := files.running_pid()) is not None:
+    has_choice = config.get_optional(keys.REST_BIND_PORT) is not None  # Of several ports, it takes one that is free.
+    if not has_choice and (running := files.running_pid()) is not None:
         raise EnvironmentSetupError(f"a job manager for port {port} runs already, as process {running}")
     log = (log or files.log).absolute()
     with _settings_file(config) as settings, _opened(log) as out:
@@ -92,10 +93,11 @@ def _start_daemon(config: Configuration, log: Path | None, answer: Answer) -> No
             start_new_session=True,
         )
         answer.say(f"Starting a job manager, log file {log}")
-        state = poll(lambda: _state_of(process, files), _STARTS_WITHIN_S)
-    if state != "ready":
+        started = poll(lambda: _started(process), _STARTS_WITHIN_S)
+    if not isinstance(started, JobManagerFiles):
         process.kill()
         raise EnvironmentSetupError(f"the job manager did not start; the end of {log}:\n{_end_of(log)}")
+    port = started.port
     answer.say(f"Job manager {process.pid} listens on localhost:{port}")
     if config.get(keys.WEB_UI_ENABLED):
         answer.say(f"Dashboard: `penstock jobmanager token --url --port {port}` prints its address")
@@ -119,12 +121,14 @@ def _opened(log: Path) -> IO[bytes]:
     return open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
 
 
-def _state_of(process: subprocess.Popen[bytes], files: JobManagerFiles) -> str | None:
-    """`ended`, `ready`, or None while it starts."""
+def _started(process: subprocess.Popen[bytes]) -> JobManagerFiles | Literal["ended"] | None:
+    """The files of the job manager that runs as this process once it answers; None while it starts."""
     if process.poll() is not None:
         return "ended"
-    is_ready = files.socket.exists() and (_leadership(files) or _overview(files)) is not None
-    return "ready" if is_ready else None
+    for files in running_job_managers():  # Its port may be any of those that it was given.
+        if files.running_pid() == process.pid and files.socket.exists():
+            return files if (_leadership(files) or _overview(files)) is not None else None
+    return None
 
 
 def _end_of(log: Path) -> str:
@@ -216,7 +220,8 @@ def stop(port: int | None, answer: Answer, configuration: Any) -> None:
     if pid is None:
         complain(f"there is no job manager for port {files.port}")
         sys.exit(1)
-    os.kill(pid, signal.SIGTERM)
+    with contextlib.suppress(ProcessLookupError):  # It has just ended by itself.
+        os.kill(pid, signal.SIGTERM)
     if poll(lambda: True if files.running_pid() is None else None, _ENDS_WITHIN_S) is None:
         raise EnvironmentSetupError(f"process {pid} was asked to end, but has not ended within {_ENDS_WITHIN_S} s")
     answer.say(f"Stopped job manager {pid}.")

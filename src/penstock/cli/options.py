@@ -56,6 +56,8 @@ class Request:
     configuration: dict[str, str]
     is_pyflink: bool
     is_debug: bool
+    is_detached: bool
+    """True if nobody waits for the job, which runs at a job manager."""
 
 
 class ProgramCommand(click.Command):
@@ -193,7 +195,8 @@ def read_request(given: dict[str, Any]) -> Request:
     if program.python_files:
         files = [configuration.get("python.files"), *program.python_files]
         configuration["python.files"] = ",".join(filter(None, files))
-    return Request(program, configuration, given["pyflink"], given["debug"])
+    is_detached = Configuration.from_dict(configuration).get_optional(keys.ATTACHED) is False
+    return Request(program, configuration, given["pyflink"], given["debug"], is_detached)
 
 
 def _cluster(given: dict[str, Any], configuration: dict[str, str]) -> dict[str, str]:
@@ -208,9 +211,9 @@ def _cluster(given: dict[str, Any], configuration: dict[str, str]) -> dict[str, 
             keys.REST_ADDRESS.key: addresses[0].host if is_one else given["jobmanager"],
             keys.REST_PORT.key: str(addresses[0].port),
         }
-        if keys.HIGH_AVAILABILITY.key in configuration:
+        if Configuration.from_dict(configuration).get_optional(keys.HIGH_AVAILABILITY) is not None:
             settings[keys.HIGH_AVAILABILITY.key] = "NONE"  # The job manager named here counts, not an elected one.
-    is_remote = {**configuration, **settings}.get(keys.TARGET.key) == "remote"
+    is_remote = Configuration.from_dict({**configuration, **settings}).get(keys.TARGET).lower() == "remote"
     for flag, key, value in _FOR_JOB_MANAGERS:
         if given[flag.lower()]:
             if not is_remote:

@@ -19,6 +19,7 @@ from penstock.common.clocks import wall_clock_ms
 from penstock.common.configuration import Configuration
 from penstock.common.job_client import JobClient
 from penstock.common.redaction import redacted_text
+from penstock.rest.client import RestClientError
 
 _DRAWN_EVERY_S = 0.5
 _CHECKED_EVERY_S = 0.1
@@ -49,7 +50,10 @@ def say_what_was_restored(client: JobClient) -> None:
         restored = client.master.checkpoints.restored
         path = None if restored is None else restored.external_path
     else:
-        path = client.restored_from()  # type: ignore[attr-defined]
+        try:
+            path = client.restored_from()  # type: ignore[attr-defined]
+        except RestClientError:  # The job runs, or has ended: its result is waited for, not this line.
+            return
     if path is not None:
         print(f"Restored from {path}", file=sys.stderr, flush=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from penstock.rest.polling import poll
 from penstock.rest.security.browser_guard import BrowserGuard
 
 _log = logging.getLogger(__name__)
+
+_ENDS = "the job manager ends"
 
 
 class Contender:
@@ -42,6 +45,8 @@ class Contender:
         self._address = address
         self._shut_down = shut_down
         self._leader: Leader | None = None
+        self._is_closed = False
+        self._lock = threading.Lock()
         self.failure: Exception | None = None
         """Why this job manager cannot lead; it then ends."""
 
@@ -60,10 +65,14 @@ class Contender:
 
     def close(self) -> None:
         """Leave the jobs and the leadership to another one."""
-        self._suspend("the job manager ends")
+        with self._lock:
+            self._is_closed = True  # A leadership that begins at this moment ends before the election does.
+        self._suspend(_ENDS)
         self._election.close()
 
     def _granted(self, token: int) -> None:
+        if self._is_closed:
+            return
         try:
             store = self._high_availability.take_over(token)
             leader = Leader(self._config, self._folder / f"leadership-{token}", self._shut_down, store)
@@ -72,7 +81,7 @@ class Contender:
             except BaseException as error:
                 leader.suspend(LeadershipLostError(str(error)))
                 raise
-            self._leader = leader
+            self._begin(leader)
         except LeadershipLostError as lost:
             _log.warning("leadership %d was over before it began: %s", token, lost)
             self._check_is_revoked(token, lost)
@@ -80,6 +89,13 @@ class Contender:
             _log.exception("this job manager cannot lead")
             self.failure = error
             self._shut_down()
+
+    def _begin(self, leader: Leader) -> None:
+        with self._lock:
+            if not self._is_closed:
+                self._leader = leader
+                return
+        leader.suspend(LeadershipLostError(_ENDS))
 
     def _check_is_revoked(self, token: int, lost: LeadershipLostError) -> None:
         """The election learns of the later leadership, too, unless it is another one that has granted that."""

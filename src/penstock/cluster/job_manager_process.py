@@ -71,13 +71,14 @@ class JobManagerFiles:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Be the only job manager of the port, for all to see."""
-        with self.pid.open("a+") as file:
-            # Others lock it for a moment to find out whether anybody holds it.
-            if poll(lambda: _try_lock(file) or None, _LOCKED_WITHIN_S) is None:
-                raise EnvironmentSetupError(
-                    f"a job manager for port {self.port} is already running; `penstock jobmanager status` shows it, "
-                    f"`penstock jobmanager stop` ends it"
-                )
+        # Others lock it for a moment to find out whether anybody holds it.
+        locked = poll(self._locked, _LOCKED_WITHIN_S)
+        if locked is None:
+            raise EnvironmentSetupError(
+                f"a job manager for port {self.port} is already running; `penstock jobmanager status` shows it, "
+                f"`penstock jobmanager stop` ends it"
+            )
+        with locked as file:
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
@@ -85,6 +86,15 @@ class JobManagerFiles:
                 yield
             finally:
                 self.pid.unlink(missing_ok=True)
+
+    def _locked(self) -> IO[str] | None:
+        """The file, if nobody else holds it."""
+        file = self.pid.open("a+")
+        # A job manager that ends removes its file. Whoever has opened it before would hold a file that nobody finds.
+        if _try_lock(file) and _is_at(file, self.pid):
+            return file
+        file.close()
+        return None
 
 
 def running_job_managers() -> list[JobManagerFiles]:
@@ -102,6 +112,13 @@ def _try_lock(file: IO[str]) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _is_at(file: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def run_job_manager(config: Configuration) -> None:
@@ -195,8 +212,10 @@ def _serve(
 def _look_after(leader: Leader) -> None:
     if not leader.is_alive:
         raise EnvironmentSetupError("Spark has ended, and with it all jobs; start the job manager again")
-    leader.cluster.clean()
     try:
+        leader.cluster.clean()
         leader.recover()
     except LeadershipLostError as lost:
         _log.warning("jobs are not continued here: %s", lost)
+    except OSError as error:  # The jobs that run must not suffer.
+        _log.warning("the storage of the job manager cannot be read or written, trying again: %s", error)

@@ -15,7 +15,7 @@ from penstock.cluster.session_cluster import SessionCluster
 from penstock.cluster.uploaded_programs import ProgramError, ProgramRun, UploadedProgram
 from penstock.common import config_keys as keys
 from penstock.common.exceptions import InvalidProgramError, LeadershipLostError, PenstockError
-from penstock.rest.routes.endpoint import Call, Handler, endpoint, shown, text_in
+from penstock.rest.routes.endpoint import Call, Handler, endpoint, flag_in, shown, text_in
 from penstock.rest.routes.errors import RestError, bad_request
 from penstock.rest.routes.json_response import JsonResponse
 
@@ -121,7 +121,7 @@ def _entry(program: UploadedProgram) -> dict[str, Any]:
         "id": program.id,
         "name": program.name,
         "uploaded": program.uploaded_ms,
-        "entry": [{"name": each, "description": None} for each in program.modules()],
+        "entry": [{"name": each, "description": None} for each in program.modules],
     }
 
 
@@ -132,7 +132,7 @@ def _run_of(body: dict[str, Any]) -> ProgramRun:
     own: dict[str, str | None] = {
         keys.PARALLELISM.key: _parallelism(body),
         keys.SAVEPOINT_PATH.key: text_in(body, "savepointPath"),
-        keys.IGNORE_UNCLAIMED_STATE.key: "true" if body.get("allowNonRestoredState") else None,
+        keys.IGNORE_UNCLAIMED_STATE.key: "true" if flag_in(body, "allowNonRestoredState") else None,
         keys.CLAIM_MODE.key: text_in(body, "claimMode"),
         keys.ATTACHED.key: "false",  # Nobody waits for its output.
     }

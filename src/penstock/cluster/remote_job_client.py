@@ -9,9 +9,9 @@ import json
 import pickle
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.cluster.leader_lookup import JobManagers
 from penstock.common.completable_future import CompletableFuture, interruptible_result
@@ -25,8 +25,12 @@ from penstock.rest.background import in_background
 from penstock.rest.client import SUBMITTER, RestClient, RestClientError
 from penstock.rest.polling import poll, wait_for_operation
 
+T = TypeVar("T")
+
 _LOST = (RestClientError, OSError, http.client.HTTPException)
 _LEADER_COMES_WITHIN_S = 300
+_OF_AN_ENDED_JOB = (404, 409)
+"""With these, a job manager answers a request to cancel a job that has ended."""
 
 
 class ConnectionLostError(JobExecutionError):
@@ -58,6 +62,7 @@ class RemoteJobClient(JobClient):
         self._collected = {each: CollectedValues() for each in collect_ids}
         self._result: Future[JobExecutionResult] = Future()
         self._thread = threading.Thread(target=self._follow, name=f"job-{job_id}", daemon=True)
+        self._starting = threading.Lock()
 
     def __repr__(self) -> str:
         return f"<RemoteJobClient of job {self._job_name!r} ({self._job_id}) at {self._rest.address}>"
@@ -72,11 +77,12 @@ class RemoteJobClient(JobClient):
     def _follow(self) -> None:
         try:
             result = self._followed()
-            self._end_collected(None)
-            self._result.set_result(result)
         except BaseException as failure:  # Raised where the result is waited for
-            self._end_collected(failure)
             self._result.set_exception(failure)
+            self._end_collected(failure)
+        else:
+            self._result.set_result(result)
+            self._end_collected(None)
 
     def _followed(self) -> JobExecutionResult:
         while True:
@@ -180,42 +186,62 @@ class RemoteJobClient(JobClient):
         return self._job_name
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        return CompletableFuture.completed(JobStatus[self._rest.get(f"/jobs/{self._job_id}/status")["status"]])
+        document = self._ask(lambda rest: rest.get(f"/jobs/{self._job_id}/status"))
+        return CompletableFuture.completed(JobStatus[document["status"]])
 
     def cancel(self) -> CompletableFuture[None]:
         """Cancel the job; the future is done when nothing of it is running."""
-        with contextlib.suppress(RestClientError):  # It has ended by itself in the meantime
-            self._rest.patch(f"/jobs/{self._job_id}?mode=cancel")
         done: Future[None] = Future()
+        try:
+            self._ask(lambda rest: rest.patch(f"/jobs/{self._job_id}?mode=cancel"))
+        except RestClientError as error:
+            has_ended = error.status in _OF_AN_ENDED_JOB or self._result.done()
+            if not has_ended:
+                done.set_exception(error)
+                return CompletableFuture(done)
         self._following().add_done_callback(lambda _: done.set_result(None))
         return CompletableFuture(done)
+
+    def _ask(self, ask: Callable[[RestClient], T]) -> T:
+        """Ask the job manager, or if it no longer leads, the one that does."""
+        try:
+            return ask(self._rest)
+        except RestClientError as error:
+            managers = self._managers
+            if error.status not in (None, 503) or managers is None or not managers.may_change:
+                raise
+            self._rest = RestClient(managers.leader())
+            return ask(self._rest)
 
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
         body = {"targetDirectory": savepoint_directory, "drain": advance_to_end_of_event_time}
-        return self._operation(self._rest.post(f"/jobs/{self._job_id}/stop", body))
+        return self._operation("stop", body)
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
         body = {"target-directory": savepoint_directory, "cancel-job": False}
-        return self._operation(self._rest.post(f"/jobs/{self._job_id}/savepoints", body))
+        return self._operation("savepoints", body)
 
-    def _operation(self, request: dict[str, str]) -> CompletableFuture[str]:
-        path = f"/jobs/{self._job_id}/savepoints"
-        return CompletableFuture(in_background(lambda: str(wait_for_operation(self._rest, path, request)["location"])))
+    def _operation(self, name: str, body: dict[str, Any]) -> CompletableFuture[str]:
+        request = self._ask(lambda rest: rest.post(f"/jobs/{self._job_id}/{name}", body))
+        rest, path = self._rest, f"/jobs/{self._job_id}/savepoints"  # Only the one that was asked knows the request.
+        return CompletableFuture(in_background(lambda: str(wait_for_operation(rest, path, request)["location"])))
 
     def progress(self) -> dict[str, Any]:
         """How the job is doing, as `/jobs/:id/progress` reports it."""
-        document: dict[str, Any] = self._rest.get(f"/jobs/{self._job_id}/progress")
+        document: dict[str, Any] = self._ask(lambda rest: rest.get(f"/jobs/{self._job_id}/progress"))
         return document
 
     def restored_from(self) -> str | None:
         """The checkpoint or savepoint from which the job continues; None if it started afresh."""
-        restored = self._rest.get(f"/jobs/{self._job_id}/checkpoints")["latest"]["restored"]
+        document = self._ask(lambda rest: rest.get(f"/jobs/{self._job_id}/checkpoints"))
+        restored = document["latest"]["restored"]
         return None if restored is None else str(restored["external_path"])
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        document = self._rest.get(f"/jobs/{self._job_id}/accumulators", includeSerializedValue="true")
+        path = f"/jobs/{self._job_id}/accumulators"
+        document = self._ask(lambda rest: rest.get(path, includeSerializedValue="true"))
         values = document["serialized-user-task-accumulators"]
         return CompletableFuture.completed({name: _unpickled(value) for name, value in values.items()})
 
@@ -224,8 +250,9 @@ class RemoteJobClient(JobClient):
 
     def _following(self) -> Future[JobExecutionResult]:
         """A detached job is followed from the moment its result is asked for."""
-        if not self._is_attached and self._thread.ident is None:
-            self._thread.start()
+        with self._starting:
+            if not self._is_attached and self._thread.ident is None:
+                self._thread.start()
         return self._result
 
     def collected(self, collect_id: str) -> CollectedValues:

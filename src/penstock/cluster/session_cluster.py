@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import pickle
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +84,10 @@ class SessionCluster:
         self._connections: Counter[str] = Counter()
         """Of clients that read the output of their jobs."""
         self._submissions: dict[str, JobSubmission] = {}
+        """Of jobs that run or are being launched: their files stay."""
         self._lock = threading.Lock()
+        self._launching: set[str] = set()
+        self._launched = threading.Condition(self._lock)
         self._suspended: LeadershipLostError | None = None
 
     def submit(self, submission: JobSubmission) -> str:
@@ -90,13 +95,45 @@ class SessionCluster:
         self.clean()
         _check_python(submission)
         job_id = submission.job_id or str(JobID.generate())
-        if self.dispatcher.find(job_id) is None and not (self._store is not None and self._store.has(job_id)):
-            leadership = None if self._store is None else self._store.new_job(job_id)
-            self._launch(job_id, submission, leadership, is_new=True)
+        with self._alone_with(job_id):
+            if self.dispatcher.find(job_id) is None and not (self._store is not None and self._store.has(job_id)):
+                leadership = None if self._store is None else self._store.new_job(job_id)
+                self._launch(job_id, submission, leadership, is_new=True)
         return job_id
+
+    @contextmanager
+    def _alone_with(self, job_id: str) -> Iterator[None]:
+        """Wait until no other thread launches the job.
+
+        A client may submit its job again while the first request is still being served, and a job that is just being
+        stored is found by those who look for jobs to continue.
+        """
+        with self._launched:
+            self._launched.wait_for(lambda: job_id not in self._launching)
+            self._launching.add(job_id)
+        try:
+            yield
+        finally:
+            with self._launched:
+                self._launching.remove(job_id)
+                self._launched.notify_all()
 
     def _launch(
         self, job_id: str, submission: JobSubmission, leadership: FencedJob | None, is_new: bool = False
+    ) -> None:
+        with self._lock:
+            self._submissions[job_id] = submission
+        try:
+            self._launch_with_files(job_id, submission, leadership, is_new)
+        except BaseException as error:
+            with self._lock:
+                self._submissions.pop(job_id, None)
+            if self._suspended is not None:
+                raise self._suspended from error  # Whatever else has failed since
+            raise
+
+    def _launch_with_files(
+        self, job_id: str, submission: JobSubmission, leadership: FencedJob | None, is_new: bool
     ) -> None:
         dependencies = submission.dependencies.at(self.blobs.materialize)
         self._modules.add(dependencies.python_files)
@@ -104,13 +141,28 @@ class SessionCluster:
             settings = self._settings(submission)
             graph = self._load(submission)
             client = prepare_job(graph, settings, dependencies, self._spark, JobID(job_id), leadership)
-            if is_new and self._store is not None and leadership is not None:
-                self._store.put(job_id, leadership, submission, self.blobs.read)
-            self._start(client, submission, dependencies, leadership)
-        except BaseException as error:
+            with contextlib.ExitStack() as stack:
+                if is_new and self._store is not None and leadership is not None:
+                    stack.enter_context(self._stored(job_id, submission, leadership, self._store))
+                self._start(client, submission, dependencies, leadership)
+        except BaseException:
             self._modules.remove(dependencies.python_files)
-            if self._suspended is not None:
-                raise self._suspended from error  # Whatever else has failed since
+            raise
+
+    @contextmanager
+    def _stored(self, job_id: str, submission: JobSubmission, leadership: FencedJob, store: JobStore) -> Iterator[None]:
+        """Keep a new job for the next leader, unless it does not start: its client then learns that it was refused."""
+        try:
+            store.put(job_id, leadership, submission, self.blobs.read)
+            yield
+        except LeadershipLostError:  # The next leader has it, or its client submits it there.
+            raise
+        except BaseException:
+            try:
+                leadership.check()
+                store.remove(job_id)
+            except (LeadershipLostError, OSError) as error:
+                _log.warning("what is stored of job %s, which was refused, cannot be removed: %s", job_id, error)
             raise
 
     def recover(self) -> list[str]:
@@ -118,8 +170,9 @@ class SessionCluster:
         assert self._store is not None
         failed = []
         for job_id in self._store.job_ids():
-            if self.dispatcher.find(job_id) is None and not self._recover(job_id, self._store):
-                failed.append(job_id)
+            with self._alone_with(job_id):
+                if self.dispatcher.find(job_id) is None and not self._recover(job_id, self._store):
+                    failed.append(job_id)
         return failed
 
     def _recover(self, job_id: str, store: JobStore) -> bool:
@@ -192,7 +245,6 @@ class SessionCluster:
         with self._lock:
             if self._suspended is not None:
                 raise self._suspended
-            self._submissions[job_id] = submission
             if submission.is_attached:
                 self._channels[job_id] = channel
             self.dispatcher.add(client, self._settings(submission))
@@ -218,7 +270,7 @@ class SessionCluster:
             channel.end()
         self._modules.remove(dependencies.python_files)
         with self._lock:
-            del self._submissions[job_id]
+            self._submissions.pop(job_id, None)
 
     def _forget(self, job_id: str, leadership: FencedJob | None) -> None:
         """A job that is over must not be continued. Comes last, when its end is noted everywhere else."""

@@ -55,6 +55,8 @@ class UploadedProgram:
     """As in Flink: a UUID, and the name that the file had."""
     path: Path
     uploaded_ms: int
+    modules: tuple[str, ...]
+    """What can be run of it: of an archive its main program, if it has one."""
 
     @property
     def name(self) -> str:
@@ -63,13 +65,6 @@ class UploadedProgram:
     @property
     def is_archive(self) -> bool:
         return self.path.suffix != ".py"
-
-    def modules(self) -> list[str]:
-        """What can be run of it: of an archive its main program, if it has one."""
-        if not self.is_archive:
-            return [self.path.stem]
-        with zipfile.ZipFile(self.path) as archive:
-            return ["__main__"] if "__main__.py" in archive.namelist() else []
 
 
 @dataclass(frozen=True)
@@ -113,22 +108,23 @@ class UploadedPrograms:
                 "digits, _, - and ."
             )
         program_id = f"{uuid4()}_{name}"
-        program = UploadedProgram(program_id, self._folder / program_id / name, int(time.time() * 1000))
+        path = self._folder / program_id / name
         with self._lock:
             if len(self._programs) >= _MOST_PROGRAMS:
                 raise ProgramError(f"{_MOST_PROGRAMS} programs were uploaded, which is the most; delete one", 409)
-            program.path.parent.mkdir(mode=0o700)
+            path.parent.mkdir(mode=0o700)
             try:
-                self._write(program, content)
+                self._write(path, content)
+                program = UploadedProgram(program_id, path, int(time.time() * 1000), _modules_in(path))
             except BaseException:
-                _remove(program)
+                _remove(path)
                 raise
             self._programs[program_id] = program
         return program
 
-    def _write(self, program: UploadedProgram, content: BinaryIO) -> None:
+    def _write(self, path: Path, content: BinaryIO) -> None:
         left = self._max_total - sum(each.path.stat().st_size for each in self._programs.values())
-        with program.path.open("wb") as out:
+        with path.open("wb") as out:
             while piece := content.read(_PIECE):
                 left -= len(piece)
                 if left < 0:
@@ -138,14 +134,12 @@ class UploadedPrograms:
                         413,
                     )
                 out.write(piece)
-        if program.is_archive and not zipfile.is_zipfile(program.path):
-            raise ProgramError(f"{program.name} is not a zip file")
 
     def delete(self, program_id: str) -> None:
         program = self.find(program_id)
         with self._lock:
             self._programs.pop(program_id, None)
-        _remove(program)
+        _remove(program.path)
 
     def define_job(self, program: UploadedProgram, run: ProgramRun, blobs: BlobStore) -> JobSubmission:
         """Run the program until it executes a job; its files are in `blobs` then."""
@@ -167,8 +161,18 @@ class UploadedPrograms:
         return plan
 
 
-def _remove(program: UploadedProgram) -> None:
-    shutil.rmtree(program.path.parent, ignore_errors=True)  # Python may have put what it compiled beside it.
+def _modules_in(path: Path) -> tuple[str, ...]:
+    if path.suffix == ".py":
+        return (path.stem,)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return ("__main__",) if "__main__.py" in archive.namelist() else ()
+    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:  # The last for names that are no text.
+        raise ProgramError(f"{path.name} is not a zip file, or a damaged one: {error}") from error
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path.parent, ignore_errors=True)  # Python may have put what it compiled beside it.
 
 
 def _run(program: UploadedProgram, run: ProgramRun, folder: Path) -> None:
@@ -208,7 +212,7 @@ def _target(program: UploadedProgram, run: ProgramRun) -> dict[str, Any]:
             raise ProgramError(f"entryClass: {program.name} is one program, and has no module to choose")
         return {"target": str(program.path), "is-module": False, "files": []}
     if run.module in (None, "__main__"):
-        if not program.modules():
+        if not program.modules:
             raise ProgramError(f"{program.name} has no __main__.py: name the module to run as entryClass")
         return {"target": str(program.path), "is-module": False, "files": [str(program.path)]}
     if run.module is None or not _MODULE.fullmatch(run.module):

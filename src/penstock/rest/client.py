@@ -54,7 +54,7 @@ class Address:
         host, colon, port = name.rpartition(":")
         if not colon or name.endswith("]"):
             host, port = name, str(DEFAULT_PORT)
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
             raise RestClientError(f"{text!r} is no address of a job manager; write host:port, such as localhost:8081")
         return Address(host=host.strip("[]"), port=int(port), access=access)
 
@@ -127,9 +127,13 @@ class RestClient:
     def _ask(self, method: str, path: str, body: bytes | None = None) -> Any:
         try:
             with self.open(method, path, body) as response:
-                return json.loads(response.read())
+                content = response.read()
         except (OSError, http.client.HTTPException) as error:
             raise self._unreachable(error) from error
+        try:
+            return json.loads(content)
+        except ValueError as error:
+            raise self._stranger(f"{method} {path} gave no JSON") from error
 
     def open(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
@@ -140,7 +144,10 @@ class RestClient:
             if response.status != http.client.TEMPORARY_REDIRECT:
                 return response
             with response:
-                self._leader = Address.parse(urlsplit(response.headers["Location"]).netloc, self.address.access)
+                location = response.headers["Location"]
+            if location is None:
+                raise self._stranger("it refers to another server, but not to which")
+            self._leader = Address.parse(urlsplit(location).netloc, self.address.access)
             if hasattr(body, "seek"):
                 body.seek(0)
         raise RestClientError(f"job managers refer to each other as the leader, the last one to {self._leader}", 503)
@@ -163,7 +170,7 @@ class RestClient:
             if refusal.status == http.client.UNAUTHORIZED:  # The one named as the leader may be a stranger.
                 self._leader = self.address
             raise
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, UnicodeError) as error:  # The last for what can be no host's name.
             if connection is not None:
                 connection.close()
             unreachable = self._unreachable(error)
@@ -241,6 +248,9 @@ class RestClient:
                 f"set rest.auth.forwarded: true if you have forwarded the port yourself",
                 401,
             )
+
+    def _stranger(self, reason: str) -> RestClientError:
+        return RestClientError(f"{self._leader} does not answer as a job manager ({reason}); is the address right?")
 
     def _unreachable(self, error: Exception) -> RestClientError:
         return RestClientError(

@@ -38,7 +38,9 @@ class LazyServer:
 
     def _run(self) -> None:
         try:
-            select.select([self._listener], [], [])
+            waiting = select.poll()  # Not select(): it knows no file number above 1023.
+            waiting.register(self._listener, select.POLLIN)
+            waiting.poll()
             self._serve()
         except Exception:  # The job must not suffer; the client's connection is closed
             _log.warning("the REST API of this process has ended", exc_info=True)

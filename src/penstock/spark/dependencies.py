@@ -11,7 +11,6 @@ import functools
 import importlib
 import os
 import pickle
-import shutil
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.exceptions import ConfigurationError, UnsupportedFeatureError
 from penstock.common.local_folders import new_local_folder
 from penstock.datastream.dependencies import CachedFile, JobDependencies, is_remote
-from penstock.jobmaster.dependencies.archives import files_below, pack, unpack
+from penstock.jobmaster.dependencies.archives import copy, files_below, pack, unpack
 from penstock.jobmaster.dependencies.local_dependencies import add_to_path, make_executable, put_on_path
 from penstock.jobmaster.dependencies.requirements import install_requirements
 from penstock.runtime.protocol import JobDeployment
@@ -192,7 +191,7 @@ class _Shipment:
             return self._unpacked(source)
         packed = pack([(source, source.name)], self._folder)
         staged = self._folder / f"{packed.stem}-{source.name}"
-        shutil.copyfile(source, staged)
+        copy(source, staged)
         self._context.addFile(str(staged))
         return staged.name
 

@@ -9,6 +9,8 @@ from click.testing import CliRunner
 
 from penstock.cli.errors import NoSuchFile
 from penstock.cli.options import ProgramCommand, Request, program_options, read_request
+from penstock.cluster.leader_lookup import JobManagers
+from penstock.common.configuration import Configuration
 from penstock.common.exceptions import UnsupportedFeatureError
 
 
@@ -87,6 +89,19 @@ def test_job_manager_is_a_target_with_an_address():
         "execution.attached": "false",
         "execution.shutdown-on-attached-exit": "true",
     }
+
+
+@pytest.mark.parametrize("key", ["high-availability.type", "high-availability"])
+def test_job_manager_that_is_named_counts_and_not_an_elected_one(key):
+    asked = request(f"-D{key}=zookeeper", "-m", "river:8082", "job.py")
+    managers = JobManagers.of(Configuration.from_dict(asked.configuration))
+    assert managers is not None and str(managers.leader()) == "river:8082"
+
+
+def test_target_of_a_detached_job_may_be_written_in_any_case():
+    assert request("-Dexecution.target=Remote", "-d", "job.py").configuration["execution.attached"] == "false"
+    assert request("-Dexecution.target=remote", "-Dexecution.attached=FALSE", "job.py").is_detached
+    assert not request("-Dexecution.target=remote", "job.py").is_detached
 
 
 def test_python_files_are_split_at_commas():

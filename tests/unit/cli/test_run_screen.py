@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from terminal import on_a_terminal
 
 from penstock.cli.progress_text import bar, closing_line, count, duration, in_one_line, size, status_lines
-from penstock.cli.run_screen import AboveTheLine, LiveLine
+from penstock.cli.run_screen import AboveTheLine, LiveLine, say_what_was_restored
+from penstock.rest.client import RestClientError
 
 TOLD = {
     "jid": "ab" * 16,
@@ -179,3 +180,13 @@ def test_numbers_are_short():
     assert [count(each) for each in (0.4, 999_999, 1_500_000, 2e9)] == ["0", "999,999", "1.50M", "2.00G"]
     assert [size(each) for each in (12, 2_048, 5 << 20)] == ["12 bytes", "2 KiB", "5 MiB"]
     assert bar(0.25) == "[█████░░░░░░░░░░░░░░░] 25%"
+
+
+@pytest.mark.parametrize("status", [None, 404, 503])
+def test_run_continues_if_the_job_manager_cannot_say_what_was_restored(status, capsys):
+    class Client:
+        def restored_from(self):
+            raise RestClientError("not now", status)
+
+    say_what_was_restored(Client())
+    assert capsys.readouterr().err == ""

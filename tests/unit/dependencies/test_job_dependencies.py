@@ -26,7 +26,7 @@ from penstock.common.notices import PenstockWarning
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.dependencies import CachedFile, JobDependencies
 from penstock.graph.job_graph import build_job_graph
-from penstock.jobmaster.dependencies.archives import files_below, pack, unpack
+from penstock.jobmaster.dependencies.archives import copy, files_below, pack, unpack
 from penstock.jobmaster.dependencies.blob_store import BlobError, BlobStore, ShippedFile
 from penstock.jobmaster.dependencies.local_dependencies import LocalDependencies, put_on_path
 from penstock.jobmaster.dependencies.requirements import install_requirements
@@ -140,6 +140,46 @@ def test_packing_is_by_content_and_unpacking_gives_it_back(folder, tmp_path):
     assert pack([(folder / "d.txt", "d.txt")], tmp_path).name != first_name
 
 
+def test_archive_has_its_name_only_when_it_is_complete(folder, tmp_path, monkeypatch):
+    target = tmp_path / "packed"
+    target.mkdir()
+    seen = []
+    write = zipfile.ZipFile.write
+
+    def watched(packed, file, name):
+        write(packed, file, name)
+        seen.extend(target.glob("[!.]*"))
+        if file.name == "d.txt":
+            raise OSError("no space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "write", watched)
+    with pytest.raises(OSError, match="no space"):
+        pack(files_below(folder), target)
+    assert seen == [] and list(target.iterdir()) == [], "another job would take what is there for the whole"
+
+
+def test_copy_that_another_job_may_be_reading_is_left_alone(folder, tmp_path):
+    copy(folder / "a.py", tmp_path / "0123-a.py")
+    first = (tmp_path / "0123-a.py").stat()
+    copy(folder / "a.py", tmp_path / "0123-a.py")
+    second = (tmp_path / "0123-a.py").stat()
+    assert (first.st_ino, first.st_mtime_ns) == (second.st_ino, second.st_mtime_ns)
+
+
+def test_files_older_than_zip_files_are_packed(folder, tmp_path):
+    os.utime(folder / "a.py", (0, 0))  # As reproducible builds leave them
+    unpacked = unpack(str(pack([(folder / "a.py", "a.py")], tmp_path)), tmp_path / "unpacked")
+    assert (unpacked / "a.py").read_text() == "a.py"
+
+
+def test_programs_in_a_zip_file_can_still_be_run(folder, tmp_path):
+    (folder / "a.py").chmod(0o755)
+    (folder / "d.txt").chmod(0o644)
+    unpacked = unpack(str(pack(files_below(folder), tmp_path)), tmp_path / "unpacked")
+    assert os.access(unpacked / "a.py", os.X_OK)
+    assert (unpacked / "d.txt").stat().st_mode & 0o111 == 0
+
+
 def test_what_is_no_archive_is_refused(folder):
     with pytest.raises(InvalidProgramError, match=r"b\.zip cannot be unpacked .*use a \.zip, \.tar"):
         unpack(str(folder / "b.zip"), folder / "unpacked")
@@ -207,7 +247,7 @@ def test_target_of_an_archive_lies_within_the_job(folder, target):
         JobDependencies(archives=[("b.zip", target)])
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/..", "a\0b", 7, None])
+@pytest.mark.parametrize("name", ["", ".", "..", "a/..", "a\0b", "a" * 256, "é" * 128, "\ud800", 7, None])
 def test_shipped_file_has_the_name_of_a_file(name):
     with pytest.raises(BlobError, match="not the name of a file"):
         ShippedFile.of_json({"name": name, "blob": "0" * 64, "is-folder": False})

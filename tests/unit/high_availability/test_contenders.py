@@ -13,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from penstock.cluster import contender
 from penstock.cluster.contender import Contender
+from penstock.cluster.high_availability.job_records import FencedJob
 from penstock.cluster.high_availability.services import HighAvailability
 from penstock.cluster.job_bundle import bundled
+from penstock.cluster.leader import Leader
 from penstock.cluster.leader_lookup import JobManagers
 from penstock.cluster.remote_submission import upload
 from penstock.common import Configuration
@@ -181,6 +184,50 @@ def test_one_that_stands_by_without_a_leader_says_so(managers):
     a.close()
     assert b.raw("/jobs/overview")[0] == 503
     assert "stands by, and none is known to lead now" in b.raw("/jobs/overview")[2]
+
+
+def test_leadership_that_begins_while_the_job_manager_ends_is_given_up(start, monkeypatch):
+    arrived, released, suspended = threading.Event(), threading.Event(), []
+
+    class SlowLeader(Leader):
+        def recover(self) -> None:
+            arrived.set()
+            assert released.wait(WITHIN_S)
+            super().recover()
+
+        def suspend(self, reason: LeadershipLostError) -> None:
+            suspended.append(str(reason))
+            super().suspend(reason)
+
+    monkeypatch.setattr(contender, "Leader", SlowLeader)
+    manager = start("a")
+    assert arrived.wait(WITHIN_S)
+    closing = threading.Thread(target=manager.close)
+    closing.start()
+    closing.join(0.2)
+    released.set()
+    closing.join(WITHIN_S)
+    assert (manager.contender.leader, suspended) == (None, ["the job manager ends"])
+
+
+def test_job_that_could_not_be_stored_is_refused_and_may_be_submitted_again(managers, tmp_path, monkeypatch):
+    a, _ = managers
+    failures = [OSError("stale file handle")]
+    take = FencedJob.take
+
+    def failing(self: FencedJob) -> None:
+        take(self)
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(FencedJob, "take", failing)
+    with bundle_of(environment(tmp_path)) as bundle:
+        upload(a.rest, bundle)
+        submission = bundle.submission.to_json()
+        with pytest.raises(RestClientError, match="stale file handle"):
+            a.rest.post("/jobs", submission)
+        job = a.rest.post("/jobs", submission)["jobid"]
+    assert status_of(job, a) is not None, "it runs"
 
 
 def test_leader_is_found_among_several_addresses(managers):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import resource
 import socket
 import urllib.request
 from typing import Any
@@ -37,3 +39,17 @@ def test_server_wakes_up_when_it_is_asked_or_ended_and_not_otherwise(monkeypatch
         server.close(30)
         assert not server._thread.is_alive() and len(ticks) == 2
         server.close(30)  # Again: there is nothing left to end.
+
+
+def test_server_answers_in_a_process_with_more_than_a_thousand_open_files():
+    with contextlib.ExitStack() as stack:
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, most)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, most[1]), most[1]))
+        first = stack.enter_context(contextlib.closing(socket.create_server(("127.0.0.1", 0))))
+        number = fcntl.fcntl(first, fcntl.F_DUPFD_CLOEXEC, 2000)
+        listener = stack.enter_context(contextlib.closing(socket.socket(fileno=number)))
+        server = LazyServer(listener, lambda: app, ServerAccess(None)).start()
+        stack.callback(server.close, 30)
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        assert urllib.request.urlopen(address, timeout=30).read() == b"ok"

@@ -53,6 +53,32 @@ def test_savepoint_is_begun_and_asked_about(job, tmp_path, operation):
     assert folder.name.startswith(f"savepoint-{job.id[:6]}-")
 
 
+def test_flag_may_be_a_text_and_means_what_it_says(job, tmp_path, operation):
+    body = {"target-directory": str(tmp_path), "cancel-job": "false"}
+    operation(job, f"{job.path}/savepoints", job.rest.post(f"{job.path}/savepoints", body))
+    assert job.get("/status") == {"status": "RUNNING"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/savepoints", {"target-directory": "/savepoints", "cancel-job": "no"}),
+        ("/stop", {"targetDirectory": "/savepoints", "drain": [True]}),
+    ],
+)
+def test_flag_that_is_neither_true_nor_false_is_refused(job, path, body):
+    with pytest.raises(RestClientError, match="must be true or false, got") as caught:
+        job.rest.post(job.path + path, body)
+    assert caught.value.status == 400
+
+
+@pytest.mark.parametrize("kind", ["SOME", 7])
+def test_unknown_kind_of_checkpoint_is_refused(job, kind):
+    with pytest.raises(RestClientError, match="checkpointType") as caught:
+        job.rest.post(f"{job.path}/checkpoints", {"checkpointType": kind})
+    assert caught.value.status == 400
+
+
 def test_savepoint_without_a_folder_is_refused_at_once(job):
     with pytest.raises(RestClientError, match="target-directory") as caught:
         job.rest.post(f"{job.path}/savepoints", {})

@@ -10,6 +10,7 @@ import os
 import socket
 import time
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -184,6 +185,21 @@ def test_uploaded_files_have_a_limit_together(tmp_path):
     store.clean(in_use=())
     assert store.missing([first]) == [first]
     put(store, b"d" * 100)
+
+
+def test_file_that_two_clients_upload_at_once_is_counted_once(tmp_path, monkeypatch):
+    store, content = BlobStore(tmp_path, 100, 0, 100), b"x" * 50
+    blob = hashlib.sha256(content).hexdigest()
+    with store.upload(blob) as first, store.upload(blob) as second:
+        for upload in (first, second):
+            upload.write(content)
+        monkeypatch.setattr(Path, "exists", lambda self: False)  # Each looks before the other has finished.
+        for upload in (first, second):
+            upload.finish()
+        monkeypatch.undo()
+    os.utime(tmp_path / "blobs" / blob, (0, 0))
+    store.clean(())
+    put(store, b"y" * 100)  # There is room for it.
 
 
 def test_damaged_upload_takes_no_room(tmp_path):

@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import socket
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.cluster import session_cluster
 from penstock.cluster.job_bundle import bundled
 from penstock.cluster.remote_submission import upload
 from penstock.common.exceptions import (
@@ -240,6 +244,56 @@ def test_job_from_another_python_is_refused(cluster):
         upload(cluster.rest, bundle)
         with pytest.raises(RestClientError, match=r"comes from Python 2\.7"):
             cluster.rest.post("/jobs", {**bundle.submission.to_json(), "python": "2.7"})
+
+
+def held_up_preparation(monkeypatch) -> tuple[threading.Event, threading.Event, list[str]]:
+    """The next job waits in its preparation: events for its arrival and for its release, and the ids prepared."""
+    arrived, released, prepared = threading.Event(), threading.Event(), []
+    prepare = session_cluster.prepare_job
+
+    def held_up(graph, config, dependencies, spark, job_id, *more):
+        prepared.append(str(job_id))
+        arrived.set()
+        assert released.wait(30)
+        return prepare(graph, config, dependencies, spark, job_id, *more)
+
+    monkeypatch.setattr(session_cluster, "prepare_job", held_up)
+    return arrived, released, prepared
+
+
+def test_job_that_is_submitted_again_while_it_is_prepared_runs_once(cluster, monkeypatch):
+    arrived, released, prepared = held_up_preparation(monkeypatch)
+    env = cluster.environment(execution_attached="false")
+    env.from_collection([1]).print()
+    with bundle_of(env) as bundle, ThreadPoolExecutor() as clients:
+        upload(cluster.rest, bundle)
+        first = clients.submit(cluster.session.submit, bundle.submission)
+        assert arrived.wait(30)
+        second = clients.submit(cluster.session.submit, bundle.submission)
+        with pytest.raises(TimeoutError):
+            second.result(0.2)
+        released.set()
+        assert first.result(30) == second.result(30) == bundle.submission.job_id
+    assert prepared == [bundle.submission.job_id]
+
+
+def test_files_of_a_job_stay_while_it_is_prepared(cluster, tmp_path, monkeypatch):
+    arrived, released, _ = held_up_preparation(monkeypatch)
+    words = tmp_path / "words.txt"
+    words.write_text("river rain")
+    env, dependencies = cluster.environment(execution_attached="false"), JobDependencies()
+    env.from_collection([1]).print()
+    dependencies.register_cached_file(str(words), "words", False)
+    with bundle_of(env, dependencies) as bundle, ThreadPoolExecutor() as clients:
+        upload(cluster.rest, bundle)
+        submitted = clients.submit(cluster.session.submit, bundle.submission)
+        assert arrived.wait(30)
+        for blob in tmp_path.glob("cluster-*/blobs/*"):
+            os.utime(blob, (0, 0))
+        cluster.session.clean()
+        assert cluster.rest.post("/blobs/missing", {"blobs": list(bundle.blobs)})["missing"] == []
+        released.set()
+        submitted.result(30)
 
 
 def test_ended_jobs_are_shown_again_after_a_restart(start_cluster, tmp_path):

@@ -183,6 +183,15 @@ def test_what_is_no_program_or_has_no_room_is_refused(start_cluster):
         assert refused(cluster.rest.open, "POST", "/jars/upload", body, {"Content-Type": kind}).status == 400
 
 
+def test_damaged_archive_is_refused_and_others_are_still_listed(start_cluster):
+    cluster = start_cluster(ENABLED)
+    upload(cluster, "good.py", PROGRAM)
+    damaged = zipped({"__main__.py": PROGRAM}).replace(b"PK\x01\x02", b"PK\x01\x00")
+    error = refused(upload, cluster, "job.zip", damaged)
+    assert error.status == 400 and "job.zip is not a zip file, or a damaged one" in str(error)
+    assert [each["name"] for each in cluster.rest.get("/jars")["files"]] == ["good.py"]
+
+
 NAMES = st.lists(st.sampled_from(["..", "/", "\\", "a", ".py", ".zip", "\0", "%2f", "~", " ", "\n"]), max_size=6)
 
 

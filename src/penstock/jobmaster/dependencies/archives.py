@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 import shutil
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.common.exceptions import EnvironmentSetupError, InvalidProgramError
@@ -24,10 +26,35 @@ def pack(content: Iterable[tuple[Path, str]], folder: Path) -> Path:
         digest.update(file.read_bytes())
     archive = folder / f"{digest.hexdigest()[:16]}.zip"
     if not archive.exists():
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        with (
+            _complete_at(archive) as partial,
+            # Files from before 1980, which zip files cannot say, are packed as from 1980.
+            zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as packed,
+        ):
             for file, name in entries:
                 packed.write(file, name)
     return archive
+
+
+def copy(file: Path, target: Path) -> None:
+    """Copy a file to a name that says what its content is, unless it is there."""
+    if not target.exists():
+        with _complete_at(target) as partial:
+            shutil.copyfile(file, partial)
+
+
+@contextmanager
+def _complete_at(target: Path) -> Iterator[Path]:
+    """A file to write, which gets its name when it is complete.
+
+    Jobs that start at the same time may bring the same content, and the disk may be full halfway.
+    """
+    partial = target.with_name(f".{secrets.token_hex(8)}")
+    try:
+        yield partial
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def files_below(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -60,10 +87,16 @@ def unpack(archive: str, folder: Path) -> Path:
 
 def _unpack_zip(archive: str, folder: Path) -> None:
     with zipfile.ZipFile(archive) as packed:
-        for name in packed.namelist():
-            if name.startswith("/") or ".." in name.split("/"):
-                raise zipfile.BadZipFile(f"it holds {name!r}, which would lie outside of its folder")
+        entries = packed.infolist()
+    for name in (entry.filename for entry in entries):
+        if name.startswith("/") or ".." in name.split("/"):
+            raise zipfile.BadZipFile(f"it holds {name!r}, which would lie outside of its folder")
     shutil.unpack_archive(archive, folder, "zip")
+    for entry in entries:  # As Flink does, and unlike Python itself: programs stay programs.
+        may_run = entry.external_attr >> 16 & 0o111
+        if may_run and not entry.is_dir():
+            file = folder / entry.filename
+            file.chmod(file.stat().st_mode | may_run)
 
 
 def _unpack_tar(archive: str, folder: Path) -> None:

@@ -20,6 +20,7 @@ from penstock.common.exceptions import PenstockError
 from penstock.jobmaster.dependencies.archives import unpack
 
 _HASH = re.compile(r"[0-9a-f]{64}")
+_LONGEST_NAME = 255
 
 
 class BlobError(PenstockError):
@@ -56,9 +57,17 @@ class ShippedFile:
 
 
 def _checked_name(name: Any) -> str:
-    if not isinstance(name, str) or Path(name).name in ("", "..") or "\0" in name:
+    if not isinstance(name, str) or Path(name).name in ("", "..") or "\0" in name or not _can_be_written(name):
         raise BlobError(f"{name!r} is not the name of a file")
     return name
+
+
+def _can_be_written(name: str) -> bool:
+    """True if file systems take the name: it has a length and characters that they have room and bytes for."""
+    try:
+        return len(os.fsencode(Path(name).name)) <= _LONGEST_NAME
+    except UnicodeEncodeError:
+        return False
 
 
 class BlobStore:
@@ -181,11 +190,19 @@ class Upload:
         self._out.close()
         if self._digest.hexdigest() != self._path.name:
             raise BlobError(f"{self._path.name} arrived with the hash {self._digest.hexdigest()}; upload it again")
-        if self._path.exists():  # Another client was quicker.
-            os.utime(self._path)
-        else:
-            self._partial.rename(self._path)
-            self._counted = 0
+        while not self._is_first():  # Another client was quicker.
+            with contextlib.suppress(FileNotFoundError):  # What it had uploaded has expired at this moment.
+                os.utime(self._path)
+                return
+        self._counted = 0  # From now on it counts until it expires.
+
+    def _is_first(self) -> bool:
+        """Give the file its name; False if there is one of that name."""
+        try:
+            os.link(self._partial, self._path)
+        except FileExistsError:
+            return False
+        return True
 
     def __enter__(self) -> Upload:
         return self

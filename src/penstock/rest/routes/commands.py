@@ -9,12 +9,13 @@ from penstock.checkpoint.savepoints import dispose_savepoint
 from penstock.common import config_keys as keys
 from penstock.jobmaster.dispatcher import Dispatcher, RunningJob
 from penstock.rest.background import in_background
-from penstock.rest.routes.endpoint import shown, text_in
+from penstock.rest.routes.endpoint import flag_in, shown, text_in
 from penstock.rest.routes.errors import RestError, bad_request
 from penstock.rest.routes.lookup import find_job, find_running
 from penstock.rest.routes.operations import Operations
 
 _FORMATS = ("canonical", "native")
+_CHECKPOINT_TYPES = ("CONFIGURED", "FULL", "INCREMENTAL")
 DISPOSALS = "savepoint-disposal"
 
 
@@ -49,10 +50,11 @@ class Commands:
         job = find_running(self._dispatcher, job_id)
         directory = self._directory(job, body, "target-directory")
         format_type, request_id = _format(body), text_in(body, "triggerId")
+        cancels_job = flag_in(body, "cancel-job")
 
         def begin() -> Future[Any]:
             done = job.master.trigger_savepoint(directory, format_type)
-            if body.get("cancel-job"):
+            if cancels_job:
                 done.add_done_callback(lambda done: job.master.cancel() if done.exception() is None else None)
             return done
 
@@ -61,7 +63,7 @@ class Commands:
     def stop(self, job_id: str, body: dict[str, Any]) -> dict[str, str]:
         job = find_running(self._dispatcher, job_id)
         directory = self._directory(job, body, "targetDirectory")
-        format_type, drain = _format(body), bool(body.get("drain"))
+        format_type, drain = _format(body), flag_in(body, "drain")
         return self._operations.begin(
             savepoints_of(job_id),
             text_in(body, "triggerId"),
@@ -70,7 +72,9 @@ class Commands:
 
     def checkpoint(self, job_id: str, body: dict[str, Any]) -> dict[str, str]:
         job = find_running(self._dispatcher, job_id)
-        request_id = text_in(body, "triggerId")
+        request_id, kind = text_in(body, "triggerId"), text_in(body, "checkpointType")
+        if kind is not None and kind.upper() not in _CHECKPOINT_TYPES:
+            raise bad_request(f"checkpointType {shown(kind)} is not known; use {', '.join(_CHECKPOINT_TYPES)}")
         return self._operations.begin(checkpoints_of(job_id), request_id, job.master.trigger_checkpoint)
 
     def dispose(self, body: dict[str, Any]) -> dict[str, str]:

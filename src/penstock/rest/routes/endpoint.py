@@ -56,6 +56,16 @@ def text_in(body: Mapping[str, Any], name: str) -> str | None:
     return value
 
 
+def flag_in(body: Mapping[str, Any], name: str) -> bool:
+    """A field that must be true or false, also as a text, which Flink takes as well; False if it is missing."""
+    value = body.get(name)
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    if not isinstance(value, str) or value.lower() not in ("true", "false"):
+        raise bad_request(f"{name} must be true or false, got {shown(value)}")
+    return value.lower() == "true"
+
+
 Handler = Callable[[Call], Any]
 
 
