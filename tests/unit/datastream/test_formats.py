@@ -215,6 +215,17 @@ def test_json_fields_that_cannot_be_read():
         ignoring.fail_on_missing_field().build()
 
 
+@pytest.mark.parametrize("value", [b"5", b"1.5", b"true", b"[1]", b"{}"])
+def test_a_json_time_that_is_not_text_cannot_be_read(value):
+    message = b'{"d":%b,"t":%b,"ts":%b,"i":%b}' % ((value,) * 4)
+    times = Types.ROW_NAMED(
+        ["d", "t", "ts", "i"], [Types.SQL_DATE(), Types.SQL_TIME(), Types.SQL_TIMESTAMP(), Types.INSTANT()]
+    )
+    with pytest.raises(ValueError, match=r"cannot read b.*expected text"):
+        json_reader(times).build().deserialize(message)
+    assert tuple(json_reader(times).ignore_parse_errors().build().deserialize(message)) == (None,) * 4
+
+
 def test_json_is_written_as_flink_writes_it():
     assert json_writer().serialize(Row('x"é', 1, 2.5)) == '{"a":"x\\"é","b":1,"c":2.5}'.encode()
     assert json_writer().serialize(Row(None, 1, 1e20)) == b'{"a":null,"b":1,"c":1.0E20}'
