@@ -226,6 +226,15 @@ def test_a_json_time_that_is_not_text_cannot_be_read(value):
     assert tuple(json_reader(times).ignore_parse_errors().build().deserialize(message)) == (None,) * 4
 
 
+@pytest.mark.parametrize("type_info", [Types.BYTE(), Types.INT(), Types.LONG(), Types.BIG_INT()], ids=str)
+def test_a_whole_number_with_a_giant_exponent_is_refused_at_once(type_info):
+    numbers = Types.ROW_NAMED(["n"], [type_info])
+    with pytest.raises(ValueError, match=r"1E\+999999999"):
+        json_reader(numbers).build().deserialize(b'{"n":1e999999999}')
+    assert json_reader(numbers).ignore_parse_errors().build().deserialize(b'{"n":-1e999999999}').n is None
+    assert json_reader(numbers).build().deserialize(b'{"n":1.2e2}').n == 120
+
+
 def test_json_is_written_as_flink_writes_it():
     assert json_writer().serialize(Row('x"é', 1, 2.5)) == '{"a":"x\\"é","b":1,"c":2.5}'.encode()
     assert json_writer().serialize(Row(None, 1, 1e20)) == b'{"a":null,"b":1,"c":1.0E20}'
