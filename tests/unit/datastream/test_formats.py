@@ -196,7 +196,7 @@ def test_json_reads_nested_values_and_times():
     assert json_writer(NESTED).serialize(row) == b'{"m":{"a":1},"l":[1,2],"r":{"q":5},"y":"aGk=","t":true}'
 
 
-@pytest.mark.parametrize("message", [b"[1]", b"nope", b""])
+@pytest.mark.parametrize("message", [b"[1]", b"nope", b"", b"[" * 100_000], ids=["list", "text", "empty", "deep"])
 def test_what_is_no_json_object_is_an_error_unless_ignored(message):
     with pytest.raises(ValueError, match=r"cannot read b.*; call ignore_parse_errors\(\)"):
         json_reader().build().deserialize(message)
