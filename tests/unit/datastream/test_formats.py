@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from datetime import date, datetime, time
 from decimal import Decimal
 
@@ -123,6 +125,14 @@ def test_broken_csv_lines_are_errors_unless_ignored(line, message):
         csv_reader().build().deserialize(line)
     ignored = csv_reader().set_ignore_parse_errors(True).build().deserialize(line)
     assert ignored is None or None in tuple(ignored)
+
+
+def test_a_worker_reads_csv_messages_with_long_fields():
+    # A worker imports only the module that the pickled schema names.
+    schema = pickle.dumps(CsvRowDeserializationSchema.Builder(Types.ROW([Types.STRING()])).build())
+    program = f"import pickle; print(len(pickle.loads({schema!r}).deserialize(b'x' * 200_000)[0]))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "200000\n"
 
 
 def test_csv_settings_for_reading():
