@@ -3,7 +3,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.common import CsvRowDeserializationSchema as CsvFromCommon
 from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.common.time import Instant
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
 from penstock.compat.data_types import DataTypes
@@ -23,6 +24,7 @@ from penstock.datastream.formats.csv import (
     CsvRowSerializationSchema,
     CsvSchema,
 )
+from penstock.datastream.formats.iso_times import parse_instant, parse_time, parse_timestamp
 from penstock.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from penstock.datastream.formats.orc import OrcBulkWriters
 from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
@@ -223,6 +225,47 @@ def test_json_fields_that_cannot_be_read():
         json_reader().fail_on_missing_field().build().deserialize(b'{"a":"x"}')
     with pytest.raises(ValueError, match="exclude each other"):
         ignoring.fail_on_missing_field().build()
+
+
+# Python 3.10 refuses the short forms.
+reads_short_forms = pytest.mark.skipif(sys.version_info < (3, 11), reason="needs datetime.fromisoformat of Python 3.11")
+
+
+@reads_short_forms
+@pytest.mark.parametrize(
+    ("text", "seconds", "nanos"),
+    [
+        ("20240506T070809Z", 1714979289, 0),
+        ("20240506T070809.5z", 1714979289, 500_000_000),
+        ("20240506T070809.123+0200", 1714972089, 123_000_000),
+        ("20240506 070809-0130", 1714984689, 0),
+        ("2024-05-06T07+02", 1714971600, 0),
+        ("2024-05-06T07:08:09.25-08", 1715008089, 250_000_000),
+        ("2024-05-06", 1714953600, 0),
+    ],
+)
+def test_times_in_all_forms_of_iso_8601_are_in_utc_and_keep_their_fraction(text, seconds, nanos):
+    moment = parse_timestamp(text)
+    assert parse_instant(text) == Instant(seconds, nanos)
+    assert (moment.tzinfo, moment) == (
+        None,
+        datetime(1970, 1, 1) + timedelta(seconds=seconds, microseconds=nanos // 1000),
+    )
+
+
+@pytest.mark.parametrize("text", ["2024-05-06T07:08:09.500+05:30:15", "2024-05-06T07:08:09-00:00:01"])
+def test_offsets_with_seconds_are_refused(text):
+    for parse in (parse_timestamp, parse_instant):
+        with pytest.raises(ValueError, match="has an offset that cannot be read"):
+            parse(text)
+
+
+@reads_short_forms
+def test_times_of_day_are_in_utc_and_keep_their_fraction():
+    assert parse_time("070809.5Z") == time(7, 8, 9, 500_000) == parse_time("07:08:09.5+00:00")
+    for text in ("070809+0100", "07:08:09+01:00"):
+        with pytest.raises(ValueError, match="offset"):
+            parse_time(text)
 
 
 @pytest.mark.parametrize("value", [b"5", b"1.5", b"true", b"[1]", b"{}"])
