@@ -244,6 +244,17 @@ def test_elements_that_are_refused_may_be_skipped_and_are_counted(builder, serve
     running.close()
 
 
+def test_what_was_sent_before_an_element_that_cannot_be_serialized_is_not_sent_again(builder, server, tmp_path):
+    large = "x" * 700_000
+    elements = [{"text": large}, {"text": large}, {"text": {4}}, {"text": large}]
+    builder.set_bulk_flush_max_size_mb(1).set_on_refused(OnRefused.SKIP)
+    emitter = ElasticsearchEmitter.static_index("texts")
+    sink = builder.set_hosts(server.host).set_emitter(emitter).build()
+    running = ServerSinkJob(sink, tmp_path, elements.__getitem__).write(4).checkpoint()
+    assert len(server.documents("texts")) == 3
+    running.close()
+
+
 def test_user_password_and_prefix_are_sent_and_the_password_is_not_shown(builder, server, tmp_path):
     builder.set_connection_username("ada").set_connection_password("geheim").set_connection_path_prefix("/search/")
     sink = builder.set_hosts([f"http://{server.host}"]).set_emitter(BY_ID).set_socket_timeout(5000).build()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import sqlite3
 import sys
 import uuid
+from decimal import Decimal
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from penstock.common import Configuration, Row, Types
 from penstock.common.exceptions import EnvironmentSetupError, JobExecutionError, UnsupportedFeatureError
+from penstock.common.time import Instant
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors.jdbc import (
     JdbcConnectionOptions,
@@ -29,10 +32,10 @@ TOTALS = Types.ROW_NAMED(["country", "total"], [Types.STRING(), Types.INT()])
 CREATE = "create table {} (country varchar(20) primary key, total int)"
 
 
-def write(elements: list[Any], sink: JdbcSink, parallelism: int = 1) -> None:
+def write(elements: list[Any], sink: JdbcSink, parallelism: int = 1, row_type: Any = TOTALS) -> None:
     config = Configuration.from_dict({"execution.target": "inline"})
     env = StreamExecutionEnvironment.get_execution_environment(config).set_parallelism(parallelism)
-    env.from_collection(elements).map(lambda pair: Row(*pair), TOTALS).sink_to(sink)
+    env.from_collection(elements).map(lambda values: Row(*values), row_type).sink_to(sink)
     env.execute()
 
 
@@ -95,6 +98,19 @@ def test_an_upsert_of_keys_alone_leaves_rows_as_they_are(database):
     kind.run(connection, kind.statement(statement), [["fr"]])
     connection.close()
     assert rows_of(database) == [("fr", 7)]
+
+
+def test_sqlite_takes_decimals_and_times(tmp_path):
+    database = Sqlite(tmp_path)
+    database.run("create table payments (id text, total decimal(30, 2), day date, at time, moment timestamp)")
+    types = [Types.PICKLED_BYTE_ARRAY(), Types.BIG_DEC(), Types.SQL_DATE(), Types.SQL_TIME(), Types.INSTANT()]
+    row_type = Types.ROW_NAMED(["id", "total", "day", "at", "moment"], types)
+    sink = JdbcSink.sink("insert into payments values (?, ?, ?, ?, ?)", row_type, database.options)
+    identity, day, noon = uuid.UUID(int=7), datetime.date(2024, 5, 6), datetime.time(12, 0)
+    write([(identity, Decimal("9.50"), day, noon, Instant(1, 5000)), (None,) * 5], sink, row_type=row_type)
+    written = (str(identity), 9.5, "2024-05-06", "12:00:00", "1970-01-01 00:00:01.000005+00:00")
+    assert database.run("select * from payments") == [written, (None,) * 5]
+    assert database.run("select sum(total), max(typeof(total)) from payments") == [(9.5, "real")]
 
 
 def test_a_row_that_is_refused_fails_the_job_or_is_left_out(database):

@@ -133,6 +133,19 @@ def troubled(redis_server):
     make_well(client)
 
 
+def test_elements_without_a_value_fail_the_job_or_are_skipped(redis_server, name, tmp_path):
+    mapper = RedisMapper.list(name, value_of)
+    elements = [("a", "1"), ("b", None), ("c", True), ("d", "4")]
+    with pytest.raises(ConnectorError, match=f"'RPUSH {name} None' cannot be sent: .*; map values to text"):
+        ServerSinkJob(sink(redis_server, mapper), tmp_path, elements.__getitem__).write(4).end()
+    skipping = sink(redis_server, mapper, on_refused=OnRefused.SKIP)
+    job = ServerSinkJob(skipping, tmp_path, elements.__getitem__).write(4).checkpoint()
+    metrics = dict(job.operators[0].context.metric_group.metrics())
+    assert [metric.get_value() for full, metric in metrics.items() if full.endswith(REFUSED_METRIC)] == [2]
+    assert redis_server.client().lrange(name, 0, -1) == ["1", "4"]
+    job.close()
+
+
 TROUBLES = {
     "read-only": lambda client: client.replicaof("127.0.0.1", 1),
     "full": lambda client: client.config_set("maxmemory", 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+import threading
 
 import pytest
 
@@ -11,7 +12,7 @@ from penstock.common import Configuration, Types
 from penstock.common.exceptions import ConnectorError, JobExecutionError
 from penstock.common.serialization import SimpleStringSchema
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors import DiscardingSink, JdbcConnectionOptions, JdbcSink
+from penstock.datastream.connectors import DiscardingSink, JdbcConnectionOptions, JdbcSink, socket_sink
 from penstock.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
 from penstock.datastream.connectors.redis import RedisMapper, RedisSink
 from penstock.datastream.connectors.socket_sink import SocketSink, SocketWriter
@@ -57,6 +58,21 @@ def test_socket_is_connected_again(tmp_path):
     with pytest.raises(ConnectorError, match="after 3 attempts"):
         writer.write("a", None)
     assert pauses == [0.5, 0.5]
+
+
+def test_a_server_that_reads_slowly_gets_each_element_once(monkeypatch):
+    monkeypatch.setattr(socket_sink, "_CONNECT_TIMEOUT_S", 0.2)
+    elements = [letter * 2_000_000 for letter in "abcdef"]  # More than fits into the buffers of both sides.
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        writer = SocketWriter(SocketSink("127.0.0.1", server.getsockname()[1], SimpleStringSchema()))
+        writing = threading.Thread(target=lambda: [writer.write(each, None) for each in elements] and writer.close())
+        writing.start()
+        connection, _ = server.accept()
+        writing.join(0.5)
+        assert writing.is_alive()  # It waits for the server.
+        with connection, connection.makefile() as received:
+            assert received.read() == "".join(elements)
+        writing.join()
 
 
 def test_wrong_ports_are_refused():

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import cloudpickle  # type: ignore[import-untyped]
-
-from penstock.common.exceptions import InvalidProgramError
+from penstock.common.own_copies import own_copy
 from penstock.datastream.functions import Function, RichFunction, open_function
 from penstock.runtime.function_checkpoints import FunctionCheckpoints, takes_part_in_checkpoints
 from penstock.runtime.runtime_context import StreamingRuntimeContext
@@ -23,7 +19,8 @@ class UserFunction:
     """
 
     def __init__(self, function: Any, method: str) -> None:
-        self.function = _own_copy(function)
+        is_object = isinstance(function, Function) or takes_part_in_checkpoints(function)
+        self.function = own_copy(function) if is_object else function
         self.call = self.method(method)
         self._checkpoints: FunctionCheckpoints | None = None
 
@@ -46,21 +43,6 @@ class UserFunction:
             self._checkpoints.stop()
         if isinstance(self.function, Function):
             self.function.close()
-
-
-def _own_copy(function: Any) -> Any:
-    if not isinstance(function, Function) and not takes_part_in_checkpoints(function):
-        return function
-    try:
-        try:
-            return copy.deepcopy(function)
-        except TypeError:  # It holds a module or the like, which only cloudpickle can copy.
-            return pickle.loads(cloudpickle.dumps(function))
-    except Exception as exc:
-        raise InvalidProgramError(
-            f"{type(function).__name__} cannot be copied for each subtask ({type(exc).__name__}: {exc}); make "
-            f"connections, locks and files in open(), not in __init__()"
-        ) from exc
 
 
 def results_of(result: Any) -> Iterable[Any]:

@@ -197,7 +197,13 @@ def _is_dataclass(value: Any) -> bool:
 
 
 def _fits(value: decimal.Decimal) -> bool:
-    return value.is_finite() and abs(value) < 10**20 and value == round(value, 18)
+    """True if the value has at most 20 digits before the point, and 18 behind it."""
+    if not value.is_finite() or value.copy_abs() >= 10**20:
+        return False
+    # By digits: arithmetic would round to the precision of the decimal context, which is 28.
+    _, digits, exponent = value.as_tuple()
+    too_small = -18 - int(exponent)
+    return too_small <= 0 or not any(digits[-too_small:])
 
 
 def named_fields(value: Any) -> dict[str, Any] | None:

@@ -79,6 +79,15 @@ def test_a_time_may_be_an_instant_or_have_a_zone():
         assert list(reads.deserialize(writes.serialize(Row(given)))) == [datetime.datetime(1970, 1, 1, 0, 0, 1, 5)]
 
 
+def test_a_uuid_in_a_row_is_text_as_its_type_says():
+    uuid = logical("string", "uuid")
+    text = json.dumps(record(id=uuid, perhaps=["null", uuid], more={"type": "array", "items": uuid}))
+    writes, reads = AvroRowSerializationSchema(None, text), AvroRowDeserializationSchema(None, text)
+    values = ["6fa459ea-ee8a-3ca4-894e-db77e160355e", None, ["886313e1-3b8a-5372-9b90-0c9aee199e5d"]]
+    assert list(reads.deserialize(writes.serialize(Row(*values)))) == values
+    assert reads.get_produced_type().get_field_types()[0] == Types.STRING()
+
+
 def test_the_type_of_the_rows_follows_flinks_rules():
     place = Types.ROW_NAMED(["city"], [Types.STRING()])
     found = AvroRowDeserializationSchema(avro_schema_string=json.dumps(ORDER)).get_produced_type()

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import pickle
-from datetime import date, datetime, time
+import subprocess
+import sys
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.common import CsvRowDeserializationSchema as CsvFromCommon
 from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.common.time import Instant
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
 from penstock.compat.data_types import DataTypes
@@ -21,6 +24,7 @@ from penstock.datastream.formats.csv import (
     CsvRowSerializationSchema,
     CsvSchema,
 )
+from penstock.datastream.formats.iso_times import parse_instant, parse_time, parse_timestamp
 from penstock.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from penstock.datastream.formats.orc import OrcBulkWriters
 from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
@@ -125,6 +129,14 @@ def test_broken_csv_lines_are_errors_unless_ignored(line, message):
     assert ignored is None or None in tuple(ignored)
 
 
+def test_a_worker_reads_csv_messages_with_long_fields():
+    # A worker imports only the module that the pickled schema names.
+    schema = pickle.dumps(CsvRowDeserializationSchema.Builder(Types.ROW([Types.STRING()])).build())
+    program = f"import pickle; print(len(pickle.loads({schema!r}).deserialize(b'x' * 200_000)[0]))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "200000\n"
+
+
 def test_csv_settings_for_reading():
     lenient = csv_reader().set_ignore_parse_errors(True)
     assert tuple(lenient.build().deserialize(b"x,abc,1")) == ("x", None, 1.0)
@@ -196,7 +208,7 @@ def test_json_reads_nested_values_and_times():
     assert json_writer(NESTED).serialize(row) == b'{"m":{"a":1},"l":[1,2],"r":{"q":5},"y":"aGk=","t":true}'
 
 
-@pytest.mark.parametrize("message", [b"[1]", b"nope", b""])
+@pytest.mark.parametrize("message", [b"[1]", b"nope", b"", b"[" * 100_000], ids=["list", "text", "empty", "deep"])
 def test_what_is_no_json_object_is_an_error_unless_ignored(message):
     with pytest.raises(ValueError, match=r"cannot read b.*; call ignore_parse_errors\(\)"):
         json_reader().build().deserialize(message)
@@ -213,6 +225,67 @@ def test_json_fields_that_cannot_be_read():
         json_reader().fail_on_missing_field().build().deserialize(b'{"a":"x"}')
     with pytest.raises(ValueError, match="exclude each other"):
         ignoring.fail_on_missing_field().build()
+
+
+# Python 3.10 refuses the short forms.
+reads_short_forms = pytest.mark.skipif(sys.version_info < (3, 11), reason="needs datetime.fromisoformat of Python 3.11")
+
+
+@reads_short_forms
+@pytest.mark.parametrize(
+    ("text", "seconds", "nanos"),
+    [
+        ("20240506T070809Z", 1714979289, 0),
+        ("20240506T070809.5z", 1714979289, 500_000_000),
+        ("20240506T070809.123+0200", 1714972089, 123_000_000),
+        ("20240506 070809-0130", 1714984689, 0),
+        ("2024-05-06T07+02", 1714971600, 0),
+        ("2024-05-06T07:08:09.25-08", 1715008089, 250_000_000),
+        ("2024-05-06", 1714953600, 0),
+    ],
+)
+def test_times_in_all_forms_of_iso_8601_are_in_utc_and_keep_their_fraction(text, seconds, nanos):
+    moment = parse_timestamp(text)
+    assert parse_instant(text) == Instant(seconds, nanos)
+    assert (moment.tzinfo, moment) == (
+        None,
+        datetime(1970, 1, 1) + timedelta(seconds=seconds, microseconds=nanos // 1000),
+    )
+
+
+@pytest.mark.parametrize("text", ["2024-05-06T07:08:09.500+05:30:15", "2024-05-06T07:08:09-00:00:01"])
+def test_offsets_with_seconds_are_refused(text):
+    for parse in (parse_timestamp, parse_instant):
+        with pytest.raises(ValueError, match="has an offset that cannot be read"):
+            parse(text)
+
+
+@reads_short_forms
+def test_times_of_day_are_in_utc_and_keep_their_fraction():
+    assert parse_time("070809.5Z") == time(7, 8, 9, 500_000) == parse_time("07:08:09.5+00:00")
+    for text in ("070809+0100", "07:08:09+01:00"):
+        with pytest.raises(ValueError, match="offset"):
+            parse_time(text)
+
+
+@pytest.mark.parametrize("value", [b"5", b"1.5", b"true", b"[1]", b"{}"])
+def test_a_json_time_that_is_not_text_cannot_be_read(value):
+    message = b'{"d":%b,"t":%b,"ts":%b,"i":%b}' % ((value,) * 4)
+    times = Types.ROW_NAMED(
+        ["d", "t", "ts", "i"], [Types.SQL_DATE(), Types.SQL_TIME(), Types.SQL_TIMESTAMP(), Types.INSTANT()]
+    )
+    with pytest.raises(ValueError, match=r"cannot read b.*expected text"):
+        json_reader(times).build().deserialize(message)
+    assert tuple(json_reader(times).ignore_parse_errors().build().deserialize(message)) == (None,) * 4
+
+
+@pytest.mark.parametrize("type_info", [Types.BYTE(), Types.INT(), Types.LONG(), Types.BIG_INT()], ids=str)
+def test_a_whole_number_with_a_giant_exponent_is_refused_at_once(type_info):
+    numbers = Types.ROW_NAMED(["n"], [type_info])
+    with pytest.raises(ValueError, match=r"1E\+999999999"):
+        json_reader(numbers).build().deserialize(b'{"n":1e999999999}')
+    assert json_reader(numbers).ignore_parse_errors().build().deserialize(b'{"n":-1e999999999}').n is None
+    assert json_reader(numbers).build().deserialize(b'{"n":1.2e2}').n == 120
 
 
 def test_json_is_written_as_flink_writes_it():

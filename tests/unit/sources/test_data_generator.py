@@ -55,6 +55,11 @@ def test_generator_function_knows_its_reader():
     assert SourceJob(DataGeneratorSource(Opened(), 2)).to_the_end().values == [(0, 0), (0, 1)]
 
 
+def test_every_subtask_opens_a_generator_function_of_its_own():
+    values = SourceJob(DataGeneratorSource(Opened(), 3), parallelism=3).to_the_end().values
+    assert sorted(subtask for subtask, _ in values) == [0, 1, 2]
+
+
 def test_rate_by_the_clock_of_the_job():
     source = DataGeneratorSource(int, None, RateLimiterStrategy.per_second(10))
     job = SourceJob(source, parallelism=2)

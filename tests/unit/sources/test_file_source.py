@@ -7,7 +7,7 @@ import gzip
 import io
 import lzma
 import zlib
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 
@@ -70,6 +70,29 @@ def test_relative_paths_are_those_of_the_program(tmp_path, monkeypatch):
 def test_empty_files_and_folders_have_nothing(tmp_path):
     (tmp_path / "empty.txt").touch()
     assert lines_of(tmp_path) == []
+
+
+def test_old_timestamps_of_parquet_may_be_of_any_year(tmp_path):
+    """Spark writes timestamps as INT96, and many programs write 9999-12-31 for a day that is not known."""
+    moments = [datetime(9999, 12, 31), None, datetime(2024, 5, 6, 7, 8, 9, 1), datetime(1, 1, 1)]
+    column = pa.array(moments, pa.timestamp("us"))
+    lists = pa.array([[moment] for moment in moments], pa.list_(pa.timestamp("us")))
+    nanos = pa.array([1_000_000_001] * 4, pa.timestamp("ns"))
+    table = pa.table({"n": range(4), "t": column, "i": column, "l": lists, "exact": nanos})
+    pyarrow.parquet.write_table(table, tmp_path / "old", use_deprecated_int96_timestamps=True)
+    instant, timestamp = Types.INSTANT(), Types.SQL_TIMESTAMP()
+    row_type = Types.ROW_NAMED(["exact", "i", "l", "t"], [instant, instant, Types.LIST(timestamp), timestamp])
+    epoch = datetime(1970, 1, 1)
+    instants = [
+        None if each is None else Instant((each - epoch) // timedelta(seconds=1), each.microsecond * 1000)
+        for each in moments
+    ]
+    expected = [Row(exact=Instant(1, 1), i=i, l=[t], t=t) for i, t in zip(instants, moments, strict=True)]
+    for batch_size in (1, 3, 10):
+        for offset in range(5):
+            file = FileToRead("old", partial(open, tmp_path / "old", "rb"))
+            batches = ParquetColumnarRowInputFormat(row_type, batch_size=batch_size).read_file(file, offset)
+            assert [row for batch in batches for row in batch.records] == expected[offset:]
 
 
 def test_missing_path_is_reported(tmp_path):

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.common.exceptions import ConnectorError
-from penstock.datastream.connectors.kafka import offsets
-from penstock.datastream.connectors.kafka.enumerator import first_reader_of
+from penstock.common.serialization import SimpleStringSchema
+from penstock.datastream.connectors.kafka import KafkaSource, offsets
+from penstock.datastream.connectors.kafka.enumerator import KafkaEnumerator, KafkaEnumeratorState, first_reader_of
 from penstock.datastream.connectors.kafka.offsets import (
     KafkaCluster,
     KafkaOffsetResetStrategy,
@@ -85,3 +86,52 @@ def test_other_errors_are_reported_at_once(monkeypatch):
 )
 def test_partitions_begin_at_the_reader_that_flink_begins_at(topic, readers, first):
     assert first_reader_of(topic, readers) == first
+
+
+class OneReader:
+    """The context of an enumerator whose only reader is there; it calls at once."""
+
+    def __init__(self) -> None:
+        self.assigned: list[str] = []
+
+    def call_async(self, callable, handler, initial_delay_ms=0, period_ms=None):
+        handler(callable(), None)
+
+    def current_parallelism(self):
+        return 1
+
+    def registered_readers(self):
+        return frozenset({0})
+
+    def assign_split(self, split, subtask):
+        self.assigned.append(split.partition.topic)
+
+
+class Topics:
+    """A cluster with these topics, of one empty partition each."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def partitions(self):
+        return [KafkaTopicPartition(name, 0) for name in self._names]
+
+    def offsets(self, initializer, partitions):
+        return dict.fromkeys(partitions, 0)
+
+
+@pytest.mark.parametrize(
+    ("subscribe", "found"),
+    [
+        (lambda builder: builder.set_topic_pattern(".*"), ["__mine", "orders"]),
+        (lambda builder: builder.set_topics("__consumer_offsets"), ["__consumer_offsets"]),
+    ],
+    ids=["pattern", "name"],
+)
+def test_a_pattern_leaves_out_the_topics_that_brokers_keep_for_themselves(subscribe, found):
+    builder = subscribe(KafkaSource.builder().set_bootstrap_servers("127.0.0.1:1"))
+    source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
+    topics = Topics("orders", "__mine", "__consumer_offsets", "__transaction_state", "__share_group_state")
+    context = OneReader()
+    KafkaEnumerator(source, context, KafkaEnumeratorState(), lambda: topics).start()
+    assert context.assigned == found

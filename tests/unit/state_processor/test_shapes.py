@@ -55,6 +55,9 @@ CASES = [
     (NOON, "timestamp_ntz", NOON),
     (NOON.replace(tzinfo=datetime.timezone.utc), "timestamp", NOON.replace(tzinfo=datetime.timezone.utc)),
     (decimal.Decimal("1.5"), "decimal(38,18)", decimal.Decimal("1.5")),
+    (decimal.Decimal("-12345678901234567890.5"), "decimal(38,18)", decimal.Decimal("-12345678901234567890.5")),
+    (decimal.Decimal("0.100000000000000000000"), "decimal(38,18)", decimal.Decimal("0.1")),
+    (decimal.Decimal("0.1000000000000000001"), "string", '"0.1000000000000000001"'),
     (Colour.RED, "string", "RED"),
     ((1, "a"), "struct<`_1`:bigint,`_2`:string>", {"_1": 1, "_2": "a"}),
     (Point(1, 2), "struct<`x`:bigint,`y`:bigint>", {"x": 1, "y": 2}),
@@ -119,7 +122,13 @@ def test_nothing_is_lost_where_some_values_have_no_form_in_json():
 
 values = st.recursive(
     st.one_of(
-        st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=3), st.binary(max_size=3)
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.floats(allow_nan=False),
+        st.decimals(),
+        st.text(max_size=3),
+        st.binary(max_size=3),
     ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),

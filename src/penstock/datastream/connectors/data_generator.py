@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from penstock.common.own_copies import own_copy
 from penstock.common.typeinfo import TypeInformation
 from penstock.datastream.connectors.source_v2 import (
     Boundedness,
@@ -170,8 +171,10 @@ class _GeneratingReader(SplitsReader):
         self._make_limiter = source.rate_limiter_strategy.make
         self._limiters: dict[str, RateLimiter] = {}
         self._is_endless = source.count is None
-        self._function = function = source.generator_function
-        generate = function.map if isinstance(function, GeneratorFunction) else function
+        function = source.generator_function
+        # Subtasks may run in one process, and each opens and closes its own function.
+        self._function = own_copy(function) if isinstance(function, GeneratorFunction) else function
+        generate = self._function.map if isinstance(self._function, GeneratorFunction) else self._function
         super().__init__(context, partial(self._generate, generate))
 
     def start(self) -> None:

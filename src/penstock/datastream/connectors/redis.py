@@ -231,7 +231,14 @@ class RedisWriter(SinkWriter[Any]):
         """
         attempt = 0
         while batch:
-            done, failure = self._attempt(batch)
+            try:
+                done, failure = self._attempt(batch)
+            except self._library.DataError:  # Nothing was sent: the client encodes all commands first.
+                sendable = self._without_unencodable(batch)
+                if len(sendable) == len(batch):
+                    raise
+                batch = sendable
+                continue
             batch = batch[done:]
             if failure is not None:
                 self._wait_or_fail(attempt, len(batch), failure)
@@ -255,11 +262,22 @@ class RedisWriter(SinkWriter[Any]):
         pipeline = self._client.pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
-        try:
-            answers: list[Any] = pipeline.execute(raise_on_error=False)
-        except self._library.DataError as refusal:
-            raise ConnectorError(f"{_USER}: {refusal}; map values to text, bytes or numbers") from refusal
+        answers: list[Any] = pipeline.execute(raise_on_error=False)
         return answers
+
+    def _without_unencodable(self, batch: list[tuple[Any, Command]]) -> list[tuple[Any, Command]]:
+        """The commands that the client can send; others hold a value such as None and are refused."""
+        encode = self._client.get_encoder().encode
+        kept = []
+        for element, command in batch:
+            try:
+                for part in command:
+                    encode(part)
+            except self._library.DataError as refusal:
+                self._refused.add(element, _unencodable(command, refusal))
+            else:
+                kept.append((element, command))
+        return kept
 
     def _is_about_the_command(self, answer: Exception) -> bool:
         """True if Redis refuses the command itself; False if it takes none now, as when it is read-only or full."""
@@ -280,6 +298,13 @@ class RedisWriter(SinkWriter[Any]):
 
 def _was_added_before(command: Command, answer: Exception) -> bool:
     return command[0] == "XADD" and command[2] != "*" and _ADDED_BEFORE in str(answer)
+
+
+def _unencodable(command: Command, refusal: Exception) -> ConnectorError:
+    shown = " ".join(map(str, command))[:200]
+    error = ConnectorError(f"{_USER}: {shown!r} cannot be sent: {refusal}; map values to text, bytes or numbers")
+    error.__cause__ = refusal
+    return error
 
 
 def _refusal(command: Command, answer: Exception) -> ConnectorError:

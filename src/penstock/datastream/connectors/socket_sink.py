@@ -74,6 +74,8 @@ class SocketWriter(SinkWriter[Any]):
                 if self._socket is None:
                     address = (self._sink.host_name, self._sink.port)
                     self._socket = socket.create_connection(address, _CONNECT_TIMEOUT_S)
+                    # Sending may take any time: a server that reads slowly slows the job down, as in Flink.
+                    self._socket.settimeout(None)
                 self._socket.sendall(content)
                 return
             except OSError as failure:

@@ -98,17 +98,50 @@ class NamingTheFile:
 
 def parquet_batches(stream: BinaryIO, offset: int, batch_size: int, columns_in: ColumnsIn, read: Read) -> Batches:
     """The rows of a Parquet file after the first `offset`; row groups before that are not read."""
+    from pyarrow import PythonFile
     from pyarrow.parquet import ParquetFile
 
-    file = ParquetFile(stream)
+    source = PythonFile(stream, mode="r")
+    file = ParquetFile(source)
     columns = columns_in(file.schema_arrow.names)
     wanted = [column for column in columns if column is not None]
     number, groups = 0, list(range(file.num_row_groups))
     while groups and number + file.metadata.row_group(groups[0]).num_rows <= offset:
         number += file.metadata.row_group(groups.pop(0)).num_rows
-    for batch in file.iter_batches(batch_size, row_groups=groups, columns=wanted) if groups else ():
+    if not groups:
+        return
+    batches = file.iter_batches(batch_size, row_groups=groups, columns=wanted)
+    if old_times := _columns_with_int96(file, wanted):
+        in_micros = ParquetFile(source, coerce_int96_timestamp_unit="us")
+        batches = _with_far_times(batches, in_micros.iter_batches(batch_size, row_groups=groups, columns=old_times))
+    for batch in batches:
         yield from _behind(batch, number, offset, columns, read)
         number += batch.num_rows
+
+
+def _columns_with_int96(file: Any, wanted: list[str]) -> list[str]:
+    """The columns with timestamps in Parquet's old form, which Spark still writes; also within lists and structs."""
+    leaves = [file.schema.column(at) for at in range(len(file.schema))]
+    old = [leaf.path for leaf in leaves if leaf.physical_type == "INT96"]
+    return [name for name in wanted if any(path == name or path.startswith(f"{name}.") for path in old)]
+
+
+def _with_far_times(batches: Iterator[Any], in_micros: Iterator[Any]) -> Iterator[Any]:
+    """The batches, with columns of `in_micros` where nanoseconds do not reach.
+
+    Arrow reads old timestamps as nanoseconds, in 64 bits. Those before 1677 and after 2262 become other times, without
+    an error. Programs often write 9999-12-31 for a date that is not known.
+    """
+    import pyarrow as pa
+
+    for batch, micros in zip(batches, in_micros, strict=True):
+        for name in micros.schema.names:
+            at = batch.schema.get_field_index(name)
+            try:
+                micros.column(name).cast(batch.column(at).type)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                batch = batch.set_column(at, name, micros.column(name))
+        yield batch
 
 
 def orc_batches(stream: BinaryIO, offset: int, batch_size: int, columns_in: ColumnsIn, read: Read) -> Batches:

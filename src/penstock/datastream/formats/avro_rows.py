@@ -92,6 +92,8 @@ def _reader(schema: Any) -> Converter | None:
         return None
     if schema.get("logicalType") in _MOMENTS:
         return _wall_time
+    if schema.get("logicalType") == "uuid" and schema["type"] == "string":
+        return str  # As the type of the row says, and as in Flink; fastavro makes it a UUID.
     match schema["type"]:
         case "record":
             names = [field["name"] for field in schema["fields"]]

@@ -20,9 +20,6 @@ from penstock.datastream.formats.csv_values import CsvDialect, csv_reader
 _ROWS_AT_ONCE = 1024
 
 
-csv.field_size_limit(2**31 - 1)  # Python's own limit is meant for spreadsheets.
-
-
 class _Lines:
     r"""The lines of a file for Python's CSV reader, and the place after those it has taken.
 

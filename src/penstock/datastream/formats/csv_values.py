@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import codecs
+import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
@@ -32,6 +33,8 @@ FieldWriter = Callable[[Any], str]
 _LONGEST_CHECKED = 24
 _BYTE_ORDER_MARK = codecs.BOM_UTF8.decode()
 LINE_DELIMITERS = ("\n", "\r", "\r\n")
+
+csv.field_size_limit(2**31 - 1)  # Python's own limit is meant for spreadsheets.
 
 
 @dataclass(frozen=True)

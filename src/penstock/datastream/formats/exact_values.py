@@ -13,6 +13,9 @@ from penstock.common.typeinfo import TypeInformation, Types
 
 _BITS = {Types.BYTE(): 8, Types.SHORT(): 16, Types.INT(): 32, Types.LONG(): 64}
 
+_MOST_DIGITS = 4300
+"""As many digits as Python reads in the text of a whole number."""
+
 WHOLE_TYPES = (*_BITS, Types.BIG_INT())
 
 
@@ -33,6 +36,8 @@ def whole_number(type_info: TypeInformation) -> Callable[[Any], int]:
 
 
 def _as_int(value: Any) -> int | None:
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() >= _MOST_DIGITS:
+        return None  # `1e999999999` has few characters, but would take hours, and gigabytes, as an int.
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):

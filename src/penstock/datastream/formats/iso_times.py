@@ -13,6 +13,7 @@ from penstock.datastream.formats.exact_values import clock_time
 _EPOCH = datetime(1970, 1, 1)
 _FRACTION = re.compile(r"[.,](\d+)$")
 _ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d|[+-]\d\d)$", re.IGNORECASE)
+_CLOCK = re.compile(r"[T :]", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,17 @@ class _Clock:
             )
         return micros
 
+    def check_no_zone(self, parsed: datetime | time) -> None:
+        """Refuse an offset that Python knows, but that was not taken off the text."""
+        if parsed.tzinfo is not None:
+            raise ValueError(f"{self.body!r} has an offset that cannot be read; write Z, or hours and minutes")
+
     def in_utc(self) -> datetime:
         """To the second."""
+        moment = datetime.fromisoformat(self.body)
+        self.check_no_zone(moment)
         try:
-            return datetime.fromisoformat(self.body) - self.offset
+            return moment - self.offset
         except OverflowError:
             raise ValueError(f"{self.body} is not between the years 1 and 9999 in UTC") from None
 
@@ -45,7 +53,7 @@ def _parse(text: str) -> _Clock:
     body, offset = text.strip(), timedelta(0)
     zone = _ZONE.search(body)
     # The end of a date alone looks like an offset.
-    if zone is not None and ":" in body[: zone.start()]:
+    if zone is not None and (zone[1] in "Zz" or _CLOCK.search(body[: zone.start()])):
         body, offset = body[: zone.start()], _offset(zone[1])
     fraction = _FRACTION.search(body)
     digits = "" if fraction is None else fraction[1]
@@ -68,7 +76,9 @@ def parse_time(text: str) -> time:
     clock = _parse(text)
     if clock.offset:
         raise ValueError(f"{text!r} has an offset; only a time in UTC can be read")
-    return time.fromisoformat(clock.body).replace(microsecond=clock.micros)
+    moment = time.fromisoformat(clock.body)
+    clock.check_no_zone(moment)
+    return moment.replace(microsecond=clock.micros)
 
 
 def parse_timestamp(text: str) -> datetime:

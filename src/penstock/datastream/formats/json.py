@@ -86,7 +86,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
         try:
             row: Row | None = self._read(load_json(message))
             return row
-        except (ValueError, TypeError, ArithmeticError) as exc:
+        except (ValueError, TypeError, ArithmeticError, RecursionError) as exc:
             if self._ignore_parse_errors:
                 return None
             raise ValueError(

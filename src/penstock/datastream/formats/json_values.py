@@ -202,6 +202,15 @@ def _read_text(value: Any) -> str:
     return value if isinstance(value, str) else _dump(value)
 
 
+def _of_text(read: Callable[[str], Any]) -> Reader:
+    def read_text(value: Any) -> Any:
+        if not isinstance(value, str):
+            raise ValueError(f"expected text, got {value!r}")
+        return read(value)
+
+    return read_text
+
+
 def _read_bool(value: Any) -> bool:
     return value if isinstance(value, bool) else exact_values.read_boolean(str(value))
 
@@ -262,10 +271,10 @@ _SIMPLE_READERS: dict[TypeInformation, Reader] = {
     Types.FLOAT(): _float_reader(Types.FLOAT()),
     Types.DOUBLE(): _float_reader(Types.DOUBLE()),
     Types.BIG_DEC(): _read_decimal,
-    Types.SQL_DATE(): lambda value: date.fromisoformat(value),
-    Types.SQL_TIME(): lambda value: parse_time(value),
-    Types.SQL_TIMESTAMP(): lambda value: parse_timestamp(value),
-    Types.INSTANT(): lambda value: parse_instant(value),
+    Types.SQL_DATE(): _of_text(date.fromisoformat),
+    Types.SQL_TIME(): _of_text(parse_time),
+    Types.SQL_TIMESTAMP(): _of_text(parse_timestamp),
+    Types.INSTANT(): _of_text(parse_instant),
     Types.PICKLED_BYTE_ARRAY(): lambda value: json.loads(_dump(value)),
     BYTES: lambda value: base64.b64decode(value, validate=True),
     **{each: _whole_reader(each) for each in WHOLE_TYPES},

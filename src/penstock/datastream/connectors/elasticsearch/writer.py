@@ -110,7 +110,9 @@ class BulkWriter(SinkWriter[Any]):
             ):
                 answers.extend(answer.values())
         except self._library.SerializationError as refusal:
-            return self._without_unserializable(items, refusal)
+            # What is large was sent in several requests: those before are answered, and must not be sent again.
+            self._send(self._outcome(items[: len(answers)], answers, "", None).again)
+            return self._without_unserializable(items[len(answers) :], refusal)
         except self._failures as failure:
             if not _passes(getattr(failure, "status_code", None)):
                 raise ConnectorError(f"{_USER}: {self._hosts} refuses a request: {failure}") from failure

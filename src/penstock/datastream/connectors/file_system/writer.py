@@ -6,9 +6,10 @@ import posixpath
 import uuid
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.own_copies import own_copy
 from penstock.common.serialization import BulkWriter, Encoder
 from penstock.datastream.connectors.file_system.bucketing import BucketAssignerContext, PartFileInfo
 from penstock.datastream.connectors.file_system.compaction import PartsToCompact, WaitingParts
@@ -259,9 +260,10 @@ class FileWriter(CommittingSinkWriter[Any, FileCommittable], StatefulSinkWriter[
     """Writes elements into the part files of their buckets."""
 
     def __init__(self, options: FileSinkOptions, context: WriterInitContext, states: Iterable[FileWriterState]) -> None:
-        self._options = options
+        # Subtasks may run in one process, and users' policies and assigners may count or remember elements.
+        self._options = replace(options, rolling_policy=own_copy(options.rolling_policy))
         self._files, self._base_folder = store_at(options.base_path)
-        self._assigner = options.bucket_assigner
+        self._assigner = own_copy(options.bucket_assigner)
         self._element_context = _ElementContext()
         self._time = context.get_processing_time_service()
         self._now = self._time.get_current_processing_time

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
+from uuid import UUID
 
 from penstock.common.exceptions import EnvironmentSetupError, UnsupportedFeatureError
 from penstock.common.optional_packages import optional_package
@@ -93,6 +96,16 @@ class PostgresDatabase(Database):
             cursor.executemany(statement, rows)
 
 
+_SQLITE_TEXT: dict[type, Callable[[Any], str]] = {
+    Decimal: lambda value: format(value, "f"),
+    date: date.isoformat,
+    time: time.isoformat,
+    datetime: lambda value: value.isoformat(" "),
+    UUID: str,
+}
+"""Values for which SQLite has no type, and Python's client no form, or a deprecated one."""
+
+
 class SqliteDatabase(Database):
     """A file: `jdbc:sqlite:/data/shop.db`. Subtasks on the same machine wait for each other."""
 
@@ -101,6 +114,15 @@ class SqliteDatabase(Database):
 
     def connect(self, options: JdbcConnectionOptions) -> Any:
         return self.library().connect(self._path(options), timeout=60)
+
+    def run(self, connection: Any, statement: str, rows: list[Sequence[Any]]) -> None:
+        super().run(connection, statement, [[self._bound(value) for value in row] for row in rows])
+
+    @staticmethod
+    def _bound(value: Any) -> Any:
+        """A value that the client takes. SQLite makes a number of text in a column for numbers."""
+        to_text = _SQLITE_TEXT.get(type(value))
+        return value if to_text is None else to_text(value)
 
     def check(self, options: JdbcConnectionOptions) -> None:
         if not self._path(options):

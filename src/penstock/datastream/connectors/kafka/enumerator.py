@@ -15,6 +15,9 @@ from penstock.datastream.connectors.source_v2 import SourceSplit, SplitEnumerato
 if TYPE_CHECKING:
     from penstock.datastream.connectors.kafka.source import KafkaSource
 
+_INTERNAL_TOPICS = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
+"""What brokers write for themselves. As in Flink, a pattern does not match these; they can be read by name."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -92,7 +95,7 @@ class KafkaEnumerator(SplitEnumerator[KafkaSplit, KafkaEnumeratorState]):
         subscription = self._source.subscription
         if isinstance(subscription, str):
             pattern = re.compile(subscription)
-            return [each for each in there if pattern.fullmatch(each.topic)]
+            return [each for each in there if pattern.fullmatch(each.topic) and each.topic not in _INTERNAL_TOPICS]
         topics = {each for each in subscription if isinstance(each, str)}
         partitions = {each for each in subscription if isinstance(each, KafkaTopicPartition)}
         missing = topics - {each.topic for each in there}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.exceptions import ConnectorError
+from penstock.common.own_copies import own_copy
 from penstock.common.serialization import serializer_of_many
 from penstock.datastream.connectors.kafka.records import KafkaRecord
 from penstock.datastream.connectors.kafka.settings import (
@@ -293,6 +294,8 @@ class KafkaWriter(CommittingSinkWriter[Any, KafkaTransaction], BatchSinkWriter[A
         self._refused = RefusedRecords(sink.on_refused, context.metric_group(), _USER)
         task = context.get_task_info()
         if self._partitioner is not None:
+            # Subtasks may run in one process, and each opens its own partitioner.
+            self._partitioner = own_copy(self._partitioner)
             self._partitioner.open(task.index_of_this_subtask, task.number_of_parallel_subtasks)
         self._producer: RecordProducer | None = None
 
