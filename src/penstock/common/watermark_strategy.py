@@ -250,3 +250,10 @@ class _AssignerWatermarks(WatermarkGenerator):
     def _emit(timestamp: int | None, output: WatermarkOutput) -> None:
         if timestamp is not None:
             output.emit_watermark(timestamp)
+
+
+def connect_with_assigner(generator: WatermarkGenerator, assigner: TimestampAssigner) -> None:
+    """Let the restored generator of an older assigner ask the assigner that gets the elements from now on."""
+    older = (AssignerWithPeriodicWatermarks, AssignerWithPunctuatedWatermarks)
+    if isinstance(generator, _AssignerWatermarks) and isinstance(assigner, older):
+        generator.assigner = assigner

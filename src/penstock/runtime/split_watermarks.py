@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
+from penstock.common.own_copies import own_copy
 from penstock.common.watermark_generator import (
     AscendingTimestampsWatermarks,
     BoundedOutOfOrdernessWatermarks,
@@ -16,7 +18,7 @@ from penstock.common.watermark_generator import (
     WatermarksWithIdleness,
     time_of,
 )
-from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.common.watermark_strategy import WatermarkStrategy, connect_with_assigner
 from penstock.graph.descriptions import WatermarksDescription
 from penstock.runtime.batch import Batch, Timestamps
 from penstock.runtime.timestamp_extraction import TimestampExtraction, largest_of
@@ -113,6 +115,11 @@ class SplitWatermark(WatermarkOutput):
         return type(self.generator) not in _BY_LARGEST_TIMESTAMP
 
 
+def _of_one_subtask(description: WatermarksDescription) -> WatermarksDescription:
+    """With its own copy of the strategy: an assigner may remember the elements that it has seen."""
+    return replace(description, strategy=own_copy(description.strategy))
+
+
 class SplitWatermarks:
     """Each split has its own generator; the subtask's watermark is the smallest one of the splits that are not idle.
 
@@ -121,9 +128,10 @@ class SplitWatermarks:
     """
 
     def __init__(self, description: WatermarksDescription | None, clock: Callable[[], int]) -> None:
-        self._description = description or _NOTHING
+        self._description = _NOTHING if description is None else _of_one_subtask(description)
         self._clock = clock
-        self._extraction = TimestampExtraction(self._description.strategy.create_timestamp_assigner())
+        self._assigner = self._description.strategy.create_timestamp_assigner()
+        self._extraction = TimestampExtraction(self._assigner)
         self._keeps_timestamps = self._extraction.keeps_timestamps
         self._splits: dict[str, SplitWatermark] = {}
         self._none = SplitWatermark(self._generator_without_splits())
@@ -276,8 +284,11 @@ class SplitWatermarks:
     def restore(self, memory: Any) -> None:
         self._splits, self._none = memory
         for split in (*self._splits.values(), self._none):
-            if isinstance(split.generator, WatermarksWithIdleness):
-                split.generator.clock = self._clock
+            generator = split.generator
+            if isinstance(generator, WatermarksWithIdleness):
+                generator.clock = self._clock
+                generator = generator.generator
+            connect_with_assigner(generator, self._assigner)
         for split in self._splits.values():
             split.on_change = self._advance_reached
         self._advance_reached()
