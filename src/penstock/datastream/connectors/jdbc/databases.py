@@ -18,7 +18,7 @@ from uuid import UUID
 
 from penstock.common.exceptions import EnvironmentSetupError, UnsupportedFeatureError
 from penstock.common.optional_packages import optional_package
-from penstock.common.redaction import redacted_text
+from penstock.common.redaction import is_secret, redacted_text
 from penstock.datastream.connectors.jdbc.statements import Statement, connection_settings
 
 if TYPE_CHECKING:
@@ -178,6 +178,9 @@ class MySqlDatabase(Database):
         return settings
 
 
+_NAMES_OF_TEXTS = {"user", "username", "uid", "database", "dbname", "db", "schema", "catalog", "service_name", "sid"}
+
+
 class DbApiDatabase(Database):
     """Any module of Python's DB-API: `dbapi:module?name=value` calls `module.connect(name=value)`."""
 
@@ -193,13 +196,19 @@ class DbApiDatabase(Database):
             ) from missing
 
     def connect(self, options: JdbcConnectionOptions) -> Any:
-        settings: dict[str, Any] = dict(parse_qsl(urlsplit(options.db_url).query, keep_blank_values=True))
+        given = parse_qsl(urlsplit(options.db_url).query, keep_blank_values=True)
+        settings: dict[str, Any] = {name: self._value(name, text) for name, text in given}
         if options.user_name is not None:
             settings["user"] = options.user_name
         if options.password is not None:
             settings["password"] = options.password
-        numbers = {name: int(value) for name, value in settings.items() if value.isdecimal()}
-        return self.library().connect(**{**settings, **numbers})
+        return self.library().connect(**settings)
+
+    @staticmethod
+    def _value(name: str, text: str) -> int | str:
+        """A number where the text is one, such as a port. Names and passwords may look like numbers, and stay text."""
+        is_text = is_secret(name) or name.lower() in _NAMES_OF_TEXTS
+        return int(text) if text.isdecimal() and not is_text else text
 
 
 def database_of(url: str) -> Database:
