@@ -153,6 +153,19 @@ def test_any_client_in_the_shape_of_the_db_api(tmp_path, monkeypatch):
     assert (given["database"], given["access_token"]) == ("2024", "0042")
 
 
+def test_the_users_name_and_password_come_before_those_of_a_mysql_url(monkeypatch):
+    client = ModuleType("pymysql")
+    client.connect = dict
+    monkeypatch.setitem(sys.modules, "pymysql", client)
+    url = "jdbc:mysql://host/shop?user=nobody&password=old&useSSL=true&sslMode=REQUIRED"
+    options = JdbcConnectionOptions(url, None, "me", "secret")
+    database_of(url).check(options)
+    settings = database_of(url).connect(options)
+    assert (settings["user"], settings["password"], "ssl" in settings) == ("me", "secret", True)
+    settings = database_of(url).connect(JdbcConnectionOptions(url))
+    assert (settings["user"], settings["password"]) == ("nobody", "old")
+
+
 def test_a_client_that_is_not_installed_is_named():
     sink = JdbcSink.sink("insert into t values (?, ?)", TOTALS, JdbcConnectionOptions("dbapi:no_such_client"))
     with pytest.raises((JobExecutionError, EnvironmentSetupError), match="there is no Python module 'no_such_client'"):

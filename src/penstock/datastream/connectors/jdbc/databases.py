@@ -159,16 +159,17 @@ class MySqlDatabase(Database):
     def _settings(self, options: JdbcConnectionOptions) -> dict[str, Any]:
         parts = urlsplit(options.db_url.removeprefix("jdbc:"))
         given = dict(parse_qsl(parts.query, keep_blank_values=True))
+        user, password = given.pop("user", None), given.pop("password", "")
         settings: dict[str, Any] = {
             "host": parts.hostname or "localhost",
             "port": parts.port or 3306,
             "database": unquote(parts.path.lstrip("/")) or None,
-            "user": options.user_name or given.pop("user", None),
-            "password": options.password or given.pop("password", ""),
+            "user": options.user_name or user,
+            "password": options.password or password,
             "charset": "utf8mb4",
         }
-        uses_ssl = given.pop("useSSL", "false").lower() == "true" or given.pop("sslMode", "DISABLED") != "DISABLED"
-        if uses_ssl:
+        use_ssl, ssl_mode = given.pop("useSSL", "false"), given.pop("sslMode", "DISABLED")
+        if use_ssl.lower() == "true" or ssl_mode != "DISABLED":
             settings["ssl"] = {"check_hostname": False}
         unknown = sorted(given.keys() - self._WITHOUT_EFFECT)
         if unknown:
