@@ -96,6 +96,21 @@ def test_bodies_may_be_lines_or_single_elements(service, tmp_path):
     assert [method for method, *_ in service.requests] == ["POST", "PUT", "PUT"]
 
 
+def test_user_and_password_of_the_url_are_sent(service, tmp_path):
+    url = service.url.replace("http://", "http://ada:se%3Acret@")
+    for headers in ({}, {"authorization": "Bearer x", "content-type": "text/plain"}):
+        builder = HttpSink.builder().set_url(url).set_serializer(SimpleStringSchema())
+        for name, value in headers.items():
+            builder.set_header(name, value)
+        ServerSinkJob(builder.build(), tmp_path, lambda i: "1").write().end()
+    plain, given = (sorted((n.lower(), v) for n, v in request[2].items()) for request in service.requests)
+    assert ("authorization", "Basic YWRhOnNlOmNyZXQ=") in plain and ("content-type", "application/json") in plain
+    assert [each for each in given if each[0] in ("authorization", "content-type")] == [
+        ("authorization", "Bearer x"),
+        ("content-type", "text/plain"),
+    ]
+
+
 def test_headers_are_sent_and_elements_without_bytes_left_out(service, tmp_path):
     builder = HttpSink.builder().set_url(service.url).set_serializer(Json()).set_header("Authorization", "Bearer x")
     ServerSinkJob(builder.build(), tmp_path, ["nothing", "b"].__getitem__).write(2).end()

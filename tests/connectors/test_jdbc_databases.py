@@ -145,10 +145,25 @@ def test_any_client_in_the_shape_of_the_db_api(tmp_path, monkeypatch):
     client.connect = connect
     monkeypatch.setitem(sys.modules, "numbering_client", client)
     shop = Sqlite(tmp_path)
-    options = JdbcConnectionOptions(f"dbapi:numbering_client?file={shop.file}&timeout=5", None, "me", "secret")
+    url = f"dbapi:numbering_client?file={shop.file}&timeout=5&database=2024&access_token=0042"
+    options = JdbcConnectionOptions(url, None, "me", "007")
     write([("fr", 1)], JdbcSink.sink("insert into totals values (?, ?) -- is it '?'", TOTALS, options))
     assert rows_of(shop) == [("fr", 1)]
-    assert (given["timeout"], given["user"], given["password"]) == (5, "me", "secret")
+    assert (given["timeout"], given["user"], given["password"]) == (5, "me", "007")
+    assert (given["database"], given["access_token"]) == ("2024", "0042")
+
+
+def test_the_users_name_and_password_come_before_those_of_a_mysql_url(monkeypatch):
+    client = ModuleType("pymysql")
+    client.connect = dict
+    monkeypatch.setitem(sys.modules, "pymysql", client)
+    url = "jdbc:mysql://host/shop?user=nobody&password=old&useSSL=true&sslMode=REQUIRED"
+    options = JdbcConnectionOptions(url, None, "me", "secret")
+    database_of(url).check(options)
+    settings = database_of(url).connect(options)
+    assert (settings["user"], settings["password"], "ssl" in settings) == ("me", "secret", True)
+    settings = database_of(url).connect(JdbcConnectionOptions(url))
+    assert (settings["user"], settings["password"]) == ("nobody", "old")
 
 
 def test_a_client_that_is_not_installed_is_named():

@@ -254,6 +254,6 @@ class _AssignerWatermarks(WatermarkGenerator):
 
 def connect_with_assigner(generator: WatermarkGenerator, assigner: TimestampAssigner) -> None:
     """Let the restored generator of an older assigner ask the assigner that gets the elements from now on."""
-    is_older = isinstance(assigner, (AssignerWithPeriodicWatermarks, AssignerWithPunctuatedWatermarks))
-    if isinstance(generator, _AssignerWatermarks) and is_older:
+    older = (AssignerWithPeriodicWatermarks, AssignerWithPunctuatedWatermarks)
+    if isinstance(generator, _AssignerWatermarks) and isinstance(assigner, older):
         generator.assigner = assigner

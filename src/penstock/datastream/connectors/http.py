@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from penstock.common.exceptions import ConnectorError
 from penstock.common.redaction import redacted_repr, redacted_text
@@ -232,7 +233,9 @@ class HttpWriter(SinkWriter[Any]):
         self, sink: HttpSink, context: WriterInitContext, pause: Callable[[float], object] = time.sleep
     ) -> None:
         self._sink = sink
-        self._headers = {"Content-Type": _CONTENT_TYPES[sink.body], **sink.headers}
+        given = {name.lower() for name in sink.headers}
+        own = {"Content-Type": _CONTENT_TYPES[sink.body], **_login_of(sink.url)}
+        self._headers = {**{name: value for name, value in own.items() if name.lower() not in given}, **sink.headers}
         self._connection = HttpConnection(sink.url, sink.timeout_ms / 1000)
         self._refused = RefusedRecords(sink.on_refused, context.metric_group(), _USER)
         self._pause = pause
@@ -307,6 +310,15 @@ class HttpWriter(SinkWriter[Any]):
                 pause_s = max(pause_s, _seconds(answer.retry_after))
             self._pause(pause_s)
         raise AssertionError("the last attempt returns or raises")
+
+
+def _login_of(url: str) -> dict[str, str]:
+    """The header for the user and password that a URL may name, as browsers and curl send it."""
+    parts = urlsplit(url)
+    if parts.username is None:
+        return {}
+    login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
 
 
 def _seconds(retry_after: str | None) -> float:

@@ -18,7 +18,7 @@ from uuid import UUID
 
 from penstock.common.exceptions import EnvironmentSetupError, UnsupportedFeatureError
 from penstock.common.optional_packages import optional_package
-from penstock.common.redaction import redacted_text
+from penstock.common.redaction import is_secret, redacted_text
 from penstock.datastream.connectors.jdbc.statements import Statement, connection_settings
 
 if TYPE_CHECKING:
@@ -159,16 +159,17 @@ class MySqlDatabase(Database):
     def _settings(self, options: JdbcConnectionOptions) -> dict[str, Any]:
         parts = urlsplit(options.db_url.removeprefix("jdbc:"))
         given = dict(parse_qsl(parts.query, keep_blank_values=True))
+        user, password = given.pop("user", None), given.pop("password", "")
         settings: dict[str, Any] = {
             "host": parts.hostname or "localhost",
             "port": parts.port or 3306,
             "database": unquote(parts.path.lstrip("/")) or None,
-            "user": options.user_name or given.pop("user", None),
-            "password": options.password or given.pop("password", ""),
+            "user": options.user_name or user,
+            "password": options.password or password,
             "charset": "utf8mb4",
         }
-        uses_ssl = given.pop("useSSL", "false").lower() == "true" or given.pop("sslMode", "DISABLED") != "DISABLED"
-        if uses_ssl:
+        use_ssl, ssl_mode = given.pop("useSSL", "false"), given.pop("sslMode", "DISABLED")
+        if use_ssl.lower() == "true" or ssl_mode != "DISABLED":
             settings["ssl"] = {"check_hostname": False}
         unknown = sorted(given.keys() - self._WITHOUT_EFFECT)
         if unknown:
@@ -176,6 +177,9 @@ class MySqlDatabase(Database):
             url = redacted_text(options.db_url)
             raise ValueError(f"{_USER}: the parameter {unknown[0]!r} of {url!r} is not one of {known}")
         return settings
+
+
+_NAMES_OF_TEXTS = {"user", "username", "uid", "database", "dbname", "db", "schema", "catalog", "service_name", "sid"}
 
 
 class DbApiDatabase(Database):
@@ -193,13 +197,19 @@ class DbApiDatabase(Database):
             ) from missing
 
     def connect(self, options: JdbcConnectionOptions) -> Any:
-        settings: dict[str, Any] = dict(parse_qsl(urlsplit(options.db_url).query, keep_blank_values=True))
+        given = parse_qsl(urlsplit(options.db_url).query, keep_blank_values=True)
+        settings: dict[str, Any] = {name: self._value(name, text) for name, text in given}
         if options.user_name is not None:
             settings["user"] = options.user_name
         if options.password is not None:
             settings["password"] = options.password
-        numbers = {name: int(value) for name, value in settings.items() if value.isdecimal()}
-        return self.library().connect(**{**settings, **numbers})
+        return self.library().connect(**settings)
+
+    @staticmethod
+    def _value(name: str, text: str) -> int | str:
+        """A number where the text is one, such as a port. Names and passwords may look like numbers, and stay text."""
+        is_text = is_secret(name) or name.lower() in _NAMES_OF_TEXTS
+        return int(text) if text.isdecimal() and not is_text else text
 
 
 def database_of(url: str) -> Database:
