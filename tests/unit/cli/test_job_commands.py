@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from penstock.cli import job_commands, main
+from penstock.cli.job_options import JobCommand
 from penstock.cli.locate import LocatedJob
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
@@ -55,6 +57,15 @@ def test_list_shows_the_job_as_flink_does(job):
     line = rf"^\d\d\.\d\d\.\d{{4}} \d\d:\d\d:\d\d : {id_of(job)} : waiting for text \([A-Z]+\)$"
     assert re.search(line, shown, re.MULTILINE)
     assert "Jobs -----" in shown
+
+
+def test_characters_that_the_terminal_does_not_know_are_shown_as_their_numbers():
+    @click.command(cls=JobCommand)
+    def verb() -> None:
+        click.echo("job ☃")
+
+    result = CliRunner(charset="latin-1").invoke(verb)
+    assert (result.exit_code, result.stdout) == (0, "job \\u2603\n")
 
 
 def test_list_as_json_is_one_object(job):
