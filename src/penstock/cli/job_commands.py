@@ -15,7 +15,7 @@ from penstock.cli.job_options import Answer, JobCommand, job_options, say_meanin
 from penstock.cli.locate import LocatedJob, all_jobs, is_job_id, locate
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
-from penstock.common.exceptions import CheckpointError
+from penstock.common.exceptions import CheckpointError, PenstockError
 from penstock.rest.client import Address, RestClient
 from penstock.rest.polling import wait_for_operation
 
@@ -50,6 +50,17 @@ def _path_of_savepoint(found: LocatedJob, request: dict[str, str]) -> str:
     """Wait for a savepoint that was asked for; returns where it is."""
     operation = wait_for_operation(found.client, f"/jobs/{found.job_id}/savepoints", request)
     return str(operation["location"])
+
+
+def _path_of_last_savepoint(found: LocatedJob, request: dict[str, str]) -> str:
+    """Wait for a savepoint with which a job ends, and for that end; returns where the savepoint is."""
+    location = _path_of_savepoint(found, request)
+    try:
+        wait_for_end(found)
+    except PenstockError:
+        click.echo(f"The savepoint is complete: {location}", err=True)
+        raise
+    return location
 
 
 def _say_where_it_is(answer: Answer, location: str) -> None:
@@ -130,8 +141,7 @@ def cancel(
     answer.say(f"Cancelling job {found.job_id} with {format_type} savepoint to {target}.")
     body = {"target-directory": found.folder(directory), "cancel-job": True, "formatType": format_type.upper()}
     request = found.client.post(f"/jobs/{found.job_id}/savepoints", body)
-    location = _path_of_savepoint(found, request)
-    wait_for_end(found)
+    location = _path_of_last_savepoint(found, request)
     answer.say(f"Cancelled job {found.job_id}. Savepoint stored in {location}.")
     answer.give({"job-id": found.job_id, "location": location})
 
@@ -166,8 +176,7 @@ def stop(
         answer.say(f"Successfully triggered stop with savepoint in detached mode, triggerId: {request['request-id']}")
         answer.give({"job-id": found.job_id, **request})
         return
-    location = _path_of_savepoint(found, request)
-    wait_for_end(found)
+    location = _path_of_last_savepoint(found, request)
     answer.say(f"Savepoint completed. Path: {location}")
     answer.give({"job-id": found.job_id, "location": location})
 

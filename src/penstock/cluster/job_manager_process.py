@@ -6,12 +6,12 @@ import contextlib
 import fcntl
 import logging
 import os
+import queue
 import re
 import signal
 import socket
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,6 +121,29 @@ def _is_at(file: IO[str], path: Path) -> bool:
         return False
 
 
+class StopRequest:
+    """Asks the process to end, from a thread or from a handler of a signal.
+
+    A handler runs in the main thread, wherever that is: a `threading.Event` that is just being waited for would lock
+    the handler out, and the process would never end.
+    """
+
+    def __init__(self) -> None:
+        self._requests: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def set(self) -> None:
+        self._requests.put(None)
+
+    def wait(self, timeout_s: float) -> bool:
+        """True if the process is to end; waits for that, but not longer."""
+        try:
+            self._requests.get(timeout=timeout_s)
+        except queue.Empty:
+            return False
+        self.set()  # It stays so.
+        return True
+
+
 def run_job_manager(config: Configuration) -> None:
     """Serve until asked to stop: by DELETE /cluster, Ctrl-C or SIGTERM."""
     from penstock.cluster.high_availability.services import HighAvailability
@@ -134,7 +157,7 @@ def run_job_manager(config: Configuration) -> None:
     listener = _bound(config)
     port = listener.getsockname()[1]
     with JobManagerFiles(port).held(), tempfile.TemporaryDirectory(prefix="penstock-jobmanager-") as folder:
-        stop = threading.Event()
+        stop = StopRequest()
         for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(each, lambda *_: stop.set())
         high_availability = HighAvailability.of(config)
@@ -157,7 +180,7 @@ def _bound(config: Configuration) -> socket.socket:
         ) from error
 
 
-def _leader(config: Configuration, folder: Path, stop: threading.Event) -> Leader:
+def _leader(config: Configuration, folder: Path, stop: StopRequest) -> Leader:
     from penstock.cluster.leader import Leader
 
     leader = Leader(config, folder, stop.set)
@@ -171,7 +194,7 @@ def _contender(
     high_availability: HighAvailability,
     folder: Path,
     listener: socket.socket,
-    stop: threading.Event,
+    stop: StopRequest,
 ) -> Contender:
     from penstock.cluster.contender import Contender
 
@@ -185,7 +208,7 @@ def _serve(
     app: Any,
     leader: Callable[[], Leader | None],
     listener: socket.socket,
-    stop: threading.Event,
+    stop: StopRequest,
     close: Callable[[], None],
 ) -> None:
     """Answer until asked to stop. `leader`: what takes jobs here, now."""

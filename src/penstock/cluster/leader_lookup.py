@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
+from penstock.common.exceptions import EnvironmentSetupError
 from penstock.rest.client import LEADERSHIP, Address, RestClient, RestClientError
 from penstock.rest.security.access import OWN_SERVERS, ClientAccess
 
@@ -57,7 +58,10 @@ class JobManagers:
         return _asked(self.addresses)
 
     def _published(self, high_availability: HighAvailability) -> Address:
-        address = high_availability.leader_address()
+        try:
+            address = high_availability.leader_address()
+        except EnvironmentSetupError as error:  # As if none led: it may be known again in a moment.
+            raise RestClientError(str(error), 503) from error
         if address is None:
             raise RestClientError(
                 f"no job manager leads now, according to {high_availability.options.directory}; `penstock jobmanager "

@@ -126,12 +126,23 @@ class RemoteJobClient(JobClient):
     def _show_output(self) -> None:
         for event in self._events():
             if "line" in event:
-                print(event["line"], file=sys.stderr if event["stderr"] else sys.stdout, flush=True)
+                self._show_line(event["line"], event["stderr"])
             elif "collect" in event:
                 self._collected[event["collect"]].put_all(_unpickled(event["values"]))
             elif "end" in event:
                 return
         raise self._lost("it hung up")
+
+    def _show_line(self, line: str, is_error: bool) -> None:
+        try:
+            print(line, file=sys.stderr if is_error else sys.stdout, flush=True)
+        except OSError as error:  # Such as a pipe whose reader has ended
+            raise JobExecutionError(
+                f"job '{self._job_name}' ({self._job_id}): what it prints cannot be written here ({error}); nobody "
+                f"follows the job any more, but it may still be running: `penstock list -m {self._rest.address}` shows",
+                self._job_id,
+                self._job_name,
+            ) from error
 
     def _events(self) -> Iterator[dict[str, Any]]:
         try:

@@ -10,15 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
-from penstock.cli import main
+from penstock.cli import job_commands, main
+from penstock.cli.job_options import JobCommand
 from penstock.cli.locate import LocatedJob
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.rest import sockets
 from penstock.rest.client import Address, RestClient
+from penstock.rest.polling import OperationFailedError
 
 
 def penstock(*words: str) -> Result:
@@ -56,6 +59,15 @@ def test_list_shows_the_job_as_flink_does(job):
     assert "Jobs -----" in shown
 
 
+def test_characters_that_the_terminal_does_not_know_are_shown_as_their_numbers():
+    @click.command(cls=JobCommand)
+    def verb() -> None:
+        click.echo("job ☃")
+
+    result = CliRunner(charset="latin-1").invoke(verb)
+    assert (result.exit_code, result.stdout) == (0, "job \\u2603\n")
+
+
 def test_list_as_json_is_one_object(job):
     jobs = json.loads(penstock("list", "--json").stdout)["jobs"]
     assert id_of(job) in [each["jid"] for each in jobs]
@@ -85,6 +97,17 @@ def test_stop_writes_a_savepoint_and_says_where(job, tmp_path):
     assert location is not None and (Path(location[1]) / "_metadata").is_file()
     assert result.stderr == "-p is --savepointPath, the folder for the savepoint, here\n"
     assert job.get_job_status().result().name == "FINISHED"
+
+
+@pytest.mark.parametrize("words", [("stop", "-p"), ("cancel", "-s")])
+def test_savepoint_is_named_even_if_the_end_of_the_job_is_not_seen(job, tmp_path, monkeypatch, words):
+    def not_in_time(_: LocatedJob) -> None:
+        raise OperationFailedError("has not ended within 60 s")
+
+    monkeypatch.setattr(job_commands, "wait_for_end", not_in_time)
+    result = penstock(*words, str(tmp_path), id_of(job))
+    assert result.exit_code == 1 and "has not ended within 60 s" in result.stderr
+    assert f"The savepoint is complete: file://{tmp_path}/savepoint-{id_of(job)[:6]}-" in result.stderr
 
 
 def test_drain_is_reported(job, tmp_path):

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import socket
+import sys
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 
 from penstock.cli.commands import main
 from penstock.cluster import job_manager_process
-from penstock.cluster.job_manager_process import JobManagerFiles
+from penstock.cluster.job_manager_process import JobManagerFiles, StopRequest
 from penstock.rest import sockets
 from penstock.rest.client import Address, RestClient
 
@@ -93,3 +94,31 @@ def test_job_manager_that_ends_by_itself_meanwhile_counts_as_stopped(files, monk
     monkeypatch.setattr(os, "kill", gone)
     stopped = CliRunner().invoke(main, ["jobmanager", "stop", "--port", "8191"])
     assert (stopped.exit_code, stopped.stdout) == (0, "Stopped job manager 12345.\n")
+
+
+def test_signal_is_heard_at_any_moment():
+    """The handler of a signal runs between any two lines of what the main thread does."""
+    stop = StopRequest()
+    is_handling = False
+
+    def handle(*_: Any) -> Any:
+        nonlocal is_handling
+        if not is_handling:
+            is_handling = True
+            stop.set()
+            is_handling = False
+        return handle
+
+    def serve() -> None:
+        sys.settrace(handle)
+        stop.wait(30)
+
+    serving = threading.Thread(target=serve, daemon=True)
+    serving.start()
+    serving.join(30)
+    assert not serving.is_alive()
+    assert stop.wait(0) and stop.wait(0), "it stays so"
+
+
+def test_nobody_has_asked_for_the_end():
+    assert not StopRequest().wait(0.01)

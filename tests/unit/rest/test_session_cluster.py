@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import json
 import os
@@ -40,6 +41,18 @@ def test_printed_lines_come_back_to_the_client(cluster, capsys):
     assert capsys.readouterr().out == "RIVER\nRAIN\n"
     (job,) = cluster.rest.get("/jobs/overview")["jobs"]
     assert (job["jid"], job["name"], job["state"]) == (str(result.get_job_id()), "shouting", "FINISHED")
+
+
+def test_output_that_cannot_be_written_here_is_reported_as_such(cluster, monkeypatch):
+    class ClosedPipe(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    env = cluster.environment()
+    env.from_collection(["river"]).print()
+    monkeypatch.setattr(sys, "stdout", ClosedPipe())
+    with pytest.raises(JobExecutionError, match=r"what it prints cannot be written here .*Broken pipe.*penstock list"):
+        env.execute("shouting")
 
 
 def test_collected_values_come_back_to_the_client(cluster):

@@ -69,7 +69,13 @@ class ZooKeeperElection:
     def leader_address(self) -> str | None:
         if self._thread is None:
             self._connect()
-            self._look_for_leader(self._contenders())
+            try:
+                self._look_for_leader(self._contenders())
+            except self._exceptions.KazooException as error:
+                raise EnvironmentSetupError(
+                    f"{keys.ZOOKEEPER_QUORUM.key}: {self._quorum} cannot say which job manager leads "
+                    f"({str(error) or type(error).__name__})"
+                ) from error
         return self._known_address
 
     def close(self) -> None:
