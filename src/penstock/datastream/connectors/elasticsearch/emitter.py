@@ -17,7 +17,8 @@ Action = Mapping[str, Any]
 class ElasticsearchEmitter:
     """Turns an element into actions. The ready-made emitters take dicts, and rows with field names.
 
-    An emitter of your own overrides `emit`. An action with an `_id` that is repeated after a failure changes nothing.
+    An emitter of your own overrides `emit`. After a failure, actions are repeated. With an `_id`, that changes nothing
+    for `index`, `delete` and an `update` by a document; but `create` is refused, because the document is there already.
 
     `Elasticsearch7SinkBuilder` has an example.
     """
