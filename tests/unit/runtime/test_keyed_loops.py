@@ -17,6 +17,7 @@ from tests.unit.runtime.process_functions import (
     CALLED,
     IN_A_LOOP,
     Counts,
+    SetsTimersThroughAHelper,
     Timers,
     TimersThatAreDeleted,
     TimersThatAreSet,
@@ -132,6 +133,15 @@ def test_timers_that_set_no_others_fire_in_one_loop():
     assert harness.output == [("a", 10, 2), ("b", 10, 1), ("a", 20, None)]
     assert harness.metrics["numFiredTimers"] == 3
     assert any("on_timer" in loop.text for loop in loops_of(harness))
+
+
+def test_timers_that_a_helper_sets_while_others_fire_fire_in_their_turn():
+    """The loop over timers is made before the helper is there: it must not be believed for ever."""
+    harness = harness_of(SetsTimersThroughAHelper()).watermark(0)
+    harness.batch([(("a", 1), 0), (("b", 2), 0), (("a", 3), 0)]).watermark(10)
+    expected = [("a", 1), ("b", 2), ("a", 2), ("b", 3), ("a", 3), ("b", 4), ("a", 4)]
+    assert harness.output == [(key, time, [10]) for key, time in sorted(expected, key=lambda fired: fired[1])]
+    assert harness.timers == [] and harness.metrics["numFiredTimers"] == len(expected)
 
 
 def test_timers_of_a_batch_are_set_together_unless_some_may_be_deleted():
