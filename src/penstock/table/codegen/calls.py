@@ -361,7 +361,7 @@ CALLS: dict[str, Callable[[Emitter, Call], Code]] = {
     "EXTRACT": _extract,
     "TRIM": _trim,
     "PROCTIME": _now,
-    "PROCTIME_MATERIALIZE": _same,
+    "PROCTIME_MATERIALIZE": _now,  # The attribute itself has no value.
     "CURRENT_TIMESTAMP": _now,
     "NOW": _now,
     "CURRENT_ROW_TIMESTAMP": _now,
