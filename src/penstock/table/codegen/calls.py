@@ -37,7 +37,7 @@ def _converted(emitter: Emitter, node: Node, target: DataType) -> Code:
     """The operand as a value of the numeric type in which the operation is done."""
     code = emitter.emit(node)
     convert = cast_function(node.type, target, emitter.context.time_zone)
-    if convert is None or isinstance(node.type, t.IntegralType) and isinstance(target, t.IntegralType):
+    if convert is None or (isinstance(node.type, t.IntegralType) and isinstance(target, t.IntegralType)):
         return code
     return Code(f"{emitter.constant(convert)}({code.text})", code.checks)
 
@@ -227,7 +227,9 @@ def _search(emitter: Emitter, call: Call) -> Code:
             continue
         lower = [f"{emitter.literal(one.lower).text} {'<=' if one.is_lower_closed else '<'} "]
         upper = [f" {'<=' if one.is_upper_closed else '<'} {emitter.literal(one.upper).text}"]
-        tests.append("".join([*(lower if one.lower is not None else []), name, *(upper if one.upper is not None else [])]))
+        tests.append(
+            "".join([*(lower if one.lower is not None else []), name, *(upper if one.upper is not None else [])])
+        )
     # A range without bounds is every value.
     found = " or ".join("True" if test == name else test for test in tests) or "False"
     if sarg.null_as == "UNKNOWN":

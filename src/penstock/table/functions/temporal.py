@@ -8,6 +8,7 @@ from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.table import types as t
 from penstock.table.types import DataType
 from penstock.table.values import times
+from penstock.table.values.numbers import divide_int
 
 _CLOCK = {"HOUR": (3_600, 24), "MINUTE": (60, 60), "SECOND": (1, 60)}
 
@@ -27,6 +28,8 @@ def extraction(unit: str, data_type: DataType, zone: str) -> Callable[[int], int
             raise UnsupportedFeatureError(f"EXTRACT({unit} FROM {data_type.as_sql()}) is not supported")
     if unit in _CLOCK:
         seconds, modulus = _CLOCK[unit]
+        if isinstance(data_type, t.TimestampType):
+            return lambda value: divide_int(times.split_toward_zero(value)[1], seconds * 1_000) % modulus
         return lambda value: to_nanos(value) // (seconds * times.SECOND) % modulus
     parts: dict[str, Callable[[int], int]] = {
         "YEAR": lambda days: times.date_of(days)[0],
@@ -39,6 +42,8 @@ def extraction(unit: str, data_type: DataType, zone: str) -> Callable[[int], int
     if unit not in parts:
         raise UnsupportedFeatureError(f"EXTRACT({unit} FROM {data_type.as_sql()}) is not supported")
     part = parts[unit]
+    if isinstance(data_type, t.TimestampType):
+        return lambda value: part(times.split_toward_zero(value)[0])
     return lambda value: part(to_nanos(value) // times.DAY)
 
 
@@ -61,6 +66,8 @@ def rounding_to(unit: str, up: bool, zone: str) -> Callable[[int], int]:
 
     def rounded(nanos: int) -> int:
         local = times.to_local(nanos, zone)
+        if months is not None and not up and zone == "UTC":
+            return floor(times.split_toward_zero(local)[0] * times.DAY)
         below = floor(local)
         return times.to_instant(following(below) if up and below != local else below, zone)
 

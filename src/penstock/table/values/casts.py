@@ -215,9 +215,12 @@ def _to_time(source: DataType, target: Any, zone: str) -> Cast | None:
         case t.TimestampType() | t.LocalZonedTimestampType(), t.DateType() | t.TimeType():
             is_instant = isinstance(source, t.LocalZonedTimestampType)
             local: Cast = (lambda value: times.to_local(value, zone)) if is_instant else (lambda value: value)
-            if isinstance(target, t.DateType):
+            if isinstance(target, t.DateType) and is_instant:
                 return lambda value: local(value) // times.DAY
-            return lambda value: local(value) % times.DAY // times.MILLI
+            if isinstance(target, t.DateType):
+                return lambda value: times.split_toward_zero(value)[0]
+            unit = 10 ** max(0, 3 - target.precision)
+            return lambda value: n.divide_int(times.split_toward_zero(local(value))[1], unit) * unit
         case t.DateType(), t.TimestampType():
             return lambda days: days * times.DAY
         case t.DateType(), t.LocalZonedTimestampType():

@@ -89,7 +89,11 @@ def remainder_float(dividend: float, divisor: float) -> float:
 
 def decimal_of_type(number: Decimal, precision: int, scale: int) -> Decimal | None:
     """The number rounded to the scale, half up; None if it then has too many digits, as in Flink."""
+    if number and number.adjusted() >= precision - scale:
+        return None
     rounded = number.quantize(_UNITS[scale], ROUND_HALF_UP, EXACT)
+    if not rounded:
+        return rounded.copy_abs()  # Java's BigDecimal has no negative zero.
     return rounded if abs(rounded) < _LIMITS[precision - scale] else None
 
 

@@ -56,12 +56,19 @@ def months_between(first: int, second: int) -> int:
         return -months_between(second, first)
     first_day, first_rest = divmod(first, DAY)
     second_day, second_rest = divmod(second, DAY)
-    year1, month1, day1 = date_of(first_day)
-    year2, month2, day2 = date_of(second_day)
+    year1, month1, _ = date_of(first_day)
+    year2, month2, _ = date_of(second_day)
     months = (year1 - year2) * 12 + month1 - month2
-    if (day1, first_rest) < (day2, second_rest):
+    if add_months(second_day, months) > first_day:
         months -= 1
-    return months
+    # 29 February to 28 February is a year: the day that is added to may be the last of a shorter month.
+    return months - (add_months(second_day, months) == first_day and first_rest < second_rest)
+
+
+def split_toward_zero(nanos: int) -> tuple[int, int]:
+    """Day and millisecond of the day of a TIMESTAMP, as Flink computes them: before 1970 both are rounded up."""
+    days, rest = divmod(abs(nanos // MILLI), DAY_MS)
+    return (days, rest) if nanos >= 0 else (-days, -rest)
 
 
 # Time zones
