@@ -175,11 +175,12 @@ class _Parser:
                 self.skip("PRECISION")
                 return t.DoubleType()
             case "DECIMAL" | "DEC" | "NUMERIC":
-                return t.DecimalType(*self.numbers())
+                precision, scale = (*self.numbers(), 10, 0)[:2] if not self.peek("(") else (*self.numbers(), 0)[:2]
+                return t.DecimalType(precision, scale)
             case "TIME":
                 digits = self.numbers()
                 self.skip("WITHOUT", "TIME", "ZONE")
-                return t.TimeType(*digits)
+                return t.TimeType((digits or [0])[0])
             case "TIMESTAMP" | "TIMESTAMP_LTZ":
                 return self.timestamp(name)
             case "INTERVAL":
@@ -193,13 +194,13 @@ class _Parser:
         self.fail(f"{name} is not known")
 
     def timestamp(self, name: str) -> DataType:
-        digits = self.numbers()
+        digits = (self.numbers() or [6])[0]
         if name == "TIMESTAMP_LTZ" or self.skip("WITH", "LOCAL", "TIME", "ZONE"):
-            return t.LocalZonedTimestampType(*digits)
+            return t.LocalZonedTimestampType(digits)
         if self.skip("WITH", "TIME", "ZONE"):
-            return t.ZonedTimestampType(*digits)
+            return t.ZonedTimestampType(digits)
         self.skip("WITHOUT", "TIME", "ZONE")
-        return t.TimestampType(*digits)
+        return t.TimestampType(digits)
 
     def interval(self) -> DataType:
         ends = [(self.next().upper(), (self.numbers() or [-1])[-1])]

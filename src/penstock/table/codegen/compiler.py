@@ -100,7 +100,7 @@ def compile_projection(
     context: ExpressionContext,
     with_kind: bool = False,
 ) -> CompiledCalc:
-    """The function of a Calc: rows in, rows out. Without a projection the rows that pass the condition stay as they are."""
+    """The function of a Calc: rows in, rows out. Without a projection rows that pass stay as they are."""
     return CompiledCalc(projection, condition, input_type, context, with_kind)
 
 

@@ -1,8 +1,8 @@
 """Writes the Python source of expressions.
 
-An expression becomes code and checks. The code is right if none of the checks is true; if one is, the expression is NULL.
-So `(a + b) * c` checks each column once and not the sum again. A check may bind a name that the code uses (`:=`), so the
-checks are written, in their order, wherever the code is.
+An expression becomes code and checks. The code is right if none of the checks is true; if one is, the expression is
+NULL. So `(a + b) * c` checks each column once and not the sum again. A check may bind a name that the code uses (`:=`),
+so the checks are written, in their order, wherever the code is.
 """
 
 from __future__ import annotations

@@ -207,7 +207,7 @@ def _to_decimal(source: DataType, target: t.DecimalType) -> Cast:
     return _unsupported(source, target)
 
 
-def _to_time(source: DataType, target: Any, zone: str) -> Cast | None:
+def _to_time(source: Any, target: Any, zone: str) -> Cast | None:
     if isinstance(source, _TEXT):
         return _time_of_text(target, zone)
     cut = 10 ** (9 - getattr(target, "precision", 9))

@@ -224,4 +224,5 @@ def timestamp_of_text(text: str, precision: int = 9) -> int | None:
     day = min(day, days_in_month(year, month))  # Java's SMART resolver: 30 February is the last of the month.
     fraction = int((found[7] or "").ljust(9, "0"))
     nanos = ((days_of(year, month, day) * 24 + hour) * 3_600 + minute * 60 + second) * SECOND + fraction
-    return nanos - nanos % 10 ** (9 - precision)
+    unit: int = 10 ** (9 - precision)
+    return nanos - nanos % unit
