@@ -1,4 +1,4 @@
-"""Records what Flink makes of SQL expressions: `python record_expressions.py results.json`, in a Python with apache-flink.
+"""Records what Flink makes of SQL expressions: `python record_expressions.py results.json`, where apache-flink is.
 
 Each expression is evaluated for each row of a table with NULLs and extremes. Recorded are the rows, the expression as
 Flink's planner wrote it into a compiled plan, and the results, or that evaluating it failed.
@@ -43,8 +43,8 @@ EXPRESSIONS = [
     *[f"TRY_CAST({a} AS {to})" for a in ("s", "p") for to in ("INT", "BIGINT", "DOUBLE", "DECIMAL(5, 1)", "BOOLEAN",
                                                              "DATE", "TIME", "TIMESTAMP(3)", "TINYINT")],
     *[f"CAST({a} AS STRING)" for a in ("b", "dt", "tm", "ts", "tu", "tz")],
-    *[f"TRY_CAST('{text}' AS {to})" for to in ("INT", "DOUBLE", "DECIMAL(5, 2)", "DATE", "TIME", "TIMESTAMP(3)") for text
-      in ("1", " 7 ", "1.5", "-3.9", "+4", "1e3", "99999999999", "NaN", "2020-1-2", "2020-02-30", "2020", "2020-05",
+    *[f"TRY_CAST('{text}' AS {to})" for to in ("INT", "DOUBLE", "DECIMAL(5, 2)", "DATE", "TIME", "TIMESTAMP(3)")
+      for text in ("1", " 7 ", "1.5", "-3.9", "+4", "1e3", "99999999999", "NaN", "2020-1-2", "2020-02-30", "2020", "2020-05",
           "2020-01-01 10:00:00", "2020-01-01T10:00:00", "2020-01-01 1:2:3.4567", "10:11", "10:11:12.5", "25:00:00", "x")],
     "CAST(ts AS DATE)", "CAST(ts AS TIME)", "CAST(dt AS TIMESTAMP(3))", "CAST(tz AS TIMESTAMP(3))",
     "CAST(ts AS TIMESTAMP_LTZ(3))", "CAST(tu AS TIMESTAMP(3))", "CAST(tz AS DATE)", "CAST(s AS CHAR(4))",

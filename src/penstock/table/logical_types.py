@@ -1,7 +1,7 @@
 """Types as plans and DDL write them, and values between users' programs and rows.
 
 Inside, a value is as plain as can be: NULL is None; whole numbers are int; FLOAT and DOUBLE are float (a FLOAT already
-rounded to 32 bits); DECIMAL is Decimal with the type's scale; texts are str, binaries bytes; DATE is the day since 1970;
+rounded to 32 bits); DECIMAL is Decimal with the type's scale; texts are str, binaries bytes; DATE is days since 1970;
 TIME the millisecond of the day; timestamps are nanoseconds since 1970 (without a time zone, of the local time read as
 UTC); intervals are months or milliseconds; ARRAY is a list, MAP a dict, MULTISET a dict of counts, ROW a tuple.
 """

@@ -1,7 +1,7 @@
 """Aggregate functions as plans call them, with retraction and merging.
 
-An accumulator is a list of plain values, so it can be kept in state as it is. Functions that need all their values to take
-one back (MIN and MAX with retraction, LISTAGG, ...) keep them in a dict of counts or in a list.
+An accumulator is a list of plain values, so it can be kept in state as it is. Functions that need all their values to
+take one back (MIN and MAX with retraction, LISTAGG, ...) keep them in a dict of counts or in a list.
 """
 
 from __future__ import annotations

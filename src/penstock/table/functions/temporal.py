@@ -50,8 +50,8 @@ def extraction(unit: str, data_type: DataType, zone: str) -> Callable[[int], int
 def rounding_to(unit: str, up: bool, zone: str) -> Callable[[int], int]:
     """FLOOR or CEIL of a timestamp to a unit, by the clocks of a zone."""
     months = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}.get(unit)
-    if months is None and unit not in ("DAY", "HOUR", "MINUTE", "SECOND"):
-        raise UnsupportedFeatureError(f"FLOOR and CEIL to {unit} are not supported")
+    if up and months is not None or months is None and unit not in ("DAY", "HOUR", "MINUTE", "SECOND"):
+        raise UnsupportedFeatureError(f"{'CEIL' if up else 'FLOOR'} to {unit} is not supported")
 
     def floor(local: int) -> int:
         if months is None:
@@ -69,6 +69,7 @@ def rounding_to(unit: str, up: bool, zone: str) -> Callable[[int], int]:
         if months is not None and not up and zone == "UTC":
             return floor(times.split_toward_zero(local)[0] * times.DAY)
         below = floor(local)
-        return times.to_instant(following(below) if up and below != local else below, zone)
+        # As in Flink, with the offset of the original time, even if clocks were changed in between.
+        return (following(below) if up and below != local else below) - (local - nanos)
 
     return rounded

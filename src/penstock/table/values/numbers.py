@@ -1,4 +1,4 @@
-"""Numbers as Java has them: whole numbers that wrap, floats of 32 bits, decimals with a fixed scale, and their texts."""
+"""Numbers as Java has them: whole numbers that wrap, floats of 32 bits, decimals of a fixed scale, their texts."""
 
 from __future__ import annotations
 
