@@ -4,6 +4,7 @@ Each expression is evaluated for each row of a table with NULLs and extremes. Re
 Flink's planner wrote it into a compiled plan, and the results, or that evaluating it failed.
 """
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import json

@@ -50,7 +50,7 @@ def extraction(unit: str, data_type: DataType, zone: str) -> Callable[[int], int
 def rounding_to(unit: str, up: bool, zone: str) -> Callable[[int], int]:
     """FLOOR or CEIL of a timestamp to a unit, by the clocks of a zone."""
     months = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}.get(unit)
-    if up and months is not None or months is None and unit not in ("DAY", "HOUR", "MINUTE", "SECOND"):
+    if (up and months is not None) or (months is None and unit not in ("DAY", "HOUR", "MINUTE", "SECOND")):
         raise UnsupportedFeatureError(f"{'CEIL' if up else 'FLOOR'} to {unit} is not supported")
 
     def floor(local: int) -> int:
