@@ -406,7 +406,7 @@ class SourceReaderOperator(SourceOperator):
         return watermarks, self._emitter.is_idle, reader
 
     def restore_task_memory(self, memory: Any) -> None:
-        self._memory, self._emitter.is_idle, *more = memory
+        self._memory, _, *more = memory  # Whether it was idle does not count: idleness starts anew.
         self._reader_memory = more[0] if more else None  # Earlier versions did not save the reader's memory.
 
     def _state(self) -> Any:

@@ -284,22 +284,23 @@ class SplitWatermarks:
         return {split_id: _without_clock(split) for split_id, split in self._splits.items()}, _without_clock(self._none)
 
     def restore(self, memory: Any) -> None:
+        """Continue with these watermarks. Idleness starts anew, as in Flink: no split could bring anything."""
         self._splits, self._none = memory
         for split in (*self._splits.values(), self._none):
+            split.is_idle = False
             generator = split.generator
             if isinstance(generator, WatermarksWithIdleness):
                 generator.clock = self._clock
+                generator.restart()
                 generator = generator.generator
             connect_with_assigner(generator, self._assigner)
         for split in self._splits.values():
             split.on_change = self._advance_reached
         self._advance_reached()
 
-    def restore_generator(self, split_id: str, generator: WatermarkGenerator, is_idle: bool) -> None:
-        """Restore the only split of a stream from its generator, and from whether the subtask was idle."""
-        split = SplitWatermark(generator)
-        split.is_idle = is_idle
-        self.restore(({split_id: split}, self._none))
+    def restore_generator(self, split_id: str, generator: WatermarkGenerator) -> None:
+        """Restore the only split of a stream from its generator."""
+        self.restore(({split_id: SplitWatermark(generator)}, self._none))
 
 
 def _part(values: list[Any], timestamps: Timestamps | None, start: int, end: int) -> Batch:

@@ -214,6 +214,9 @@ class ElementSpool:
         with self._changed:
             self._seal()
             self._return_to(number)
+            if self._is_idle:  # Its reader starts active, and the chunk that said so may be one that it does not see.
+                self._writer.add_status(True)
+                self.has_waiting = True
 
     def cut_off(self, number: int) -> None:
         """Forget what was added from `number` on: it will be added again."""
