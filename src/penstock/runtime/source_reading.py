@@ -308,7 +308,7 @@ class SourceReaderOperator(SourceOperator):
             self.watermarks.settle(self._emitter)
         if self._output.released:
             self._forget_released()
-        self.watermarks.advance(self.context.clock())
+        self.watermarks.advance()
         self.watermarks.settle(self._emitter)
 
     def _forget_released(self) -> None:
@@ -333,7 +333,7 @@ class SourceReaderOperator(SourceOperator):
     # --- watermarks ------------------------------------------------------------------------------------------------
 
     def advance_processing_time(self, now_ms: int) -> None:
-        self.watermarks.advance(now_ms)
+        self.watermarks.advance()
         self.watermarks.settle(self._emitter)
 
     def end_epoch(self) -> None:

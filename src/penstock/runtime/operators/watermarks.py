@@ -78,7 +78,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         """Ignore the status of the input: as in Flink, only the generator decides about idleness."""
 
     def advance_processing_time(self, now_ms: int) -> None:
-        self._watermarks.advance(now_ms)
+        self._watermarks.advance()
         self._watermarks.settle(self._emitter)
 
     def end_epoch(self) -> None:
