@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Union
 import cloudpickle  # type: ignore[import-untyped]
 
 from penstock.common.exceptions import InvalidProgramError
+from penstock.common.timestamps import is_time, out_of_range
 from penstock.common.types import Row, put_together, taken_apart
 from penstock.runtime.batch import Batch, Timestamps
 from penstock.runtime.latency import LatencyMarker
@@ -250,6 +251,9 @@ def _packed_timestamps(timestamps: list[int | None] | None) -> Any:
         return None
     try:
         return array("q", timestamps)
+    except OverflowError:
+        wrong = next(each for each in timestamps if each is not None and not is_time(each))
+        raise InvalidProgramError(out_of_range("the code that assigns timestamps", wrong)) from None
     except TypeError:
         return timestamps
 

@@ -157,6 +157,9 @@ class CombiningEdgeTarget(EdgeTarget):
         except TypeError:  # Some elements have no timestamp. The window operator refuses them.
             self.push_as_they_are(values, timestamps)
             return
+        if earliest == MIN_LONG_VALUE:  # The same.
+            self.push_as_they_are(values, timestamps)
+            return
         self.combine(values, times, earliest, latest)
         self._after_combining()
 
@@ -303,7 +306,9 @@ class AlignedCombiner(CombiningEdgeTarget):
             earliest = min(timestamps)  # type: ignore[type-var]
         except TypeError:
             return False
-        return earliest is not None and not self._has_ended(self._slots.at(earliest), self.watermark)
+        if earliest is None or earliest == MIN_LONG_VALUE:
+            return False
+        return not self._has_ended(self._slots.at(earliest), self.watermark)
 
     def open_slot(self, timestamp: int) -> tuple[int, int, dict[Any, Any]]:
         """The start and the end of the slot of a timestamp, and the slot's partial results."""
@@ -396,7 +401,8 @@ class AlignedCombiner(CombiningEdgeTarget):
 
 def _count_timed(timestamps: Timestamps) -> int:
     """How many timestamps there are before the first one that is missing."""
-    return next((at for at, timestamp in enumerate(timestamps) if timestamp is None), len(timestamps))
+    missing = (at for at, timestamp in enumerate(timestamps) if timestamp is None or timestamp == MIN_LONG_VALUE)
+    return next(missing, len(timestamps))
 
 
 class SessionCombiner(CombiningEdgeTarget):
