@@ -168,12 +168,12 @@ def _wire_form(event: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _size_of(value: Any) -> int:
-    """About how many bytes a record takes; 0 if it cannot be pickled."""
+    """About how many bytes a record takes; 0 if it cannot be encoded."""
     if isinstance(value, (str, bytes)):
         return len(value)
     try:
-        return len(pickle.dumps(value, protocol=5))
-    except Exception:  # Cloudpickle may still be able to encode it; if not, `encode` raises.
+        return len(encode(value))
+    except Exception:  # It is raised when the chunk is encoded.
         return 0
 
 
