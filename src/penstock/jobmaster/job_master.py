@@ -489,6 +489,9 @@ class JobMaster:
     def checkpoint_proposed(self, region: Region, request: SavepointRequest) -> None:
         self._requests.region_done(request, region)
 
+    def ended_before(self, region: Region, request: Request) -> None:
+        self._requests.region_ended(request, region)
+
 
 def _restarts_everything(config: Configuration) -> bool:
     """Flink's failover strategies: `region`, the default, or `full`."""

@@ -62,6 +62,9 @@ class Job(Protocol):
     def checkpoint_proposed(self, region: Region, request: SavepointRequest) -> None:
         """The region has done its part of a savepoint, and makes it its checkpoint when that is written."""
 
+    def ended_before(self, region: Region, request: Request) -> None:
+        """The region had ended when it was asked: its last part of a checkpoint is its part of the answer."""
+
     def epoch_completed(self, report: EpochReport) -> None:
         """The region has done an epoch, whose acknowledgements were reported before."""
 

@@ -26,6 +26,7 @@ from penstock.jobmaster.region.epoch_policy import epoch_policy
 from penstock.jobmaster.region.events import (
     AbandonCheckpoint,
     Action,
+    AnswerWithEnd,
     AskForRestart,
     AwaitSavepoint,
     CancelRequested,
@@ -234,6 +235,9 @@ class RegionRunner:
                 for request in requests:
                     if isinstance(request, SavepointRequest):
                         request.region_ended(self.region)
+            case AnswerWithEnd(requests):
+                for request in requests:
+                    self._job.ended_before(self.region, request)
             case ResumeSources():
                 self._sources.resume()
             case AbandonCheckpoint(reason):
