@@ -424,7 +424,7 @@ class JobMaster:
 
     # --- what regions report ---------------------------------------------------------------------------------------
 
-    def wait_before_restart(self, failure: Exception, region: Region) -> None:
+    def wait_before_restart(self, failure: Exception, region: Region, is_alone: bool = False) -> None:
         """Wait as the restart strategy says; raises if the job is to fail."""
         if isinstance(failure, OutputError):
             raise failure
@@ -439,13 +439,13 @@ class JobMaster:
         self._failures.add(failure, wall_clock_ms())
         self.restarts += 1
         _log.warning("%s", self._failure_reports.of(self.name, failure, self.restarts, delay_ms))
-        if self._restarts_everything:
+        if self._restarts_everything and not is_alone:
             for runner in self._runners:
                 if runner.region != region:
                     runner.go_back()
         with self._changed:
             self._changed.wait_for(lambda: self.is_cancelled, timeout=wait_seconds(delay_ms))
-        if not self.is_cancelled:
+        if not self.is_cancelled and not is_alone:
             self.log.note(self._where_it_continues())
         self._note_running()
 

@@ -47,8 +47,11 @@ class Job(Protocol):
     def suspend(self, reason: LeadershipLostError | ClusterLostError) -> None:
         """Another process leads, or nothing can run here: nothing of the job may continue in this process."""
 
-    def wait_before_restart(self, failure: Exception, region: Region) -> None:
-        """Decide about a failure: wait until the region may start again; raises if the job is to fail."""
+    def wait_before_restart(self, failure: Exception, region: Region, is_alone: bool = False) -> None:
+        """Decide about a failure: wait until the region may start again; raises if the job is to fail.
+
+        `is_alone`: the region only tries again what has failed, which is no reason for others to start again.
+        """
 
     def acknowledged(self, acks: Sequence[TaskAck]) -> None:
         """What subtasks report on an epoch that is complete."""
