@@ -198,8 +198,10 @@ pipelines = st.recursive(
     ).filter(is_well_formed),
     max_leaves=4,
 )
+# Two times are never exactly the gap of sessions apart: whether such sessions are one depends on watermarks.
+times = st.sampled_from([0, 3, 6])
 streams = st.lists(
-    st.tuples(st.sampled_from("ab"), st.integers(0, 6), st.lists(st.integers(0, 9), max_size=2)), min_size=1, max_size=8
+    st.tuples(st.sampled_from("ab"), times, st.lists(st.integers(0, 9), max_size=2)), min_size=1, max_size=8
 )
 
 

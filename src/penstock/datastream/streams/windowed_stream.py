@@ -315,8 +315,8 @@ class _Windowed(Generic[T]):
         """Whether elements are reduced before the exchange, and how: only where the result is known to be the same.
 
         Then a function also reduces what was already reduced. Flink reduces one element after the other, so that
-        `lambda a, b: (a[0], a[1] + 1)` counts. Hence the function's code and the declared type of its elements must show
-        that grouping does not matter, and, except for tumbling windows, that order does not either.
+        `lambda a, b: (a[0], a[1] + 1)` counts. Hence the function's code and the declared type of its elements must
+        show that grouping does not matter, and, except for tumbling windows, that order does not either.
         """
         if not self._fires_once(trigger, reduce_function or aggregate_function):
             return {}
