@@ -1,10 +1,14 @@
 """Reduces the elements of a window before the exchange: the sender sends one partial result per key and window.
 
-Partial results are held back, at most until the watermark that ends their window or the end of the epoch. The elements
-of a key and window are reduced in the order of their arrival, except for sliding windows. There a partial result covers
-elements that are in the same windows, and it may overtake other elements of some of these windows. So sliding windows
-are combined only if the order does not matter (`datastream.windowing.decomposition`). The partial results of an
+Only functions for which grouping does not matter are combined (`datastream.windowing.decomposition`). Partial results
+are held back, at most until the watermark that ends their window or the end of the epoch. The elements of a key and
+window are reduced in the order of their arrival, except for sliding windows and sessions. A partial result of a sliding
+window covers elements that are in the same windows, and it may overtake other elements of some of these windows;
+sessions that are joined are reduced in any order. So there the order must not matter either. The partial results of an
 aggregate function are accumulators.
+
+An element that is None begins no partial result. Whether a function accepts it depends on what the window already
+holds, which only the window operator knows. So it is sent as it is, after everything that came before it.
 """
 
 from __future__ import annotations
@@ -286,8 +290,12 @@ class AlignedCombiner(CombiningEdgeTarget):
         key = scope.call("select", self.select, record)
         aggregate = self.window.aggregate
         if aggregate is None:
-            whole = record.text if isinstance(record, Unbuilt) else record
-            begin = [f"    partials[key] = {whole}"]
+            if isinstance(record, Unbuilt):
+                begin = [f"    partials[key] = {record.text}"]
+            else:
+                scope.locals["send_none"] = self.send_none
+                begin = [f"    if {record} is None:", "        send_none(key, partials)"]
+                begin += ["    else:", f"        partials[key] = {record}"]
             added = scope.call("reduce", self.window.reduce, "held", record)
         else:
             scope.locals["create"] = aggregate.create_accumulator
@@ -317,7 +325,24 @@ class AlignedCombiner(CombiningEdgeTarget):
 
     def add_one(self, partials: dict[Any, Any], value: Any) -> None:
         key = _hashable(self.select(value))
-        partials[key] = self.window.added(partials.get(key), value)
+        held = partials.get(key)
+        if value is None and held is None and self.window.aggregate is None:
+            self.send_none(key, partials)
+        else:
+            partials[key] = self.window.added(held, value)
+
+    def send_none(self, key: Any, partials: dict[Any, Any]) -> None:
+        """Send None, an element of the slot with these partial results, after all partial results.
+
+        Loops go on with the dictionaries of their slots, so these are emptied, not removed.
+        """
+        [start] = [slot.start for slot, each in self._open.items() if each is partials]
+        for slot, each in self._open.items():
+            self._deliver_partials(slot, each)
+            if each is not partials:  # The caller counts what it has added to and taken from its own.
+                self._held -= len(each)
+            each.clear()
+        self.deliver([key], [None], [start])
 
     def combined(self, records: int) -> None:
         """Called after another loop has combined this many records."""
@@ -364,6 +389,10 @@ class AlignedCombiner(CombiningEdgeTarget):
                 share = shares.setdefault(slot, ([], []))
             share[0].append(value)
             share[1].append(timestamp)
+            if value is None and self.window.aggregate is None:  # Elements of other slots must not overtake it.
+                self.send_all()
+                self.push_as_they_are(values, times)
+                return
         for slot, share in shares.items():
             if self._has_ended(slot, self.watermark):
                 self.push_as_they_are(*share)
@@ -393,8 +422,9 @@ class AlignedCombiner(CombiningEdgeTarget):
     def _send_slot(self, slot: Slot) -> None:
         partials = self._open.pop(slot)
         self._held -= len(partials)
-        if any(held is None for held in partials.values()):  # Reduced to None, which counts as no element at all.
-            partials = {key: held for key, held in partials.items() if held is not None}
+        self._deliver_partials(slot, partials)
+
+    def _deliver_partials(self, slot: Slot, partials: dict[Any, Any]) -> None:
         if partials:
             self.deliver(list(partials), list(partials.values()), [slot.start] * len(partials))
 
@@ -410,7 +440,7 @@ class SessionCombiner(CombiningEdgeTarget):
 
     The value is a reduced element or an accumulator. A part is what the window operator would have made of the same
     elements if nothing had happened between them. Any watermark could end the session of a part, so all parts are sent
-    before each watermark. A part that was reduced to None still extends its session.
+    before each watermark. A part that is None still extends its session.
     """
 
     resumes_after_idleness = False
@@ -427,13 +457,13 @@ class SessionCombiner(CombiningEdgeTarget):
         look_up = "\n        ".join(_looking_up(scope, "part"))
         aggregate = self.window.aggregate
         if aggregate is None:
-            reduced = scope.call("reduce", self.window.reduce, "held", "value")
-            first, added = "value", f"value if held is None else {reduced}"
+            scope.locals["send_none"] = self.send_none
+            first, added = "value", scope.call("reduce", self.window.reduce, "held", "value")
+            begin = "if value is None: send_none(key, start, ended); continue"
         else:
             scope.locals["create"] = aggregate.create_accumulator
             added = scope.call("reduce", aggregate.add, "value", "held")
-            first = added
-        create = "" if aggregate is None else "held = create()"
+            first, begin = added, "held = create()"
         return f"""\
 def combine(values, times, parts, ended):
     get = parts.get
@@ -449,11 +479,18 @@ def combine(values, times, parts, ended):
             elif start < part[0]:
                 part[0] = start
         else:
+            {begin}
             if part is not None:
                 ended.append((key, part))
-            {create}
             parts[key] = [start, end, {first}]
 """
+
+    def send_none(self, key: Any, start: int, ended: list[tuple[Any, list[Any]]]) -> None:
+        """Send None, an element of a session, after all parts; the loop goes on with the same dictionary and list."""
+        self._send_parts([*ended, *self._parts.items()])
+        ended.clear()
+        self._parts.clear()
+        self.deliver([key], [(start + self._gap, None)], [start])
 
     def push_as_they_are(self, values: list[Any], timestamps: Timestamps | None) -> None:
         self.send_all()
