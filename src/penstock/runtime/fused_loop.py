@@ -13,7 +13,6 @@ failure. The items of a tuple are held in variables of their own; here `v2_1` is
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -332,17 +331,6 @@ def _texts(record: str | Unbuilt, constants: dict[str, Any]) -> str | tuple[str,
     )
 
 
-def _with_own_builtins(expression: str, scope: LoopScope) -> str:
-    """An expression of Penstock's own, with built-ins under names that no global of the user's module can hide."""
-    with ONE_AT_A_TIME:
-        tree = ast.parse(expression, mode="eval")
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and hasattr(builtins, node.id):
-                scope.locals[f"{node.id}_of_python"] = getattr(builtins, node.id)
-                node.id += "_of_python"
-        return ast.unparse(tree)
-
-
 def generate_combining(
     steps: Sequence[Step],
     combiner: AlignedCombiner,
@@ -373,7 +361,7 @@ def generate_combining(
             combine(body)
         else:
             scope.locals["convert"] = form.convert
-            body.add(f"if {_with_own_builtins(fits, scope)}:")
+            body.add(f"if {scope.with_own_builtins(fits)}:")
             with body.nested():
                 combine(body)
             body.add("else:")

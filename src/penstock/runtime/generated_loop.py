@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import linecache
 import string
 from collections.abc import Callable, Iterable
@@ -11,7 +12,8 @@ from operator import length_hint
 from types import MethodType
 from typing import Any, TypeVar
 
-from penstock.datastream.fields import FieldAggregation
+from penstock.datastream.declared_types import fits
+from penstock.datastream.fields import DeclaredKey, FieldAggregation
 from penstock.runtime.batch import call_each
 from penstock.runtime.call_sites import CallSite, InlinedCode, Line
 from penstock.runtime.generator_bodies import GeneratorBody, generator_body
@@ -108,6 +110,8 @@ class LoopScope:
         aggregation = getattr(function, "__self__", None)
         if self.inlines and type(aggregation) is FieldAggregation and _can_be_expression(aggregation):
             return self._aggregated(name, aggregation, *arguments)
+        if self.inlines and isinstance(function, DeclaredKey):
+            return self._declared(name, function, *arguments)
         plain, taken = self._unbound(name, function, arguments)
         small = self._small(plain, len(taken))
         if small is None or small.is_generator:
@@ -135,6 +139,26 @@ class LoopScope:
                 quick = f"{other} if {is_better} else {one}"
         are_tuples = f"type_of({one}) is tuple_type is type_of({other})"
         return f"(({quick}) if {are_tuples} else {name}({one}, {other}))"
+
+    def _declared(self, name: str, selector: DeclaredKey, *arguments: str | Unbuilt) -> str:
+        """An expression for a key in its declared form. Most keys have it already, and are not converted."""
+        selected, key, convert = self.call(name, selector.select, *arguments), f"{name}_key", f"{name}_convert"
+        self.locals[convert] = selector.convert
+        have_form = fits(selector.key_type, key)
+        if have_form is None:
+            return f"{convert}({selected})"
+        is_kept = f"({key} := {selected}) is {key} and ({self.with_own_builtins(have_form)})"
+        return f"({key} if {is_kept} else {convert}({key}))"
+
+    def with_own_builtins(self, expression: str) -> str:
+        """An expression of Penstock's own, with built-ins under names that no global of the user's module can hide."""
+        with ONE_AT_A_TIME:
+            tree = ast.parse(expression, mode="eval")
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Name) and hasattr(builtins, node.id):
+                    self.locals[f"{node.id}_of_python"] = getattr(builtins, node.id)
+                    node.id += "_of_python"
+            return ast.unparse(tree)
 
     def yielded(self, name: str, function: Callable[..., Any], argument: str) -> list[str] | None:
         """Expressions for the values that a generator function yields for `argument`; None if it must be called."""

@@ -57,7 +57,7 @@ _EXPRESSIONS = (
 ONE_AT_A_TIME = threading.RLock()
 """Held while text is parsed into a syntax tree, or a tree is compiled."""
 _NAMES_IN_LOOPS = re.compile(
-    r"(values|timestamps|timestamp|out|append|out_timestamps|append_timestamp|zip|value|key|select|reduce"
+    r"(values|timestamps|timestamp|out|append|out_timestamps|append_timestamp|zip|value|key|(select|reduce)(_\w+)?"
     r"|partials|get|held|records_made|open_slot|add_one|convert|copied|immutable_types|type_of|tuple_type|item"
     r"|times|start|end|gap|parts|part|ended|panes|keys|opened|create"
     r"|[vrf]\d+(_\w+)?|cell_\w+|self_\w+|\w+_of_python)$"

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.exceptions import InvalidProgramError
+from penstock.datastream.fields import DeclaredKey
 from penstock.graph import partitioners as p
 from penstock.runtime.batch import Batch, Timestamps, call_each
 from penstock.runtime.generated_loop import EachLoop
@@ -124,6 +125,8 @@ class ByKeyGroup(Dealer):
         self._keys_of = EachLoop(key_selector, "key selection")
         self._select = key_selector
         self._item = _item_of(key_selector, self._keys_of)
+        self._item_kinds = _kinds_kept_by(key_selector)
+        """The kinds of columns that can be keys as they are."""
         self._owners = KeyOwners(max_parallelism, targets)
 
     def call_functions(self) -> None:
@@ -162,7 +165,7 @@ class ByKeyGroup(Dealer):
         if item is None or not columns.kinds.startswith("("):
             return self._deal_with_keys(columns, columns.batch().values if values is None else values)
         kind, at = item
-        return self._deal_keyed(replace(columns, key=at)) if kind in _KINDS_OF_KEYS else None
+        return self._deal_keyed(replace(columns, key=at)) if kind in self._item_kinds else None
 
     def _deal_with_keys(self, columns: Columns, values: list[Any]) -> DealtColumns:
         """Deal elements in columns if their keys can be a column, too, and otherwise one by one."""
@@ -196,8 +199,16 @@ _KINDS_OF_KEYS = ("q", "U")
 """Integers and strings. Keys in other columns, such as floats that may be NaN, are dealt one by one."""
 
 
+def _kinds_kept_by(key_selector: Callable[[Any], Any]) -> tuple[str, ...]:
+    if not isinstance(key_selector, DeclaredKey):
+        return _KINDS_OF_KEYS
+    return tuple(kind for kind, kept in (("q", int), ("U", str)) if key_selector.kept_kind is kept)
+
+
 def _item_of(key_selector: Callable[[Any], Any], keys_of: EachLoop) -> int | None:
     """The index of the item that a key selector takes from a tuple; None if it does anything else."""
+    if isinstance(key_selector, DeclaredKey):
+        return _item_of(key_selector.select, EachLoop(key_selector.select, "key selection", inlines=keys_of.inlines))
     taken: tuple[Any, ...] = cast(Any, key_selector).__reduce__()[1] if isinstance(key_selector, itemgetter) else ()
     if len(taken) == 1 and type(taken[0]) is int:
         return taken[0]
