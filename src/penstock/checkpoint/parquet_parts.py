@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 
 from penstock.checkpoint.folders import Folder
 from penstock.checkpoint.json_text import json_of, text_of
-from penstock.common.exceptions import CorruptStateError
+from penstock.common.exceptions import CorruptStateError, StateMismatchError
 from penstock.runtime.key_groups import key_group_of
 from penstock.runtime.nan_keys import as_key
 from penstock.runtime.saved_state import StateFolder, StateHandle
-from penstock.runtime.state.codec import decode_state, encode_state
+from penstock.runtime.state.codec import decode_state, encode_state, unreadable
 from penstock.runtime.state.contents import Contents, PartialMaps
 from penstock.runtime.state.operator import Distribution
 from penstock.runtime.state.state_file import Kind, StateFileWriter
@@ -305,6 +305,8 @@ class Part:
                 yield file, self._description(file, columns)
         except FileNotFoundError:
             raise CorruptStateError(f"{self._where()} is missing") from None
+        except StateMismatchError:
+            raise
         except (OSError, ValueError, pa.ArrowException) as error:  # Arrow raises any of these for damage.
             raise CorruptStateError(f"{self._where()} is damaged or cut off: {error}") from error
 
@@ -321,10 +323,7 @@ class Part:
         try:
             return decode_state(content)
         except Exception as error:
-            raise CorruptStateError(
-                f"{self._where()} cannot be read back ({type(error).__name__}: {error}); a class that is part of state "
-                f"must exist under its old name when the state is restored"
-            ) from error
+            raise unreadable(self._where(), error) from error
 
     def _where(self) -> str:
         state = state_of(self.handle)

@@ -8,12 +8,12 @@ from typing import Any
 from penstock.checkpoint.folders import Folder
 from penstock.checkpoint.metadata import CANONICAL, CheckpointMetadata, OperatorEntry, VertexEntry
 from penstock.checkpoint.topology import fingerprint, with_max_parallelism
-from penstock.common.exceptions import CorruptStateError, StateMismatchError
+from penstock.common.exceptions import StateMismatchError
 from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.runtime.key_groups import key_group_range
 from penstock.runtime.protocol import SubtaskOrder
 from penstock.runtime.saved_state import FileChain, SavedState
-from penstock.runtime.state.codec import decode_state
+from penstock.runtime.state.codec import decode_state, unreadable
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,5 @@ def _decoded(content: bytes, found: FoundCheckpoint, operator_id: str) -> Any:
         return decode_state(content)
     except Exception as error:
         names = {each.operator_id: each.name for vertex in found.metadata.vertices for each in vertex.operators}
-        raise CorruptStateError(
-            f"{found.path}: what is kept there of operator '{names.get(operator_id, operator_id)}' cannot be read back "
-            f"({type(error).__name__}: {error})"
-        ) from error
+        what = f"{found.path}: what is kept there of operator '{names.get(operator_id, operator_id)}'"
+        raise unreadable(what, error) from error

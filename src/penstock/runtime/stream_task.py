@@ -390,6 +390,7 @@ class StreamTask:
 
     def write_snapshot(self, writer: StateFileWriter, extent: Extent) -> None:
         """Write the state after this epoch: all of it, or what has changed."""
+        use_script_classes(self._script_classes)
         for operator_id, context in self.chain.contexts.items():
             for name, contents in context.keyed_state.snapshot(extent):
                 has_times = context.keyed_state.tables[name].has_times

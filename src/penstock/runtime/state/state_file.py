@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO, Literal
 
 from penstock.common.exceptions import CorruptStateError
-from penstock.runtime.state.codec import decode_state
+from penstock.runtime.state.codec import decode_state, unreadable
 
 MAGIC = b"PENSTOCK"
 FORMAT_VERSION = 3
@@ -136,10 +136,7 @@ class StateFileReader:
         except CorruptStateError:
             raise
         except Exception as error:
-            raise CorruptStateError(
-                f"{self._where(block)} cannot be read back ({type(error).__name__}: {error}); a class that is "
-                f"part of state must exist under its old name when the state is restored"
-            ) from error
+            raise unreadable(self._where(block), error) from error
 
     def _where(self, block: Block) -> str:
         operator = self._names.get(block.operator_id, block.operator_id)
