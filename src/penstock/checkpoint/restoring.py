@@ -67,7 +67,12 @@ class _Orders:
     found: FoundCheckpoint
 
     def exact(self, vertex: JobVertex, subtask: int) -> SubtaskOrder:
-        return SubtaskOrder((saved_state_of(self.found, self.found.metadata.vertices[vertex.id], subtask),))
+        former = self.found.metadata.vertices[vertex.id]
+        others = () if former.has_fixed_keys else (each for each in range(former.parallelism) if each != subtask)
+        return SubtaskOrder(
+            (saved_state_of(self.found, former, subtask),),
+            strays=tuple(saved_state_of(self.found, former, each) for each in others),
+        )
 
     def share(self, vertex: JobVertex, subtask: int) -> SubtaskOrder:
         """All former subtasks that may hold state of the vertex's operators for this subtask."""
@@ -76,8 +81,9 @@ class _Orders:
         for former in self.found.metadata.vertices:
             mine = operators & set(former.names)
             has_lists = any("operator" in former.states_of(operator) for operator in mine)
+            needs_all = has_lists or not former.has_fixed_keys
             for number in range(former.parallelism) if mine else ():
-                if has_lists or _shares_key_groups(former, number, vertex, subtask):
+                if needs_all or _shares_key_groups(former, number, vertex, subtask):
                     saved.append(saved_state_of(self.found, former, number))
         return SubtaskOrder(tuple(saved), is_exact=False)
 

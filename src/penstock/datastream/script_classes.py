@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from types import FunctionType
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
 from penstock.common.imported_class import ImportedClass
+from penstock.common.types import Row
+from penstock.graph.descriptions import CollectionSourceDescription
+from penstock.graph.job_graph import JobGraph
 
 _SCRIPT = "__main__"
 
@@ -40,6 +44,25 @@ def imports_of_script() -> tuple[ImportedClass, ...]:
 
 
 _NEVER_OF_SCRIPT = {*sys.stdlib_module_names, "builtins", "penstock", "pyflink", "pyspark", "numpy", "pandas"}
+
+
+def definitions_of(job_graph: JobGraph) -> tuple[Any, ...]:
+    """What `definitions_in` finds in all parts of a job that refer to code of the program."""
+    return definitions_in(_parts_of(job_graph))
+
+
+def _parts_of(job_graph: JobGraph) -> Iterator[Any]:
+    yield from (edge.partitioner for edge in job_graph.edges)
+    for node in (node for vertex in job_graph.vertices for node in vertex.nodes):
+        if isinstance(node.operator, CollectionSourceDescription):
+            yield list(_kinds_in(node.operator.values))  # Not the elements, which may be many.
+        else:
+            yield node.operator
+
+
+def _kinds_in(elements: Sequence[Any]) -> set[type]:
+    parts = chain.from_iterable(each for each in elements if isinstance(each, (tuple, list, Row)))
+    return {*map(type, elements), *map(type, parts)}
 
 
 def definitions_in(parts: Iterable[Any]) -> tuple[Any, ...]:

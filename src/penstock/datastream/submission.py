@@ -18,7 +18,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.notices import notify
 from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.launch import Launch, PlanOnlyExit, SubmittedJob, current_launch
-from penstock.datastream.script_classes import classes_of_script, definitions_in, imports_of_script
+from penstock.datastream.script_classes import classes_of_script, definitions_of, imports_of_script
 from penstock.datastream.unpicklable import culprit
 from penstock.graph.descriptions import CollectionSourceDescription
 from penstock.graph.job_graph import JobGraph, build_job_graph
@@ -68,7 +68,7 @@ def submit(
         raise PlanOnlyExit
     check_keys(configuration)
     check_picklable(job_graph)
-    definitions = (*classes_of_script(), *imports_of_script(), *definitions_in(_parts_of(job_graph)))
+    definitions = (*classes_of_script(), *imports_of_script(), *definitions_of(job_graph))
     job_graph = replace(job_graph, script_classes=definitions)
     start = launch.start or importlib.import_module(_STARTER).start_job
     client: JobClient = start(job_graph, configuration, dependencies, spark, launch.announce)
@@ -88,16 +88,6 @@ def notify_of_results_that_go_nowhere(stream_graph: StreamGraph) -> None:
             f"nothing reads the results of {names}: they go nowhere; print(), sink_to(...) or execute_and_collect() "
             f"make them visible"
         )
-
-
-def _parts_of(job_graph: JobGraph) -> Iterator[Any]:
-    """Everything that refers to code of the program."""
-    yield from (edge.partitioner for edge in job_graph.edges)
-    for node in (node for vertex in job_graph.vertices for node in vertex.nodes):
-        if isinstance(node.operator, CollectionSourceDescription):
-            yield list(set(map(type, node.operator.values)))  # Not the elements, which may be many.
-        else:
-            yield node.operator
 
 
 def check_picklable(job_graph: JobGraph) -> None:

@@ -53,9 +53,20 @@ class StateFileWriter:
         self._is_compressed = is_compressed
         self._blocks: list[Block] = []
         self._write_at = 0
+        self.has_fixed_keys = True
+        """False if a class of the program has a say in which key groups some of the keys belong to."""
         self._put(MAGIC)
 
-    def add(self, operator_id: str, kind: Kind, name: str, content: bytes, has_times: bool | None = None) -> None:
+    def add(
+        self,
+        operator_id: str,
+        kind: Kind,
+        name: str,
+        content: bytes,
+        has_times: bool | None = None,
+        has_fixed_keys: bool = True,
+    ) -> None:
+        self.has_fixed_keys = self.has_fixed_keys and has_fixed_keys
         if self._is_compressed:
             content = zlib.compress(content, _FASTEST)
         place = self._write_at, len(content), zlib.crc32(content)
