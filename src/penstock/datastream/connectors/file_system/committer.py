@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from typing import TypeVar
 
+from penstock.common.daemon_pool import DaemonPool
 from penstock.datastream.connectors.file_system.part_files import (
     FileCommittable,
     InProgressFileToCleanup,
@@ -30,7 +31,7 @@ class FileCommitter(Committer[FileCommittable]):
         self._shown: set[str] = set()
         """What calls have shown since the last one without failure: after a restart it comes again, and a reader may
         have moved it by then. A file that was never there is none of it, however often it comes."""
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: DaemonPool | None = None
 
     def commit(self, requests: list[CommitRequest[FileCommittable]]) -> None:
         found = [(request, request.get_committable()) for request in requests]
@@ -53,7 +54,7 @@ class FileCommitter(Committer[FileCommittable]):
         if isinstance(self._files, LocalStore) or len(on) < 2:
             return [act(each) for each in on]
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="commit")
+            self._pool = DaemonPool(_AT_ONCE, "commit")
         done = [self._pool.submit(act, each) for each in on]
         wait(done)
         return [each.result() for each in done]
