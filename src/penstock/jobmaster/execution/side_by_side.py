@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 import traceback
@@ -21,6 +22,7 @@ A = TypeVar("A")
 
 _ONCE_IMPATIENT_S = 1.0
 _SHOWN_FRAMES = 3
+_LIBRARY = os.path.dirname(threading.__file__)
 
 
 class Patience:
@@ -104,10 +106,13 @@ class _Call(Generic[R]):
             return not self._wanted.is_abandoned
 
     def where(self) -> str:
-        """The innermost calls of its thread, for people."""
+        """The innermost calls of its thread, for people; those of Python's library say nothing."""
         frame = sys._current_frames().get(self._thread.ident or 0)
-        found = [] if frame is None else traceback.extract_stack(frame)[-_SHOWN_FRAMES:]
-        return ", called by ".join(f"{each.name} ({each.filename}:{each.lineno})" for each in reversed(found))
+        found = [] if frame is None else traceback.extract_stack(frame)
+        shown = [each for each in found if not each.filename.startswith(_LIBRARY) or "site-packages" in each.filename]
+        return ", called by ".join(
+            f"{each.name} ({each.filename}:{each.lineno})" for each in reversed(shown[-_SHOWN_FRAMES:])
+        )
 
 
 def run_side_by_side(
