@@ -334,6 +334,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             reuses_objects=self._configuration.get(keys.OBJECT_REUSE),
             inlines_functions=self._configuration.get(keys.INLINE_FUNCTIONS),
             exchanges_columns=self._configuration.get(keys.COLUMNAR_EXCHANGE),
+            takes_checkpoints=self.get_checkpoint_config().is_checkpointing_enabled(),
             generates_uids=self._configuration.get(keys.AUTO_GENERATE_UIDS),
         )
         graph = generator.generate(self._transformations)

@@ -79,6 +79,7 @@ class StreamGraph:
     reuses_objects: bool = False
     inlines_functions: bool = True
     exchanges_columns: bool = True
+    takes_checkpoints: bool = True
 
     def in_edges(self, node_id: int) -> list[StreamEdge]:
         return [edge for edge in self.edges if edge.target == node_id]
@@ -113,6 +114,7 @@ class StreamGraphGenerator:
     reuses_objects: bool = False
     inlines_functions: bool = True
     exchanges_columns: bool = True
+    takes_checkpoints: bool = True
     generates_uids: bool = True
     """False if an operator without a uid is an error."""
     _links: dict[int, list[_Link]] = field(default_factory=dict)
@@ -141,6 +143,7 @@ class StreamGraphGenerator:
             self.reuses_objects,
             self.inlines_functions,
             self.exchanges_columns,
+            self.takes_checkpoints,
         )
 
     def _transform(self, transformation: Transformation) -> list[_Link]:

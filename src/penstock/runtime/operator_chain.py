@@ -152,6 +152,7 @@ class OperatorChain:
             copied_result=self._copied_result_of(node),
             latency=None if self._latency is None else LatencyStats(self._latency),
             inlines_functions=self._job_graph.inlines_functions,
+            takes_checkpoints=self._job_graph.takes_checkpoints,
         )
         self.contexts[node.operator_id] = context
         return context
