@@ -57,6 +57,8 @@ class StreamNode:
     """True if the program chose it; otherwise a job that starts from state takes over that of the state."""
     made_at: str | None = None
     """The line of the program that made it."""
+    on_error: Any = None
+    """An OnError; None if an element that fails fails the job."""
 
     @property
     def is_source(self) -> bool:
@@ -115,6 +117,8 @@ class StreamGraphGenerator:
     inlines_functions: bool = True
     exchanges_columns: bool = True
     takes_checkpoints: bool = True
+    on_error: Any = None
+    """The OnError of operators that have none of their own; None to fail."""
     generates_uids: bool = True
     """False if an operator without a uid is an error."""
     _links: dict[int, list[_Link]] = field(default_factory=dict)
@@ -192,6 +196,7 @@ class StreamGraphGenerator:
             buffer_timeout_ms=transformation.buffer_timeout_ms,
             has_own_max_parallelism=bool(transformation.max_parallelism or self.default_max_parallelism),
             made_at=transformation.made_at,
+            on_error=self._on_error(transformation),
         )
         for input_index, each in enumerate(transformation.inputs):
             for link in self._links[each.id]:
@@ -210,6 +215,13 @@ class StreamGraphGenerator:
                 f"rescale(), or set the same parallelism"
             )
         self._edges.append(StreamEdge(source.id, target.id, input_index, partitioner, link.side_tag))
+
+    def _on_error(self, transformation: PhysicalTransformation) -> Any:
+        on_error = transformation.on_error or self.on_error
+        if on_error is None or on_error.kind == "fail" or not transformation.operator.takes_on_error:
+            return None
+        has_nowhere_to_go = on_error.tag is not None and isinstance(transformation.operator, SinkDescription)
+        return None if has_nowhere_to_go else on_error
 
     def _max_parallelism(self, transformation: PhysicalTransformation) -> int:
         chosen = transformation.max_parallelism or self.default_max_parallelism
