@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.common.constants import UPPER_BOUND_MAX_PARALLELISM
 from penstock.common.exceptions import InvalidProgramError
+from penstock.common.redaction import redacted_text
 from penstock.graph.batch import RuntimeMode, as_batch_operator, is_batch_job
 from penstock.graph.descriptions import OperatorDescription, SinkDescription, SourceDescription
 from penstock.graph.partitioners import ForwardPartitioner, RebalancePartitioner, StreamPartitioner
@@ -183,13 +184,13 @@ class StreamGraphGenerator:
         max_parallelism = self._max_parallelism(transformation)
         self._nodes[transformation.id] = StreamNode(
             id=transformation.id,
-            name=transformation.name,
+            name=redacted_text(transformation.name),  # Names often contain URLs, and are shown everywhere.
             operator=transformation.operator,
             parallelism=transformation.parallelism,
             max_parallelism=max_parallelism,
             operator_id=self._operator_id(transformation),
             uid=transformation.uid,
-            description=transformation.description or transformation.name,
+            description=redacted_text(transformation.description or transformation.name),
             slot_sharing_group=self._slot_sharing_group(transformation),
             chaining=transformation.chaining,
             output_type=transformation.output_type,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 
 import pytest
@@ -120,6 +121,25 @@ def test_paths_and_uris_of_this_machine_are_local(tmp_path, monkeypatch):
         assert is_local(location)
         assert (store_at(location), absolute_location(location)) == ((LocalStore(), there), there)
     assert store_at("file:///a%20b")[1] == "/a b"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="they are paths of this machine")
+@pytest.mark.parametrize("path", ["C:\\chk", "C:/chk", "file:///C:/chk", "file:\\\\C:\\chk"])
+def test_paths_of_windows_do_not_become_folders_elsewhere(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = {
+        "execution.target": "inline",
+        "execution.checkpointing.dir": path,
+        "execution.checkpointing.interval": "1 s",
+    }
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(config))
+    env.from_collection([1]).print()
+    with pytest.raises(ValueError, match="is a path of Windows"):
+        env.execute()
+    with pytest.raises(ValueError, match="is a path of Windows"):
+        store_at(path)
+    assert list(tmp_path.iterdir()) == []
+    assert store_at("./C:/chk")[1] == str(tmp_path / "C:" / "chk")
 
 
 def test_other_uris_stay_as_they_are():
