@@ -190,3 +190,9 @@ def test_run_continues_if_the_job_manager_cannot_say_what_was_restored(status, c
 
     say_what_was_restored(Client())
     assert capsys.readouterr().err == ""
+
+
+def test_event_time_that_is_ahead_of_the_clock_has_no_negative_lag():
+    ahead = {**TOLD, "watermark": 61_000, "watermark-lag": -5_000}
+    assert "(ahead 5.0 s)" in in_one_line(ahead, 56_000)
+    assert any("5.0 s ahead of the clock" in line for line in status_lines(ahead, 56_000))

@@ -75,6 +75,24 @@ def test_stopped_job_reports_its_savepoint_and_failed_one_its_failure(start_job,
     assert "ZeroDivisionError" in failing.get("/progress")["failure"]
 
 
+def test_records_of_earlier_attempts_still_count(start_job, eventually):
+    failed = []
+
+    def once(word):
+        if word == "rain" and not failed:
+            failed.append(word)
+            raise ValueError(word)
+        return word
+
+    job = start_job({"execution.checkpointing.interval": "10 ms"}, lambda text: text.map(once))
+    job.send("river\n")
+    eventually(lambda: job.get("/progress")["records"] == 1 and job.get("/progress")["checkpoint"])
+    job.send("rain\n")
+    eventually(lambda: job.get("/progress")["restarts"] == 1 and job.get("/progress")["records"] >= 2)
+    shown = CliRunner().invoke(main, ["status", job.id])
+    assert "read in all attempts" in shown.stdout
+
+
 def test_status_and_top_show_a_running_job(job, eventually):
     job.send("river\n")
     eventually(lambda: job.get("/progress")["records"] == 1)

@@ -24,7 +24,7 @@ def progress(job: RunningJob) -> dict[str, Any]:
     end = master.ended_ms
     sources = [vertex for vertex in master.execution_graph.job_vertices if not _inputs(master, vertex)]
     watermark = _watermark(master)
-    records = sum(each.current.facts.records_in for vertex in sources for each in vertex.subtasks)
+    records = sum(each.records_read for vertex in sources for each in vertex.subtasks)
     duration_ms = (now_ms() if end is None else end) - master.started_ms
     rates = _rates(master, sources)
     if master.job_graph.is_batch and end is None:
