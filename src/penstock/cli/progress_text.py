@@ -36,7 +36,7 @@ def _joined(forms: Mapping[str, tuple[str, ...]]) -> str:
 
 def _forms(progress: Progress, now_ms: int) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The parts of the line by name, each with its forms from the longest to the shortest."""
-    yield "state", (progress["state"],)
+    yield "state", (_state(progress),)
     if progress["share-done"] is not None:
         yield "bar", (bar(progress["share-done"]), f"{progress['share-done']:.0%}")
     yield "records", (f"{count(progress['records'])} records",)
@@ -52,6 +52,14 @@ def _forms(progress: Progress, now_ms: int) -> Iterator[tuple[str, tuple[str, ..
         yield "backpressure", (f"backpressure {progress['backpressure']['level']}",)
     if progress["restarts"]:
         yield "restarts", (f"restarts {progress['restarts']}",)
+
+
+_AWAITED = {"workers": "waiting for workers", "state": "restoring state", "functions": "opening functions"}
+
+
+def _state(progress: Progress) -> str:
+    awaited = progress.get("waiting-for")  # A job manager of an older version does not say it.
+    return f"{progress['state']}, {_AWAITED[awaited]}" if awaited in _AWAITED else str(progress["state"])
 
 
 def _lag(ms: int) -> str:
@@ -75,7 +83,7 @@ def status_lines(progress: Progress, now_ms: int) -> Iterator[str]:
     """What `penstock status` prints."""
     yield f"Job:          {progress['name']} ({progress['jid']})"
     since = moment(progress["start-time"])
-    yield f"State:        {progress['state']}, for {duration(progress['duration'])} since {since}"
+    yield f"State:        {_state(progress)}, for {duration(progress['duration'])} since {since}"
     if progress["share-done"] is not None:
         yield f"Done:         {bar(progress['share-done'])}"
     again = " in all attempts" if progress["restarts"] else ""
