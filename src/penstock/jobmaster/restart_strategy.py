@@ -11,7 +11,14 @@ from typing import Protocol
 from penstock.checkpoint.coordinator import CheckpointFailedError
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
-from penstock.common.exceptions import ConfigurationError, ConnectorError, UserFunctionError, WorkersLostError
+from penstock.common.exceptions import (
+    ConfigurationError,
+    ConnectorError,
+    EnvironmentSetupError,
+    MissingInputError,
+    UserFunctionError,
+    WorkersLostError,
+)
 from penstock.graph.regions import Region
 
 
@@ -247,6 +254,29 @@ def _comes_and_goes(failure: Exception) -> bool:
     return is_of_a_client or isinstance(cause, (ConnectorError, CheckpointFailedError))
 
 
+class UnlessSomethingIsMissing:
+    """Another strategy, except for failures that no restart can mend: something that must be there is not."""
+
+    _MISSING = (MissingInputError, EnvironmentSetupError)
+
+    def __init__(self, strategy: RestartStrategy) -> None:
+        self._strategy = strategy
+        self._is_missing = False
+        self.description = strategy.description
+
+    @property
+    def refusal(self) -> str:
+        if not self._is_missing:
+            return self._strategy.refusal
+        return f"what is missing at the start is an error at once, unless {keys.RESTART_STRATEGY.key} is set"
+
+    def on_failure(self, now_ms: int, attempt: FailedAttempt = _UNKNOWN) -> int | None:
+        failure = attempt.failure
+        cause = None if failure is None else failure.__cause__ or failure
+        self._is_missing = isinstance(cause, self._MISSING)
+        return None if self._is_missing else self._strategy.on_failure(now_ms, attempt)
+
+
 class OnlyForLostWorkers:
     """Another strategy when workers are lost; any other failure is one that somebody waits to see."""
 
@@ -282,7 +312,7 @@ def build_restart_strategy(config: Configuration, has_checkpoints: bool, is_watc
             "" if is_watched else f"it takes no checkpoints; {keys.CHECKPOINT_INTERVAL.key} turns them and restarts on"
         )
     default = UnlessItRepeats(_named("exponential-delay", config), config.get(keys.REPEATED_FAILURE_ATTEMPTS))
-    return OnlyForLostWorkers(default) if is_watched else default
+    return OnlyForLostWorkers(default) if is_watched else UnlessSomethingIsMissing(default)
 
 
 def _named(name: str, config: Configuration) -> RestartStrategy:

@@ -36,6 +36,9 @@ from penstock.runtime.worker import Worker
 
 GRACE_S = 5.0
 """How long a user function may keep running after its run has ended."""
+_CUT_OFF_TIMEOUTS = 3
+"""After how many heartbeat timeouts a worker that takes no rows is cut off. Not fewer: one whose function keeps the
+interpreter busy does not read, either, and the driver decides how long it may."""
 _SWITCH_S = 0.0005
 """How soon receiving threads get their turn while a function runs. Python's default of 5 ms makes senders wait."""
 
@@ -229,6 +232,8 @@ class ResidentWorker:
         self._add_peer(row.seq, caller)
 
     def _add_peer(self, index: int, peer: Connection) -> None:
+        # The driver may reach both while they are cut off from each other.
+        peer.expect_answers(_CUT_OFF_TIMEOUTS * self._place.heartbeat_timeout_s)
         with self._has_peer:
             self._peers[index] = peer
             self._has_peer.notify_all()

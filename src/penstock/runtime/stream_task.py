@@ -29,6 +29,7 @@ from penstock.runtime.sorted_input import (
 )
 from penstock.runtime.sources import SourceAssignment, SourceOperator
 from penstock.runtime.state.codec import encode_state, use_script_classes
+from penstock.runtime.state.contents import has_fixed_keys
 from penstock.runtime.state.operator import Saved, share_of
 from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import Extent
@@ -114,11 +115,13 @@ class StreamTask:
         checkpoint_id: int,
         is_exact: bool,
         of_others: Callable[[], Iterable[SavedState]] = tuple,
+        strays: Iterable[SavedState] = (),
     ) -> None:
         """Restore saved state, before `open`.
 
         If `is_exact`, it is the state of this subtask, which continues exactly where it stopped. `of_others` is then
         for the state of the other subtasks of the vertex: every subtask restores the union lists of all of them.
+        `strays` is state of other subtasks in which there may be keys that belong to this one now.
         Otherwise the job has changed: this subtask restores its share of its operators' state and starts without
         watermarks, as in Flink.
         """
@@ -127,7 +130,8 @@ class StreamTask:
         for context in contexts.values():
             context.restored_checkpoint_id = checkpoint_id
         owners = KeyOwners(self.info.max_parallelism, self.info.parallelism)
-        owns_key = None if is_exact else lambda key: owners[key] == self.info.subtask
+        strays = tuple(strays)
+        owns_key = None if is_exact and not strays else lambda key: owners[key] == self.info.subtask
         lists: dict[str, dict[int, Saved]] = {}
         has_times: dict[tuple[str, str], dict[int, bool | None]] = {}
         for block in self._saved_blocks(saved):
@@ -141,6 +145,10 @@ class StreamTask:
                 watermarks, self._ended, self.is_finished, self.is_closed, chain_memory = block.value
                 self._watermarks.restore(watermarks)
                 self.chain.restore_memory(chain_memory)
+        for block in self._saved_blocks(strays):
+            if block.kind == "keyed":
+                keyed_state = contexts[block.operator_id].keyed_state
+                keyed_state.restore(block.name, block.value, owns_key, block.extent, block.has_times)
         for (operator_id, name), by_former in has_times.items():
             self._check_times(contexts[operator_id].operator_name, name, set(by_former.values()) - {None})
         for operator_id, by_subtask in lists.items():
@@ -391,10 +399,12 @@ class StreamTask:
 
     def write_snapshot(self, writer: StateFileWriter, extent: Extent) -> None:
         """Write the state after this epoch: all of it, or what has changed."""
+        use_script_classes(self._script_classes)
         for operator_id, context in self.chain.contexts.items():
             for name, contents in context.keyed_state.snapshot(extent):
                 has_times = context.keyed_state.tables[name].has_times
-                writer.add(operator_id, "keyed", name, encode_state(contents), has_times)
+                is_fixed = has_fixed_keys(contents)
+                writer.add(operator_id, "keyed", name, encode_state(contents), has_times, is_fixed)
             saved = context.operator_state.snapshot()
             if saved:
                 writer.add(operator_id, "operator", ", ".join(saved), encode_state(saved))

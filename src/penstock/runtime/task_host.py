@@ -194,7 +194,7 @@ class TaskHost:
             if order.saved:
                 others = partial(_saved_by_others, command, vertex, subtask)
                 saved = self._nearest(order, vertex, subtask)
-                task.restore(saved, command.restorable_epoch, order.is_exact, others)
+                task.restore(saved, command.restorable_epoch, order.is_exact, others, order.strays)
             if not task.is_closed:
                 task.open()
         except Exception:
@@ -270,17 +270,17 @@ class TaskHost:
     ) -> _Snapshot:
         # Spark may run a task twice: each run writes a file of its own, and only the acknowledged one counts.
         name = f"{SHARED}/v{vertex}-s{subtask}-e{epoch}-{secrets.token_hex(4)}"
-        size, states = 0, frozenset[tuple[str, str, str]]()
+        size, states, is_fixed = 0, frozenset[tuple[str, str, str]](), False
 
         def fill(out: BinaryIO) -> None:
-            nonlocal size, states
+            nonlocal size, states, is_fixed
             writer = StateFileWriter(out, self._deployment.compresses_snapshots)
             task.write_snapshot(writer, extent)
             writer.finish()
-            size, states = writer.size, writer.states()
+            size, states, is_fixed = writer.size, writer.states(), writer.has_fixed_keys
 
         written = self._writes.write(lambda: self._create(name), fill)
-        return _Snapshot(StateHandle(name, epoch, size, extent, states), written, began_ms)
+        return _Snapshot(StateHandle(name, epoch, size, extent, states, is_fixed), written, began_ms)
 
     def _completed(self, late: _LateAck) -> TaskAck:
         """Wait for the snapshot, and add its outcome to the acknowledgement."""

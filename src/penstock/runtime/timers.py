@@ -388,6 +388,11 @@ class InternalTimerService:
         self.processing_time = make_queue(backend.table(f"{TIMER_TABLE_PREFIX}{name}/processing-time"))
         self.current_watermark = MIN_LONG_VALUE
 
+    def wrap(self, wrapped: Callable[[OnTimer], OnTimer]) -> None:
+        """Have timers call what `wrapped` makes of the functions that they call now."""
+        self._on_event_time = wrapped(self._on_event_time)
+        self._on_processing_time = wrapped(self._on_processing_time)
+
     def current_processing_time(self) -> int:
         return self._clock()
 

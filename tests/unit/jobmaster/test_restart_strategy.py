@@ -13,7 +13,9 @@ from penstock.common.exceptions import (
     CheckpointError,
     ConfigurationError,
     ConnectorError,
+    EnvironmentSetupError,
     JobExecutionError,
+    MissingInputError,
     UserFunctionError,
     WorkersLostError,
 )
@@ -25,6 +27,7 @@ from penstock.jobmaster.restart_strategy import (
     NoRestart,
     OnlyForLostWorkers,
     UnlessItRepeats,
+    UnlessSomethingIsMissing,
     build_restart_strategy,
 )
 
@@ -97,10 +100,21 @@ def test_exponential_delay_stays_within_jitter_and_limit(jitter, failures):
 def test_default_is_none_without_checkpoints_and_exponential_with_them():
     assert isinstance(build(), NoRestart)
     default = build(has_checkpoints=True)
-    assert isinstance(default, UnlessItRepeats)
+    assert isinstance(default, UnlessSomethingIsMissing)
     assert 900 <= default.on_failure(0) <= 1100 <= default.on_failure(0) <= 1700
     assert isinstance(build(has_checkpoints=True, type="none"), NoRestart)
     assert isinstance(build(has_checkpoints=True, type="exponential-delay"), ExponentialDelayRestart)
+
+
+@pytest.mark.parametrize("cause", [MissingInputError("no /data"), EnvironmentSetupError("no Java")])
+def test_what_is_missing_is_an_error_at_once_unless_a_strategy_is_set(cause):
+    attempt = FailedAttempt(failed(None, cause))
+    default = build(has_checkpoints=True)
+    assert default.on_failure(0, FailedAttempt(failed(None))) is not None
+    assert "at once" not in default.refusal
+    assert default.on_failure(0, attempt) is None
+    assert default.refusal == "what is missing at the start is an error at once, unless restart-strategy.type is set"
+    assert build(has_checkpoints=True, type="exponential-delay").on_failure(0, attempt) is not None
 
 
 def failed(record: str | None, cause: Exception | None = None, message: str = "boom") -> UserFunctionError:

@@ -11,7 +11,7 @@ from penstock.checkpoint.coordinator import CheckpointCoordinator, CheckpointFai
 from penstock.checkpoint.job_checkpoints import JobCheckpoints
 from penstock.checkpoint.store import TASK_OWNED
 from penstock.common.clocks import wall_clock_ms
-from penstock.common.exceptions import ClusterLostError, JobExecutionError, LeadershipLostError
+from penstock.common.exceptions import AbandonedError, ClusterLostError, JobExecutionError, LeadershipLostError
 from penstock.common.moment import Moment, wait_seconds
 from penstock.graph.execution_graph import ExecutionState
 from penstock.graph.regions import Region
@@ -156,6 +156,14 @@ class RegionRunner:
             self._machine.on_event(GoBackRequested())
             self.wake_up()
 
+    def abandon(self) -> None:
+        """The job ends without waiting for `run`, which may not return for long: nobody may wait for its answers."""
+        with self._changed:
+            left = self._machine.end()
+        for action in left:
+            self._carry_out(action)
+        self._sources.stop()
+
     # --- life ------------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
@@ -195,7 +203,7 @@ class RegionRunner:
         try:
             for action in actions:
                 event = self._carry_out(action)
-        except EpochCancelledError as reason:
+        except (AbandonedError, EpochCancelledError) as reason:
             return EpochCancelled(reason)
         except LeadershipLostError as reason:
             return LeadershipLost(reason)

@@ -19,7 +19,6 @@ from penstock.runtime.batch import Batch
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
 from penstock.runtime.timers import OnTimer, TimerQueue, WindowKeyTimerQueue
-from penstock.runtime.windowing.accumulation import Accumulation, ReducingParts
 from penstock.runtime.windowing.panes import MergingPanes
 from penstock.runtime.windowing.quick import QuickWindowOperator
 
@@ -54,11 +53,6 @@ class SessionWindowOperator(QuickWindowOperator):
 
     takes_parts = False
     """True if the operator receives parts of sessions, `(end, value)`, which `penstock.runtime.combining` has made."""
-
-    def build_accumulation(self) -> Accumulation:
-        if not self.takes_parts or self.takes_accumulators:
-            return super().build_accumulation()
-        return ReducingParts(self.description.reduce_function, self.context.copied, self.context.inlines_functions)
 
     def open(self) -> None:
         super().open()
