@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from penstock.common.own_copies import own_copy
 from penstock.datastream.functions import Function, RichFunction, open_function
 from penstock.runtime.function_checkpoints import FunctionCheckpoints, takes_part_in_checkpoints
 from penstock.runtime.runtime_context import StreamingRuntimeContext
@@ -19,8 +18,7 @@ class UserFunction:
     """
 
     def __init__(self, function: Any, method: str) -> None:
-        is_object = isinstance(function, Function) or takes_part_in_checkpoints(function)
-        self.function = own_copy(function) if is_object else function
+        self.function = function
         self.call = self.method(method)
         self._checkpoints: FunctionCheckpoints | None = None
 

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from job_parts import PATIENCE_S, RESTARTING, CopiesFail, environment, file_sink, job_of, numbers_in
+from shared_by_copies import SharedByCopies
 
 from penstock.common import JobStatus, Time, WatermarkStrategy
 from penstock.common.exceptions import CheckpointError
@@ -14,15 +15,12 @@ from penstock.datastream.functions import MapFunction
 from penstock.datastream.window import TumblingEventTimeWindows
 
 
-class Gate:
+class Gate(SharedByCopies):
     """Lets a job see no more than some records at first; shared by all copies of a function."""
 
     def __init__(self, first):
         self.first = first
         self.was_reached = threading.Event()
-
-    def __deepcopy__(self, memo):
-        return self
 
 
 class Passing(MapFunction):

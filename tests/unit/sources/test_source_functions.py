@@ -9,6 +9,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shared_by_copies import SharedByCopies
 from source_job import PATIENCE_S, SourceJob
 
 from penstock.common.constants import MAX_LONG_VALUE
@@ -26,16 +27,13 @@ from penstock.datastream.functions import (
 from penstock.datastream.state import ListStateDescriptor
 
 
-class Shared:
+class Shared(SharedByCopies):
     """What copies of a function share: it does not take part in copying."""
 
     def __init__(self):
         self.calls = []
         self.go_on = threading.Semaphore(0)
         self.has_paused = threading.Semaphore(0)
-
-    def __deepcopy__(self, memo):
-        return self
 
     def pause(self):
         """In the function: wait for the test."""
