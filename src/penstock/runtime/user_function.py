@@ -11,11 +11,7 @@ from penstock.runtime.runtime_context import StreamingRuntimeContext
 
 
 class UserFunction:
-    """`call` is the bound method of a function object, or the callable itself.
-
-    A function object is copied: every subtask has its own, as if it had come from another machine, and a restart
-    begins with the object as the user built it.
-    """
+    """`call` is the bound method of a function object, or the callable itself. The subtask has its own (`own_copy`)."""
 
     def __init__(self, function: Any, method: str) -> None:
         self.function = function

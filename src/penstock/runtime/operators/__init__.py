@@ -59,7 +59,7 @@ _OPERATORS: dict[type[d.OperatorDescription], Callable[[Any], StreamOperator]] =
 
 
 def build_operator(description: d.OperatorDescription) -> StreamOperator:
-    """The operator for `description`, not yet set up."""
+    """The operator for `description`, not yet set up, with its own copies of the user's functions."""
     make = _OPERATORS.get(type(description))
     if make is None:
         raise UnsupportedFeatureError(f"there is no operator for {type(description).__name__}")
