@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Union
 import cloudpickle  # type: ignore[import-untyped]
 
 from penstock.common.exceptions import InvalidProgramError
+from penstock.common.timestamps import is_time, out_of_range
 from penstock.common.types import Row, put_together, taken_apart
 from penstock.runtime.batch import Batch, Timestamps
 from penstock.runtime.element_copies import are_immutable
@@ -178,12 +179,12 @@ def _keys_of_wire(keys: Any) -> list[Any] | None:
 
 
 def _size_of(value: Any) -> int:
-    """About how many bytes a record takes; 0 if it cannot be pickled."""
+    """About how many bytes a record takes; 0 if it cannot be encoded."""
     if isinstance(value, (str, bytes)):
         return len(value)
     try:
-        return len(pickle.dumps(value, protocol=5))
-    except Exception:  # Cloudpickle may still be able to encode it; if not, `encode` raises.
+        return len(encode(value))
+    except Exception:  # It is raised when the chunk is encoded.
         return 0
 
 
@@ -261,6 +262,9 @@ def _packed_timestamps(timestamps: list[int | None] | None) -> Any:
         return None
     try:
         return array("q", timestamps)
+    except OverflowError:
+        wrong = next(each for each in timestamps if each is not None and not is_time(each))
+        raise InvalidProgramError(out_of_range("the code that assigns timestamps", wrong)) from None
     except TypeError:
         return timestamps
 

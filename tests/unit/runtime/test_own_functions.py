@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from penstock.common import Time, Types, WatermarkStrategy
-from penstock.common.exceptions import InvalidProgramError
+from penstock.common.exceptions import InvalidProgramError, JobExecutionError
 from penstock.common.own_copies import own_copy
 from penstock.datastream import DataStream, KeyedProcessFunction, MapFunction
 from penstock.datastream.connectors import SimpleSource, Sink, SinkWriter
@@ -287,6 +287,22 @@ def test_classes_and_what_can_be_imported_stay_the_same() -> None:
     assert Local.method is method
     assert own_copy(appended) is appended
     assert own_copy(Time) is Time and own_copy(TumblingEventTimeWindows) is TumblingEventTimeWindows
+
+
+class CannotBeUnpickled:
+    def __call__(self, value: Any) -> Any:
+        return value
+
+    def __setstate__(self, state: Any) -> None:
+        raise ConnectionError("no server")
+
+    def __getstate__(self) -> Any:
+        return {"server": "some"}
+
+
+def test_job_says_which_function_cannot_be_copied(inline: Any) -> None:
+    with pytest.raises(JobExecutionError, match=r"CannotBeUnpickled cannot be copied .*ConnectionError: no server"):
+        list(inline().from_collection([1]).map(CannotBeUnpickled()).execute_and_collect())
 
 
 def test_what_cannot_be_copied_is_refused() -> None:

@@ -19,7 +19,7 @@ from types import MethodType
 from typing import Any, Literal, NoReturn
 
 from penstock.common.typeinfo import BasicType, BasicTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
-from penstock.datastream.fields import FieldAggregation, FieldKey
+from penstock.datastream.fields import DeclaredKey, FieldAggregation, FieldKey
 from penstock.datastream.functions import AggregateFunction, ReduceFunction
 from penstock.datastream.lowering.purity import pure_function
 from penstock.graph.descriptions import (
@@ -37,6 +37,8 @@ from penstock.graph.transformations import (
 )
 
 _Kind = Literal["whole", "text", "boolean", "other"]
+_KEPT: dict[type | None, _Kind] = {int: "whole", str: "text", bool: "boolean"}
+"""The kinds of keys that a declared type keeps as they are, by their types in Python."""
 _KINDS: dict[BasicType, _Kind] = {
     BasicType.BYTE: "whole",
     BasicType.SHORT: "whole",
@@ -159,6 +161,9 @@ def _key_fields(
     selector: Callable[[Any], Any], kinds: list[_Kind], has_fields: bool, names: list[str] | None = None
 ) -> set[int]:
     """The fields that are the same for all elements of a key: their equal values cannot be distinguished."""
+    if isinstance(selector, DeclaredKey):
+        found = _key_fields(selector.select, kinds, has_fields, names)
+        return found if [kinds[field] for field in found] == [_KEPT.get(selector.kept_kind)] else set()
     try:
         if isinstance(selector, FieldKey):
             places = [(names or []).index(each) if isinstance(each, str) else each for each in selector.fields]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
-from penstock.common.constants import MIN_LONG_VALUE
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.datastream.window import TimeWindow
 from penstock.datastream.windowing.windows import ended_until, touching
 from penstock.runtime.batch import Batch
@@ -152,7 +152,10 @@ class SessionWindowOperator(QuickWindowOperator):
         gap = getattr(self.assigner, "session_gap", None)
         if self.is_event_time and gap is not None and MIN_LONG_VALUE not in cast(Any, batch.timestamps):
             starts = cast("Sequence[int]", batch.timestamps)
-            return starts, self._ends or [start + gap for start in starts]
+            ends = self._ends or [start + gap for start in starts]
+            if max(ends) > MAX_LONG_VALUE:  # As `within_time` does.
+                ends = [min(end, MAX_LONG_VALUE) for end in ends]
+            return starts, ends
         assign, context = self.assigner.assign_windows, self.assigner_context
         timestamps = cast("Sequence[int]", batch.timestamps) if self.is_event_time else [0] * len(batch.values)
         windows = []
