@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from job_parts import PATIENCE_S, RESTARTING, CopiesFail, environment, file_sink, job_of, numbers_in
+from shared_by_copies import SharedByCopies
 
 from penstock.checkpoint.coordinator import CheckpointFailedError
 from penstock.checkpoint.folders import folder_at
@@ -19,15 +20,12 @@ from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.testing import Fault, FaultPlan, FaultyFolder
 
 
-class Gate:
+class Gate(SharedByCopies):
     """Lets a job see no more than some records at first; shared by all copies of a function."""
 
     def __init__(self, first):
         self.first = first
         self.was_reached = threading.Event()
-
-    def __deepcopy__(self, memo):
-        return self
 
 
 class Passing(MapFunction):
