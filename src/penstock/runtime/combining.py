@@ -1,10 +1,14 @@
 """Reduces the elements of a window before the exchange: the sender sends one partial result per key and window.
 
-Partial results are held back, at most until the watermark that ends their window or the end of the epoch. The elements
-of a key and window are reduced in the order of their arrival, except for sliding windows. There a partial result covers
-elements that are in the same windows, and it may overtake other elements of some of these windows. So sliding windows
-are combined only if the order does not matter (`datastream.windowing.decomposition`). The partial results of an
+Only functions for which grouping does not matter are combined (`datastream.windowing.decomposition`). Partial results
+are held back, at most until the watermark that ends their window or the end of the epoch. The elements of a key and
+window are reduced in the order of their arrival, except for sliding windows and sessions. A partial result of a sliding
+window covers elements that are in the same windows, and it may overtake other elements of some of these windows;
+sessions that are joined are reduced in any order. So there the order must not matter either. The partial results of an
 aggregate function are accumulators.
+
+An element that is None begins no partial result. Whether a function accepts it depends on what the window already
+holds, which only the window operator knows. So it is sent as it is, after everything that came before it.
 """
 
 from __future__ import annotations
@@ -68,9 +72,9 @@ def combine(values, times, parts, ended):
             elif start < part[0]:
                 part[0] = start
         else:
+            {{begin}}
             if part is not None:
                 ended.append((key, part))
-            {{create}}
             parts[key] = [start, end, {{first}}]
 """
 
@@ -155,6 +159,9 @@ class CombiningEdgeTarget(EdgeTarget):
         try:
             earliest, latest = min(times), max(times)
         except TypeError:  # Some elements have no timestamp. The window operator refuses them.
+            self.push_as_they_are(values, timestamps)
+            return
+        if earliest == MIN_LONG_VALUE:  # The same.
             self.push_as_they_are(values, timestamps)
             return
         self.combine(values, times, earliest, latest)
@@ -288,8 +295,12 @@ class AlignedCombiner(CombiningEdgeTarget):
         names = record.items if isinstance(record, Unbuilt) else record
         aggregate = self.window.aggregate
         if aggregate is None:
-            whole = record.text if isinstance(record, Unbuilt) else record
-            begin = [Line(f"    partials[key] = {whole}")]
+            if isinstance(record, Unbuilt):
+                begin = [Line(f"    partials[key] = {record.text}")]
+            else:
+                scope.locals["send_none"] = self.send_none
+                begin = [Line(f"    if {record} is None:"), Line("        send_none(key, partials)")]
+                begin += [Line("    else:"), Line(f"        partials[key] = {record}")]
             added = scope.call("reduce", self.window.reduce, "held", record)
             adding = scope.line(f"    partials[key] = {added}", "reduce", names, self.window)
         else:
@@ -311,7 +322,9 @@ class AlignedCombiner(CombiningEdgeTarget):
             earliest = min(timestamps)  # type: ignore[type-var]
         except TypeError:
             return False
-        return earliest is not None and not self._has_ended(self._slots.at(earliest), self.watermark)
+        if earliest is None or earliest == MIN_LONG_VALUE:
+            return False
+        return not self._has_ended(self._slots.at(earliest), self.watermark)
 
     def open_slot(self, timestamp: int) -> tuple[int, int, dict[Any, Any]]:
         """The start and the end of the slot of a timestamp, and the slot's partial results."""
@@ -320,7 +333,24 @@ class AlignedCombiner(CombiningEdgeTarget):
 
     def add_one(self, partials: dict[Any, Any], value: Any) -> None:
         key = self.hashable(cast(ByKeyGroup, self.dealer).keys_of([value])[0])
-        partials[key] = self.window.added(partials.get(key), value)
+        held = partials.get(key)
+        if value is None and held is None and self.window.aggregate is None:
+            self.send_none(key, partials)
+        else:
+            partials[key] = self.window.added(held, value)
+
+    def send_none(self, key: Any, partials: dict[Any, Any]) -> None:
+        """Send None, an element of the slot with these partial results, after all partial results.
+
+        Loops go on with the dictionaries of their slots, so these are emptied, not removed.
+        """
+        [start] = [slot.start for slot, each in self._open.items() if each is partials]
+        for slot, each in self._open.items():
+            self._deliver_partials(slot, each)
+            if each is not partials:  # The caller counts what it has added to and taken from its own.
+                self._held -= len(each)
+            each.clear()
+        self.deliver([key], [None], [start])
 
     def combined(self, records: int) -> None:
         """Called after another loop has combined this many records."""
@@ -367,6 +397,10 @@ class AlignedCombiner(CombiningEdgeTarget):
                 share = shares.setdefault(slot, ([], []))
             share[0].append(value)
             share[1].append(timestamp)
+            if value is None and self.window.aggregate is None:  # Elements of other slots must not overtake it.
+                self.send_all()
+                self.push_as_they_are(values, times)
+                return
         for slot, share in shares.items():
             if self._has_ended(slot, self.watermark):
                 self.push_as_they_are(*share)
@@ -392,15 +426,17 @@ class AlignedCombiner(CombiningEdgeTarget):
     def _send_slot(self, slot: Slot) -> None:
         partials = self._open.pop(slot)
         self._held -= len(partials)
-        if any(held is None for held in partials.values()):  # Reduced to None, which counts as no element at all.
-            partials = {key: held for key, held in partials.items() if held is not None}
+        self._deliver_partials(slot, partials)
+
+    def _deliver_partials(self, slot: Slot, partials: dict[Any, Any]) -> None:
         if partials:
             self.deliver(list(partials), list(partials.values()), [slot.start] * len(partials))
 
 
 def _count_timed(timestamps: Timestamps) -> int:
     """How many timestamps there are before the first one that is missing."""
-    return next((at for at, timestamp in enumerate(timestamps) if timestamp is None), len(timestamps))
+    missing = (at for at, timestamp in enumerate(timestamps) if timestamp is None or timestamp == MIN_LONG_VALUE)
+    return next(missing, len(timestamps))
 
 
 class SessionCombiner(CombiningEdgeTarget):
@@ -408,7 +444,7 @@ class SessionCombiner(CombiningEdgeTarget):
 
     The value is a reduced element or an accumulator. A part is what the window operator would have made of the same
     elements if nothing had happened between them. Any watermark could end the session of a part, so all parts are sent
-    before each watermark. A part that was reduced to None still extends its session.
+    before each watermark. A part that is None still extends its session.
     """
 
     resumes_after_idleness = False
@@ -423,17 +459,26 @@ class SessionCombiner(CombiningEdgeTarget):
     def loop_lines(self, scope: LoopScope) -> list[Line]:
         select = scope.line(scope.call("select", self.select, "value"), "select", owner=self.dealer)
         aggregate = self.window.aggregate
-        first, create = Line("value"), []
+        first = Line("value")
         if aggregate is None:
+            scope.locals["send_none"] = self.send_none
             reduced = scope.call("reduce", self.window.reduce, "held", "value")
-            added = scope.line(f"value if held is None else {reduced}", "reduce", owner=self.window)
+            added = scope.line(reduced, "reduce", owner=self.window)
+            begin = [Line("if value is None: send_none(key, start, ended); continue")]
         else:
             scope.locals["create"] = aggregate.create_accumulator
             add = scope.call("reduce", aggregate.add, "value", "held")
             first = added = scope.line(add, "reduce", owner=self.window)
-            create = [Line("held = create()", CallSite(owner=self.window))]
+            begin = [Line("held = create()", CallSite(owner=self.window))]
         look_up = self.looking_up(scope, "part")
-        return filled(_SESSION_LOOP, select=select, look_up=look_up, added=added, create=create, first=first)
+        return filled(_SESSION_LOOP, select=select, look_up=look_up, added=added, begin=begin, first=first)
+
+    def send_none(self, key: Any, start: int, ended: list[tuple[Any, list[Any]]]) -> None:
+        """Send None, an element of a session, after all parts; the loop goes on with the same dictionary and list."""
+        self._send_parts([*ended, *self._parts.items()])
+        ended.clear()
+        self._parts.clear()
+        self.deliver([key], [(start + self._gap, None)], [start])
 
     def push_as_they_are(self, values: list[Any], timestamps: Timestamps | None) -> None:
         self.send_all()

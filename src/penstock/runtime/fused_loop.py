@@ -26,7 +26,6 @@ from penstock.runtime.element_copies import IMMUTABLE_TYPES, Copy, as_it_is, cop
 from penstock.runtime.generated_loop import LoopScope, Source, Unbuilt, source_of
 from penstock.runtime.inlining import ONE_AT_A_TIME
 from penstock.runtime.outputs import DeclaredForm
-from penstock.runtime.retention import keeps_nothing
 
 
 @dataclass(frozen=True)
@@ -250,18 +249,19 @@ class _LoopBody:
         return self.record
 
     def _add_copying(self, at: int, step: Step, variable_items: list[int] | None) -> None:
-        """Add lines that copy the record if it is mutable and its operator may keep it (`element_copies`).
+        """Add lines that copy the record unless it is immutable: its operator may keep it (`element_copies`).
 
         `variable_items` are the numbers of the items that are not constants, if the record is a tuple of known length.
         """
-        gives_one = step.kind is not FlatMapDescription
         is_immutable_tuple = variable_items == [] or (variable_items and step.copied is copied_unless_tuple)
-        if step.copied is as_it_is or is_immutable_tuple or (gives_one and keeps_nothing(step.function)):
+        if step.copied is as_it_is or is_immutable_tuple:
             return
         self.scope.locals |= {"type_of": type, "tuple_type": tuple, "immutable_types": IMMUTABLE_TYPES}
-        self.scope.locals["copied"] = step.copied
+        # A name for each step: what a type declares holds for the results of its own operator only.
+        copied = f"copied{at}"
+        self.scope.locals[copied] = step.copied
         current = self.built()
-        copying = f"    {current} = copied({current})"
+        copying = f"    {current} = {copied}({current})"
         # Most records are immutable, or tuples of immutable items. They should not cost a call.
         if step.copied is copied_unless_tuple:
             self.add(f"if type_of({current}) is not tuple_type:")

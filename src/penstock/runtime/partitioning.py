@@ -15,7 +15,8 @@ from penstock.graph import partitioners as p
 from penstock.runtime.batch import Batch, Timestamps, call_each
 from penstock.runtime.generated_loop import EachLoop
 from penstock.runtime.hashable_keys import hashable_keys
-from penstock.runtime.key_groups import KeyOwners, check_kind
+from penstock.runtime.key_groups import KeyOwners
+from penstock.runtime.key_hashing import check_keys
 from penstock.runtime.nan_keys import may_hold_nan, with_one_nan
 
 if TYPE_CHECKING:
@@ -156,8 +157,7 @@ class ByKeyGroup(Dealer):
         except TypeError:
             keys = hashable_keys(keys)
             different = set(keys)
-        for kind in set(map(type, different)):
-            check_kind(kind)
+        check_keys(different)
         return [(0, Batch(values, timestamps, with_one_nan(keys) if may_hold_nan(different) else keys))]
 
     def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> DealtColumns | None:

@@ -299,7 +299,7 @@ class DataStream(StreamSettings, Generic[T]):
             self._environment._next_id(),
             "union",
             self.transformation.parallelism,
-            [stream._values().transformation for stream in (self, *streams)],
+            [stream.transformation for stream in (self, *streams)],  # Keyed ones stay partitioned by their keys.
             output_type=self.transformation.output_type,
         )
         return DataStream(self._environment, transformation)
@@ -565,7 +565,7 @@ class DataStream(StreamSettings, Generic[T]):
         return self._environment._add_operator(name, operator, [self.transformation], output_type, **settings)
 
     def _sink(self, name: str, operator: d.SinkDescription) -> DataStreamSink:
-        stream = self._values()._then(f"Sink: {name}", operator, None)
+        stream = self._then(f"Sink: {name}", operator, None)
         return DataStreamSink(cast(PhysicalTransformation, stream.transformation))
 
     def _print(self, stream: Any, identifier: str | None) -> DataStreamSink:

@@ -115,13 +115,6 @@ class Reducing(_Folding):
         return [copied(panes[key]) for key in keys if panes.get(key) is not None]
 
 
-class ReducingParts(Reducing):
-    """The value to which a reduce function reduces partial results. A partial result that is None is ignored."""
-
-    def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
-        return held if value is None else super().added(held, value, timestamp)
-
-
 class Aggregating(_Folding):
     """The accumulator of an aggregate function."""
 
