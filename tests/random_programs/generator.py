@@ -25,8 +25,8 @@ from penstock.common import Duration, Types, WatermarkStrategy
 from penstock.common.time import Time
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkGenerator
 from penstock.datastream import (
-    AggregateFunction, FilterFunction, FlatMapFunction, KeyedProcessFunction, MapFunction, ProcessWindowFunction,
-    ReduceFunction,
+    AggregateFunction, FilterFunction, FlatMapFunction, KeyedCoProcessFunction, KeyedProcessFunction, MapFunction,
+    ProcessWindowFunction, ReduceFunction,
 )
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
@@ -174,6 +174,20 @@ def program_of(seed: int) -> Program:
     return _Writer(seed).program()
 
 
+_OPENING = [
+    "self.count = runtime_context.get_state(ValueStateDescriptor('count', Types.PICKLED_BYTE_ARRAY()))",
+    "self.other = runtime_context.get_state(ValueStateDescriptor('other', Types.PICKLED_BYTE_ARRAY()))",
+    "self.many = runtime_context.get_list_state(ListStateDescriptor('many', Types.PICKLED_BYTE_ARRAY()))",
+    "self.seen = runtime_context.get_map_state(MapStateDescriptor('seen', Types.LONG(), Types.LONG()))",
+    "self.later = None",
+    "self.timers = None",
+]
+_HOLDERS = {
+    "self.box": "self.box = Box(self.count)",
+    "self.adding": "self.adding = functools.partial(add_to, self.count)",
+    "self.states": "self.states = deque([self.count])",
+}
+"""What a process function holds only if it uses it: one way to the state must not show another one."""
 _STATEMENTS = ("note", "limit", "holder", "table", "keep", "augment", "unset")
 _STATE_FORMS = 27
 _T = TypeVar("_T")
@@ -199,7 +213,7 @@ class _Writer:
         numbers = [self._random.randrange(-40, 90) for _ in range(self._random.randrange(3, 25))]
         first = tuple(first_element(self._kind, self._random.randrange(4), number) for number in numbers)
         writers = [self._map, self._map, self._filter, self._flat_map, self._flat_map, self._process, self._process]
-        writers += [self._reduce, self._window]
+        writers += [self._connected, self._reduce, self._window]
         steps = tuple(self._random.choice(writers)() for _ in range(self._random.randrange(1, 5)))
         return Program(self._seed, self._kind, first, steps, self._random.random() < 0.4)
 
@@ -449,44 +463,51 @@ class _Writer:
 
     def _process(self) -> Step:
         name = self._name("P")
-        opening = [
-            "self.count = runtime_context.get_state(ValueStateDescriptor('count', Types.PICKLED_BYTE_ARRAY()))",
-            "self.other = runtime_context.get_state(ValueStateDescriptor('other', Types.PICKLED_BYTE_ARRAY()))",
-            "self.many = runtime_context.get_list_state(ListStateDescriptor('many', Types.PICKLED_BYTE_ARRAY()))",
-            "self.seen = runtime_context.get_map_state(MapStateDescriptor('seen', Types.LONG(), Types.LONG()))",
-            "self.later = None", "self.timers = None",
-        ]  # fmt: skip
-        reading = self._random.choice([(), (), ("(self.count.value() or 0)",), ("self.total",)])
-        body = [*self._body("v", state=True), *self._results("v", *reading)]
+        keyed = f"timed(s).key_by({self._key()})"
+        bodies = {"process_element": self._process_body()}
+        return Step(self._with_state(name, "KeyedProcessFunction", bodies), f"{keyed}.process({name}())")
+
+    def _connected(self) -> Step:
+        name, key = self._name("C"), self._key()
+        second = f"timed(s.filter(lambda v: {self._condition(self._names('v'), 0)})).key_by({key})"
+        bodies = {"process_element1": self._process_body(), "process_element2": self._process_body()}
+        call = f"timed(s).key_by({key}).connect({second}).process({name}())"
+        return Step(self._with_state(name, "KeyedCoProcessFunction", bodies), call)
+
+    def _process_body(self) -> list[str]:
         if self._random.random() < 0.2:
-            body = [line for line in self._body("v", state=True) if "yield" not in line] + ["return [v]"]
-        fired = [
-            "note('timer', timestamp, ctx.get_current_key(), self.count.value(), list(self.many.get()))",
-            *self._random.choice([
-                [], ["self.count.update((self.count.value() or 0) + 1)"], ["self.box.add(3)"],
-                ["if timestamp < 60:", "    ctx.timer_service().register_event_time_timer(timestamp + 7)"],
-                ["self.later = Box(self.other)"], ["self.count, self.other = self.other, self.count"],
-                ["if self.timers is None:", "    self.timers = ctx.timer_service()",
-                 "self.timers.delete_event_time_timer(timestamp + 3)"],
-            ]),
-            f"yield {self._made_of_numbers('timestamp % 4', '(self.count.value() or 0) % 97')}",
-        ]  # fmt: skip
-        holders = {
-            "self.box": "self.box = Box(self.count)",
-            "self.adding": "self.adding = functools.partial(add_to, self.count)",
-            "self.states": "self.states = deque([self.count])",
-        }  # Only those that are used: one way to the state must not show another one.
-        used = "\n".join([*body, *fired])
-        opening += [line for attribute, line in holders.items() if attribute in used]
+            return [*self._body("v", state=True), "return [v]"]
+        reading = self._random.choice([(), (), ("(self.count.value() or 0)",), ("self.total",)])
+        return [*self._body("v", state=True), *self._results("v", *reading)]
+
+    def _with_state(self, name: str, base: str, bodies: dict[str, list[str]]) -> str:
+        """A process function with state and timers; `bodies` are those of its methods for elements."""
+        fired = self._fired()
+        used = "\n".join([line for body in bodies.values() for line in body] + fired)
         total = "@property\n" + _function("total", "self", ["return self.count.value() or 0"])
         total += "\n\n@total.setter\n" + _function("total", "self, value", ["self.count.update(value)"])
-        methods = [
-            _function("open", "self, runtime_context", opening), total,
-            _function("bump", "self, number", ["self.count.update((self.count.value() or 0) + number)"]),
-            _function("process_element", "self, v, ctx", body),
-            _function("on_timer", "self, timestamp, ctx", fired),
-        ]  # fmt: skip
-        return Step(_class(name, "KeyedProcessFunction", methods), f"timed(s).key_by({self._key()}).process({name}())")
+        bump = _function("bump", "self, number", ["self.count.update((self.count.value() or 0) + number)"])
+        opening = [*_OPENING, *(line for attribute, line in _HOLDERS.items() if attribute in used)]
+        methods = [_function("open", "self, runtime_context", opening), total, bump]
+        methods += [_function(method, "self, v, ctx", body) for method, body in bodies.items()]
+        return _class(name, base, [*methods, _function("on_timer", "self, timestamp, ctx", fired)])
+
+    def _fired(self) -> list[str]:
+        late = ["if self.timers is None:", "    self.timers = ctx.timer_service()"]
+        forms = [
+            [],
+            ["self.count.update((self.count.value() or 0) + 1)"],
+            ["self.box.add(3)"],
+            ["if timestamp < 60:", "    ctx.timer_service().register_event_time_timer(timestamp + 7)"],
+            ["self.later = Box(self.other)"],
+            ["self.count, self.other = self.other, self.count"],
+            [*late, "self.timers.delete_event_time_timer(timestamp + 3)"],
+        ]
+        return [
+            "note('timer', timestamp, ctx.get_current_key(), self.count.value(), list(self.many.get()))",
+            *self._random.choice(forms),
+            f"yield {self._made_of_numbers('timestamp % 4', '(self.count.value() or 0) % 97')}",
+        ]
 
     def _made_of_numbers(self, k: str, n: str) -> str:
         return (
