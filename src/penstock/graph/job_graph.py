@@ -86,6 +86,8 @@ class JobGraph:
     """True if generated loops do the work of functions themselves where they can, instead of calling them."""
     exchanges_columns: bool = True
     """True if elements that are in columns are sent that way."""
+    takes_checkpoints: bool = True
+    """False if no interval is set: checkpoints are then taken only as savepoints and at the end."""
     script_classes: tuple[Any, ...] = ()
     """What state refers to by name, although no module has it: all classes of the program's script, since state may
     contain objects of a class that no function of the job names, and the classes made inside functions and functions
@@ -148,6 +150,7 @@ def build_job_graph(graph: StreamGraph) -> JobGraph:
         graph.reuses_objects,
         graph.inlines_functions,
         graph.exchanges_columns,
+        graph.takes_checkpoints,
     )
 
 

@@ -11,6 +11,7 @@ from penstock.common.exceptions import StateMismatchError
 from penstock.graph.descriptions import BroadcastProcessDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import EndOfData, Event, Status, Watermark, read_chunk
+from penstock.runtime.clocks import Alarms
 from penstock.runtime.key_groups import KeyOwners, key_group_range
 from penstock.runtime.latency import LatencyMarker, MarkerClock
 from penstock.runtime.metric_reports import RECORDS_IN, MetricReporter, Reports
@@ -53,7 +54,7 @@ class StreamTask:
             deployment.job_parameters,
         )
         self._script_classes = job_graph.script_classes
-        self._clock = clock
+        self._alarms = Alarms(clock)
         self._ready: list[Row] = []
         self._inputs = {edge.index: edge.input_index for edge in job_graph.in_edges(vertex_id)}
         self._upstream_parallelism = {
@@ -339,12 +340,12 @@ class StreamTask:
 
     def _advance_processing_time(self) -> None:
         if not self.is_finished:
-            now_ms = self._clock()
+            now = self._alarms.now()
             # With sorted input, the timers of a key fire when the key ends, not by the clock.
             skipped = None if self._sorted is None else self.chain.head
             for operator in self.chain.operators:
                 if operator is not skipped:
-                    operator.advance_processing_time(now_ms)
+                    operator.advance_processing_time(self._alarms.reached(operator, now))
                     operator.output.flush()
 
     def _drain(self) -> Iterator[Row]:
@@ -429,7 +430,8 @@ class StreamTask:
         records_out, bytes_out = self._sent()
         if records_in:
             self.chain.head.context.increment(RECORDS_IN, records_in)
-        wake_up = [] if self.is_finished else [operator.next_processing_time() for operator in self.chain.operators]
+        operators = [] if self.is_finished else self.chain.operators
+        wake_up = [self._alarms.set(operator, operator.next_processing_time()) for operator in operators]
         return EpochOutcome(
             is_finished=self.is_finished,
             next_processing_time=min((time for time in wake_up if time is not None), default=None),
