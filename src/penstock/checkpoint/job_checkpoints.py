@@ -87,7 +87,7 @@ class JobCheckpoints:
         self.latest: CheckpointMetadata | None = None
         if restored is not None and store.leadership.checkpoint is not None:
             store.recover(restored.found.metadata)
-            if restored.is_exact:
+            if restored.is_exact and not any(order.strays for order in restored.orders.values()):
                 self._continue_from(restored.found.metadata)
 
     def _continue_from(self, metadata: CheckpointMetadata) -> None:

@@ -9,6 +9,7 @@ PenstockError
 ├── StateAccessError                             state or timers used where there are none
 ├── LocalStateError                              state on the local disk cannot be written or read
 ├── EnvironmentSetupError                        the machine lacks something (Java, a package)
+├── MissingInputError (FileNotFoundError)        a file that a source is to read is not there
 ├── ConnectorError                               a system that a source or sink uses refused, or is out of reach
 ├── LeadershipLostError                          another job manager leads now, and this one must stop
 ├── ClusterLostError                             everything that could run the job's tasks has ended
@@ -53,6 +54,10 @@ class LocalStateError(PenstockError):
 
 class EnvironmentSetupError(PenstockError):
     """Something the machine must provide is missing or too old."""
+
+
+class MissingInputError(PenstockError, FileNotFoundError):
+    """A file or folder that a source is to read is not there when the job starts: waiting will not bring it."""
 
 
 class ConnectorError(PenstockError):

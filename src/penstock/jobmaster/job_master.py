@@ -237,7 +237,7 @@ class JobMaster:
 
     def cancel(self) -> None:
         with self._changed:
-            if self.status.is_globally_terminal_state():
+            if self.status.is_terminal_state():
                 return
             self._is_stopping = True
             self._enter(JobStatus.CANCELLING)

@@ -40,6 +40,8 @@ _MOST_STRANGERS = 64
 _PROBES = 4
 """How often the system asks the other side of a quiet connection before it counts as lost."""
 _HEADER = struct.Struct("<qiiiiqQ")
+_PEER = struct.Struct("3i")
+"""What Linux says about the other end of a socket: process, user, group."""
 JOINED_BYTES = 64 * 1024
 """Chunks up to this size are joined with their headers, so that many are sent at once."""
 
@@ -146,6 +148,16 @@ class Connection:
         if len(content) < length:
             raise EOFError("the other side has closed the connection")
         return content
+
+    def peer_process(self) -> int | None:
+        """The id of the process at the other end; None if it is this one or on another machine, or not known."""
+        if self._socket.family != socket.AF_UNIX or not hasattr(socket, "SO_PEERCRED"):
+            return None
+        try:
+            process, _, _ = _PEER.unpack(self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+        except OSError:  # It is closed.
+            return None
+        return process if process not in (0, os.getpid()) else None
 
     def local_host(self) -> str | None:
         """The address of this side, as the other side sees it; None on a Unix socket."""

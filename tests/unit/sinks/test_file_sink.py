@@ -192,6 +192,15 @@ def test_failure_removes_files_that_no_checkpoint_knows(tmp_path):
     assert hidden_files(tmp_path) == []
 
 
+def test_without_checkpoints_what_was_written_is_seen_at_once_and_stays(tmp_path):
+    job = SinkJob(rows(tmp_path, part_size=4).build(), tmp_path, takes_checkpoints=False).write(5)
+    job.processing_time(0)  # The end of the batch.
+    written = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert sorted(written.values()) == [b"0\n1\n2\n", b"3\n4\n"]
+    job.close()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == written and contents(tmp_path) == []
+
+
 def test_open_files_of_former_subtasks_are_finished_after_a_change_of_parallelism(tmp_path):
     job = SinkJob(rows(tmp_path).build(), tmp_path, parallelism=3).write(6).checkpoint()
     job.fail(parallelism=1).checkpoint()

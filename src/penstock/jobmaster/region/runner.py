@@ -120,7 +120,7 @@ class RegionRunner:
         self._is_woken = False
         self._attempt: RegionAttempt | None = None
         self._sources = RegionSources()
-        self._wake_ups: dict[tuple[int, int], int | None] = {}
+        self._wake_ups: dict[tuple[int, int], Moment | None] = {}
         """By vertex and subtask: the processing-time timer that it reported last."""
 
     # --- from other threads ----------------------------------------------------------------------------------------
@@ -429,9 +429,11 @@ class RegionRunner:
 
     def _take(self, acks: list[TaskAck]) -> None:
         self._job.acknowledged(acks)
+        now = Moment.now()
         for ack in acks:
             self._results.take(ack)
-            self._wake_ups[(ack.vertex, ack.subtask)] = ack.outcome.next_processing_time
+            wake_up_ms = ack.outcome.next_processing_time
+            self._wake_ups[(ack.vertex, ack.subtask)] = None if wake_up_ms is None else now.at(wake_up_ms)
 
     # --- its completion --------------------------------------------------------------------------------------------
 
@@ -455,7 +457,7 @@ class RegionRunner:
     def _complete(self, epoch: int, acks: list[TaskAck], ending: EpochEnding, positions: Positions) -> bool:
         """All subtasks have done their part. True if that makes a checkpoint that is complete."""
         self._take(acks)
-        wake_ups = [time for time in self._wake_ups.values() if time is not None]
+        wake_ups = [moment for moment in self._wake_ups.values() if moment is not None]
         self._policy.epoch_completed(wake_ups, Moment.now())
         self._coordinator.policy.epoch_completed()
         if not ending.is_checkpoint:
