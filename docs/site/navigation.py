@@ -37,6 +37,7 @@ SECTIONS = (
         "Run",
         (
             "deployment",
+            "Containers and Kubernetes <containers>",
             "operations",
             "dashboard",
             "Reliability <reliability>",
