@@ -397,6 +397,7 @@ class SinkWriterDescription(SinkDescription):
 
 _PROCESSING = (
     ProcessDescription,
+    AsyncDescription,
     KeyedProcessDescription,
     CoMapDescription,
     CoFlatMapDescription,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common import Types
 from penstock.common.exceptions import InvalidProgramError, StateAccessError
-from penstock.common.time import Duration
+from penstock.common.time import Duration, Time
 from penstock.datastream import (
+    AsyncDataStream,
+    AsyncFunction,
     BroadcastProcessFunction,
     CoProcessFunction,
     KeyedProcessFunction,
@@ -22,6 +25,7 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from penstock.runtime.state.backends import DiskBackend, HeapBackend
 from penstock.testing import OperatorHarness
 
 FAILED, SIDE = OutputTag("failed"), OutputTag("side")
@@ -252,3 +256,75 @@ def test_a_broadcast_function_is_guarded():
     harness.element("two", input=1).element(4).element("2", input=1).element(4)
     assert harness.output == [2]
     assert failed(harness) == [("two", "ValueError"), (4, "TypeError")]
+
+
+class Looks(AsyncFunction):
+    """Answers the larger numbers first."""
+
+    async def async_invoke(self, value):
+        await asyncio.sleep((4 - value) / 1000)
+        return [12 // value]
+
+
+@pytest.mark.parametrize("wait", [AsyncDataStream.ordered_wait, AsyncDataStream.unordered_wait])
+def test_async_calls_that_fail_are_left_out(wait):
+    def build(stream):
+        return wait(stream, Looks(), Time.seconds(10), 3).on_error(KEPT_APART)
+
+    harness = OperatorHarness.of(build)
+    harness.batch([(3, 30), (0, 0), (4, 40), (0, 1), (1, 10), (2, 20)]).watermark(50)
+    found = harness.output_with_timestamps
+    assert sorted(found, key=lambda each: each[1]) == [(12, 10), (6, 20), (4, 30), (3, 40)]
+    assert wait is AsyncDataStream.unordered_wait or [at for _, at in found] == [30, 40, 10, 20]
+    assert failed(harness) == [(0, "ZeroDivisionError")] * 2
+    assert [at for _, at in harness.recorded.side["failed"]] in ([0, 1], [1, 0])
+    assert "return [12 // value]" in harness.side_output(FAILED)[0].traceback
+    harness.close()
+
+
+class Checked(KeyedProcessFunction):
+    """The sum of a key and a timer for it; negative numbers fail before anything has changed."""
+
+    def open(self, runtime_context):
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        if value[1] < 0:
+            raise ValueError
+        total = (self.total.value() or 0) + value[1]
+        self.total.update(total)
+        ctx.timer_service().register_event_time_timer(total * 10)
+        yield value[0], total
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), -timestamp
+
+
+@pytest.mark.parametrize("backend", [HeapBackend, DiskBackend])
+@given(
+    elements=st.lists(st.tuples(st.sampled_from("abc"), st.integers(-2, 5)), max_size=30),
+    cut=st.integers(0, 30),
+    watermark=st.integers(0, 100),
+)
+@settings(max_examples=30)
+def test_state_and_timers_are_as_if_the_failed_elements_had_not_come(backend, elements, cut, watermark):
+    def run(elements, on_error, cut):
+        def harness(restored=None):
+            return OperatorHarness.of(
+                lambda stream: stream.key_by(lambda pair: pair[0]).process(Checked()).on_error(on_error),
+                restored,
+                state_backend=backend(),
+            )
+
+        first = harness().batch([(each, at) for at, each in elements if at < cut])
+        first.watermark(watermark)
+        second = harness(first.snapshot()).batch([(each, at) for at, each in elements if at >= cut])
+        second.end_input()
+        made = first.output_with_timestamps + second.output_with_timestamps
+        first.close()
+        second.close()
+        return made
+
+    numbered = list(enumerate(elements))
+    fitting = [(at, each) for at, each in numbered if each[1] >= 0]
+    assert run(numbered, OnError.skip(), cut) == run(fitting, OnError.fail(), cut)
