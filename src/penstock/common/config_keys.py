@@ -537,7 +537,11 @@ TASK_CANCELLATION_TIMEOUT = (
     _key("task.cancellation.timeout")
     .duration_type()
     .default_value(180_000)
-    .with_description("how long a source function may take to end when its job ends; 10 s unless set")
+    .with_description(
+        "how long a source function may take to end when its job ends; after half as much again the job ends without "
+        "waiting for calls that do not return, such as those of a store or a committer; 10 s unless set; 0: a job that "
+        "is cancelled waits for ever for them"
+    )
 )
 
 # Cluster, REST, metrics

@@ -13,6 +13,7 @@ PenstockError
 ├── ConnectorError                               a system that a source or sink uses refused, or is out of reach
 ├── LeadershipLostError                          another job manager leads now, and this one must stop
 ├── ClusterLostError                             everything that could run the job's tasks has ended
+├── AbandonedError                               a call that returned after its job had ended without it
 ├── CheckpointError                              a checkpoint or savepoint cannot be written, found or used
 │   ├── CorruptStateError                        ... because a file of it is missing or damaged
 │   └── StateMismatchError (ValueError)          ... because it does not fit the job
@@ -69,6 +70,10 @@ class LeadershipLostError(PenstockError):
 
 class ClusterLostError(PenstockError):
     """Everything that could run the tasks of this process's jobs has ended: nothing can be restarted here."""
+
+
+class AbandonedError(PenstockError):
+    """A call has returned after its job had ended without waiting for it: nothing may follow it."""
 
 
 class CheckpointError(PenstockError):

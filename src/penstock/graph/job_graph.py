@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.graph.descriptions import DriverSinkDescription
 from penstock.graph.partitioners import ForwardPartitioner, StreamPartitioner, connected_upstream
@@ -87,8 +88,10 @@ class JobGraph:
     """True if elements that are in columns are sent that way."""
     takes_checkpoints: bool = True
     """False if no interval is set: checkpoints are then taken only as savepoints and at the end."""
-    script_classes: tuple[type, ...] = ()
-    """All classes of the program's script: state may contain objects of a class that no function of the job names."""
+    script_classes: tuple[Any, ...] = ()
+    """What state refers to by name, although no module has it: all classes of the program's script, since state may
+    contain objects of a class that no function of the job names, and the classes made inside functions and functions
+    of the script that the job refers to."""
 
     def in_edges(self, vertex: int) -> list[JobEdge]:
         return [edge for edge in self.edges if edge.target_vertex == vertex]

@@ -236,6 +236,33 @@ def test_commit_reports_which_file_is_lost(tmp_path):
         job.crash()
 
 
+@pytest.mark.parametrize("lost", [(0,), (1,), (0, 1)])
+def test_restarts_do_not_take_a_lost_file_for_a_committed_one(tmp_path, lost):
+    job = SinkJob(rows(tmp_path, part_size=1).build(), tmp_path).write(3).checkpoint("metadata")
+    for number in lost:
+        [hidden] = tmp_path.glob(f".part-*-{number}.inprogress.*")
+        hidden.unlink()
+    for _ in range(3):
+        with pytest.raises(JobExecutionError, match=r"PartFile.*neither this file nor .* is there"):
+            job.fail()
+        for name in visible_files(tmp_path):
+            (tmp_path / name).unlink()  # Fetched by a reader: these were committed, and stay so.
+
+
+def test_file_that_was_committed_before_another_failed_may_be_fetched(tmp_path):
+    job = SinkJob(rows(tmp_path, part_size=1).build(), tmp_path).write(3).checkpoint("metadata")
+    [second] = tmp_path.glob(".part-*-1.inprogress.*")
+    content = second.read_bytes()
+    second.unlink()
+    with pytest.raises(JobExecutionError, match=r"part-[^/]*-1'.*neither this file nor"):
+        job.fail()
+    for name in visible_files(tmp_path):
+        (tmp_path / name).unlink()
+    second.write_bytes(content)
+    job.fail()
+    assert contents(tmp_path) == [content]
+
+
 def test_commit_refuses_a_file_of_the_wrong_length(tmp_path):
     job = SinkJob(rows(tmp_path, part_size=1).build(), tmp_path).write(2).checkpoint("metadata")
     for hidden in tmp_path.glob(".part*"):
