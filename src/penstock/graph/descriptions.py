@@ -399,6 +399,7 @@ _PROCESSING = (
     ProcessDescription,
     AsyncDescription,
     KeyedProcessDescription,
+    ReduceDescription,
     CoMapDescription,
     CoFlatMapDescription,
     CoProcessDescription,

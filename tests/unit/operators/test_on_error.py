@@ -25,6 +25,7 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from penstock.datastream.window import TumblingProcessingTimeWindows
 from penstock.runtime.state.backends import DiskBackend, HeapBackend
 from penstock.testing import OperatorHarness
 
@@ -221,8 +222,8 @@ def test_wrong_policies_are_refused():
 def test_operators_that_cannot_leave_single_elements_out_say_so():
     env = StreamExecutionEnvironment.get_execution_environment()
     keyed = env.from_collection([1]).key_by(lambda v: v)
-    with pytest.raises(InvalidProgramError, match=r"'Keyed Aggregation': on_error\(\) is for functions"):
-        keyed.sum().on_error(OnError.skip())
+    with pytest.raises(InvalidProgramError, match=r"'TumblingProcessing.*': on_error\(\) is for functions"):
+        keyed.window(TumblingProcessingTimeWindows.of(Time.seconds(1))).reduce(max).on_error(OnError.skip())
     with pytest.raises(InvalidProgramError, match=r"on_error\(\) applies to an operator"):
         keyed.on_error(OnError.skip())
     with pytest.raises(InvalidProgramError, match="is a sink and has no side output"):
@@ -328,3 +329,41 @@ def test_state_and_timers_are_as_if_the_failed_elements_had_not_come(backend, el
     numbered = list(enumerate(elements))
     fitting = [(at, each) for at, each in numbered if each[1] >= 0]
     assert run(numbered, OnError.skip(), cut) == run(fitting, OnError.fail(), cut)
+
+
+@pytest.mark.parametrize("backend", [HeapBackend, DiskBackend])
+@given(elements=st.lists(st.tuples(st.sampled_from("ab"), st.integers(-2, 5)), max_size=20), cut=st.integers(0, 20))
+@settings(max_examples=30)
+def test_a_reduce_is_as_if_the_failed_elements_had_not_come(backend, elements, cut):
+    def added(total, each):
+        if each[1] < 0:
+            raise ValueError(each)
+        return total[0], total[1] + each[1]
+
+    def run(elements, on_error):
+        def harness(restored=None):
+            return OperatorHarness.of(
+                lambda stream: stream.key_by(lambda pair: pair[0]).reduce(added).on_error(on_error),
+                restored,
+                state_backend=backend(),
+            )
+
+        first = harness().batch([(each, at) for at, each in elements if at < cut])
+        second = harness(first.snapshot()).batch([(each, at) for at, each in elements if at >= cut])
+        made = first.output_with_timestamps + second.output_with_timestamps
+        first.close()
+        second.close()
+        return made
+
+    # The first element of a key is not reduced, so it cannot fail.
+    is_first = {at: all(each[0] != before[0] for before in elements[:at]) for at, each in enumerate(elements)}
+    numbered = list(enumerate(elements))
+    fitting = [(at, each) for at, each in numbered if each[1] >= 0 or is_first[at]]
+    assert run(numbered, OnError.skip()) == run(fitting, OnError.fail())
+
+
+def test_a_sum_leaves_out_what_cannot_be_added():
+    harness = OperatorHarness.of(lambda stream: stream.key_by(lambda pair: pair[0]).sum(1).on_error(KEPT_APART))
+    harness.feed([(("a", 1), None), (("a", "x"), None), (("a", 2), None)])
+    assert harness.output == [("a", 1), ("a", 3)]
+    assert [each.value for each in harness.side_output(FAILED)] == [("a", "x")]
