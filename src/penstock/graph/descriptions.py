@@ -397,7 +397,9 @@ class SinkWriterDescription(SinkDescription):
 
 _PROCESSING = (
     ProcessDescription,
+    AsyncDescription,
     KeyedProcessDescription,
+    ReduceDescription,
     CoMapDescription,
     CoFlatMapDescription,
     CoProcessDescription,
