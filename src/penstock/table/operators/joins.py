@@ -61,7 +61,7 @@ class SideState:
         self.key_values = values_of(tuple(columns))
 
     def open(self, context: RuntimeContext, name: str, ttl_ms: int) -> None:
-        self.entries = map_state(context, name, ttl_ms)
+        self.records = map_state(context, name, ttl_ms)
 
     def key_of(self, row: RowTuple) -> RowTuple:
         key = self.key_values(row)
@@ -69,30 +69,30 @@ class SideState:
 
     def add(self, row: RowTuple, matches: int) -> None:
         key = self.key_of(row)
-        entry = None if self.unique_key is not None else self.entries.get(key)
+        entry = None if self.unique_key is not None else self.records.get(key)
         if entry is None:
-            self.entries.put(key, [row, 1, matches])
+            self.records.put(key, [row, 1, matches])
         else:
-            self.entries.put(key, [row, entry[1] + 1, matches])
+            self.records.put(key, [row, entry[1] + 1, matches])
 
     def retract(self, row: RowTuple) -> None:
         key = self.key_of(row)
-        entry = self.entries.get(key)
+        entry = self.records.get(key)
         if entry is None:
             return
         if entry[1] > 1:
-            self.entries.put(key, [entry[0], entry[1] - 1, entry[2]])
+            self.records.put(key, [entry[0], entry[1] - 1, entry[2]])
         else:
-            self.entries.remove(key)
+            self.records.remove(key)
 
     def set_matches(self, row: RowTuple, matches: int) -> None:
         key = self.key_of(row)
-        entry = self.entries.get(key)
+        entry = self.records.get(key)
         if entry is not None:
-            self.entries.put(key, [entry[0], entry[1], matches])
+            self.records.put(key, [entry[0], entry[1], matches])
 
     def all(self) -> list[list[Any]]:
-        return list(self.entries.values())
+        return list(self.records.values())
 
 
 class JoinFunction(KeyedCoProcessFunction):
