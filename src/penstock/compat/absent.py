@@ -35,7 +35,11 @@ _MODULES = {
 _WITHOUT_API = {"table"}
 """Packages of Penstock that lay the ground for such a module, but do not offer its names yet."""
 
-_STAND_INS = {"table": "penstock.compat.datagen_tables", "java": "penstock.datastream.java_handles"}
+_STAND_INS = {
+    "table": "penstock.compat.datagen_tables",
+    "java": "penstock.datastream.java_handles",
+    "internal": "penstock.compat.internals",
+}
 
 
 class AbsentName(RefusedName):
@@ -77,6 +81,6 @@ class AbsentModule(ModuleType):
 
 
 def made_here(kind: str, name: str) -> Any:
-    """What takes the place of a name of PyFlink's tables or of its Java side; None if there is nothing."""
+    """What takes the place of a name of PyFlink's tables, its Java side or its insides; None if there is nothing."""
     # Imported here because it loads the whole API, which a program that only imports tables does not need.
     return getattr(importlib.import_module(_STAND_INS[kind]), name, None) if kind in _STAND_INS else None
