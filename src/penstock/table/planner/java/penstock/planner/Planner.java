@@ -1,0 +1,344 @@
+package penstock.planner;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ThreadFactory;
+
+import org.apache.flink.client.python.PythonFunctionFactory;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.flink.table.api.EnvironmentSettings;
+import org.apache.flink.table.api.ExplainDetail;
+import org.apache.flink.table.api.ExplainFormat;
+import org.apache.flink.table.api.Table;
+import org.apache.flink.table.api.TableDescriptor;
+import org.apache.flink.table.api.TableEnvironment;
+import org.apache.flink.table.api.TableResult;
+import org.apache.flink.table.api.internal.TableEnvironmentInternal;
+import org.apache.flink.table.catalog.Column;
+import org.apache.flink.table.catalog.ContextResolvedTable;
+import org.apache.flink.table.catalog.ObjectIdentifier;
+import org.apache.flink.table.catalog.ResolvedCatalogTable;
+import org.apache.flink.table.catalog.ResolvedSchema;
+import org.apache.flink.table.catalog.UniqueConstraint;
+import org.apache.flink.table.functions.UserDefinedFunction;
+import org.apache.flink.table.functions.python.PythonAggregateFunction;
+import org.apache.flink.table.functions.python.PythonEnv;
+import org.apache.flink.table.functions.python.PythonFunction;
+import org.apache.flink.table.functions.python.PythonFunctionKind;
+import org.apache.flink.table.functions.python.PythonScalarFunction;
+import org.apache.flink.table.functions.python.PythonTableFunction;
+import org.apache.flink.table.operations.CreateTableASOperation;
+import org.apache.flink.table.operations.ModifyOperation;
+import org.apache.flink.table.operations.Operation;
+import org.apache.flink.table.operations.QueryOperation;
+import org.apache.flink.table.operations.SinkModifyOperation;
+import org.apache.flink.table.operations.StatementSetOperation;
+import org.apache.flink.table.operations.command.ResetOperation;
+import org.apache.flink.table.operations.command.SetOperation;
+import org.apache.flink.table.types.logical.LogicalType;
+import org.apache.flink.table.types.logical.TimestampKind;
+import org.apache.flink.table.types.logical.TimestampType;
+import org.apache.flink.table.types.logical.LocalZonedTimestampType;
+import org.apache.flink.types.Row;
+import org.apache.flink.util.CloseableIterator;
+
+/**
+ * What Python calls: texts in, texts out (JSON where there is more than one). Everything of Flink's happens on one thread of its own. Calcite
+ * keeps metadata by thread, so an environment that is used from a second thread fails. And the context class loader must be this class's:
+ * left so on a thread of py4j's, PySpark no longer finds its own classes. Written for Janino: no lambdas, no inferred type arguments.
+ */
+public class Planner implements ThreadFactory {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final ExecutorService executor = Executors.newSingleThreadExecutor(this);
+    private TableEnvironmentInternal environment;
+
+    public Planner(final boolean streaming, final String catalog, final String database) throws Throwable {
+        call(new Callable() {
+            public Object call() {
+                EnvironmentSettings.Builder settings = EnvironmentSettings.newInstance().withBuiltInCatalogName(catalog).withBuiltInDatabaseName(database);
+                environment = (TableEnvironmentInternal) TableEnvironment.create((streaming ? settings.inStreamingMode() : settings.inBatchMode()).build());
+                environment.loadModule("penstock", new Connectors());
+                return null;
+            }
+        });
+    }
+
+    public Thread newThread(Runnable work) {
+        Thread thread = new Thread(work, "penstock-planner");
+        thread.setDaemon(true);
+        thread.setContextClassLoader(Planner.class.getClassLoader());
+        return thread;
+    }
+
+    private Object call(Callable task) throws Throwable {
+        try {
+            return executor.submit(task).get();
+        } catch (ExecutionException e) {
+            throw e.getCause();
+        }
+    }
+
+    private static Map answer(String kind) {
+        Map answer = new LinkedHashMap();
+        answer.put("kind", kind);
+        return answer;
+    }
+
+    public void close() {
+        executor.shutdown();
+    }
+
+    public void set(final String key, final String value) throws Throwable {
+        call(new Callable() {
+            public Object call() {
+                environment.getConfig().set(key, value);
+                return null;
+            }
+        });
+    }
+
+    /** Runs a statement that is no job, and answers with its rows; of a query, an INSERT or a statement set it answers with the plan. */
+    public String execute(final String statement) throws Throwable {
+        return (String) call(new Callable() {
+            public Object call() throws Exception {
+                List operations = environment.getParser().parse(statement);
+                if (operations.size() != 1) {
+                    throw new IllegalArgumentException("a single statement is expected, got " + operations.size());
+                }
+                return JSON.writeValueAsString(execute((Operation) operations.get(0), statement));
+            }
+        });
+    }
+
+    private Map execute(Operation operation, String statement) throws Exception {
+        if (operation instanceof CreateTableASOperation) {
+            CreateTableASOperation both = (CreateTableASOperation) operation;
+            environment.executeInternal(both.getCreateTableOperation());
+            return inserts(Collections.singletonList(both.toSinkModifyOperation(environment.getCatalogManager())));
+        }
+        if (operation instanceof StatementSetOperation) {
+            return inserts(((StatementSetOperation) operation).getOperations());
+        }
+        if (operation instanceof ModifyOperation) {
+            return inserts(Collections.singletonList(operation));
+        }
+        if (operation instanceof QueryOperation) {
+            return query(statement);
+        }
+        if (operation instanceof SetOperation) {
+            Map answer = answer("set");
+            answer.put("key", ((SetOperation) operation).getKey().orElse(null));
+            answer.put("value", ((SetOperation) operation).getValue().orElse(null));
+            return answer;
+        }
+        if (operation instanceof ResetOperation) {
+            Map answer = answer("reset");
+            answer.put("key", ((ResetOperation) operation).getKey().orElse(null));
+            return answer;
+        }
+        TableResult result = environment.executeInternal(operation);
+        Map answer = answer("result");
+        answer.put("operation", operation.getClass().getSimpleName());
+        answer.put("resultKind", result.getResultKind().name());
+        answer.put("columns", columns(result.getResolvedSchema()));
+        List rows = new ArrayList();
+        CloseableIterator each = result.collect();
+        while (each.hasNext()) {
+            Row row = (Row) each.next();
+            List values = new ArrayList();
+            for (int i = 0; i < row.getArity(); i++) {
+                Object value = row.getField(i);
+                values.add(value == null || value instanceof Boolean || value instanceof Number ? value : value.toString());
+            }
+            rows.add(values);
+        }
+        answer.put("rows", rows);
+        return answer;
+    }
+
+    private Map inserts(List operations) throws Exception {
+        List sinks = new ArrayList();
+        for (int i = 0; i < operations.size(); i++) {
+            Object operation = operations.get(i);
+            if (operation instanceof SinkModifyOperation) {
+                SinkModifyOperation insert = (SinkModifyOperation) operation;
+                if (insert.isDelete() || insert.isUpdate()) {
+                    throw new UnsupportedOperationException("DELETE and UPDATE statements");
+                }
+                sinks.add(insert.getContextResolvedTable().getIdentifier().asSummaryString());
+            } else {
+                throw new UnsupportedOperationException(operation.getClass().getSimpleName());
+            }
+        }
+        Map answer = answer("insert");
+        answer.put("sinks", sinks);
+        answer.put("plan", environment.compilePlan(operations).asJsonString());
+        return answer;
+    }
+
+    /** A query is planned as an insert into a table that has no name, of the connector `collect`, with the query's columns. */
+    private Map query(String query) throws Exception {
+        Table table = environment.sqlQuery(query);
+        Map answer = answer("query");
+        answer.put("columns", columns(table.getResolvedSchema()));
+        answer.put("plan", table.insertInto(TableDescriptor.forConnector("collect").build()).compilePlan().asJsonString());
+        return answer;
+    }
+
+    /** The plan of several INSERT statements, as one job. */
+    public String compile(final String[] statements) throws Throwable {
+        return (String) call(new Callable() {
+            public Object call() throws Exception {
+                List operations = new ArrayList();
+                for (int i = 0; i < statements.length; i++) {
+                    Operation operation = (Operation) environment.getParser().parse(statements[i]).get(0);
+                    if (!(operation instanceof ModifyOperation)) {
+                        throw new IllegalArgumentException("a statement set takes INSERT statements only, got " + statements[i]);
+                    }
+                    operations.add(operation);
+                }
+                return JSON.writeValueAsString(inserts(operations));
+            }
+        });
+    }
+
+    public String explain(final String[] statements, final String[] details) throws Throwable {
+        return (String) call(new Callable() {
+            public Object call() throws Exception {
+                List operations = new ArrayList();
+                for (int i = 0; i < statements.length; i++) {
+                    operations.addAll(environment.getParser().parse(statements[i]));
+                }
+                ExplainDetail[] wanted = new ExplainDetail[details.length];
+                for (int i = 0; i < details.length; i++) {
+                    wanted[i] = ExplainDetail.valueOf(details[i]);
+                }
+                return environment.explainInternal(operations, ExplainFormat.TEXT, wanted);
+            }
+        });
+    }
+
+    /** The columns of a query. */
+    public String schema(final String query) throws Throwable {
+        return (String) call(new Callable() {
+            public Object call() throws Exception {
+                return JSON.writeValueAsString(columns(environment.sqlQuery(query).getResolvedSchema()));
+            }
+        });
+    }
+
+    /** The schema of a query as Flink prints it. */
+    public String schemaText(final String query) throws Throwable {
+        return (String) call(new Callable() {
+            public Object call() throws Exception {
+                return environment.sqlQuery(query).getResolvedSchema().toString();
+            }
+        });
+    }
+
+    /** A table of the catalog or a temporary one: plans name the latter without saying what they are. */
+    public String table(final String path) throws Throwable {
+        return (String) call(new Callable() {
+            public Object call() throws Exception {
+                ObjectIdentifier identifier = environment.getCatalogManager().qualifyIdentifier(environment.getParser().parseIdentifier(path));
+                ContextResolvedTable found = environment.getCatalogManager().getTableOrError(identifier);
+                Map answer = answer("table");
+                answer.put("identifier", identifier.asSerializableString());
+                answer.put("columns", columns(found.getResolvedSchema()));
+                UniqueConstraint key = (UniqueConstraint) found.getResolvedSchema().getPrimaryKey().orElse(null);
+                answer.put("primaryKey", key == null ? null : key.getColumns());
+                Object resolved = found.getResolvedTable();
+                if (resolved instanceof ResolvedCatalogTable) {
+                    ResolvedCatalogTable table = (ResolvedCatalogTable) resolved;
+                    answer.put("options", table.getOptions());
+                    answer.put("partitionKeys", table.getPartitionKeys());
+                }
+                return JSON.writeValueAsString(answer);
+            }
+        });
+    }
+
+    private static List columns(ResolvedSchema schema) {
+        List found = new ArrayList();
+        List columns = schema.getColumns();
+        for (int i = 0; i < columns.size(); i++) {
+            Column column = (Column) columns.get(i);
+            Map each = new LinkedHashMap();
+            each.put("name", column.getName());
+            LogicalType type = column.getDataType().getLogicalType();
+            each.put("dataType", text(type));
+            each.put("timeAttribute", timeAttribute(type));
+            if (column instanceof Column.MetadataColumn) {
+                Column.MetadataColumn metadata = (Column.MetadataColumn) column;
+                each.put("kind", "METADATA");
+                each.put("metadataKey", metadata.getMetadataKey().orElse(metadata.getName()));
+                each.put("isVirtual", metadata.isVirtual());
+            } else if (column instanceof Column.ComputedColumn) {
+                each.put("kind", "COMPUTED");
+            }
+            found.add(each);
+        }
+        return found;
+    }
+
+    private static String text(LogicalType type) {
+        try {
+            return type.asSerializableString();
+        } catch (RuntimeException e) {
+            return type.asSummaryString();
+        }
+    }
+
+    private static String timeAttribute(LogicalType type) {
+        TimestampKind kind = TimestampKind.REGULAR;
+        if (type instanceof TimestampType) {
+            kind = ((TimestampType) type).getKind();
+        } else if (type instanceof LocalZonedTimestampType) {
+            kind = ((LocalZonedTimestampType) type).getKind();
+        }
+        return kind == TimestampKind.REGULAR ? null : kind.name();
+    }
+
+    /**
+     * Declares a Python function by its types; its code stays with Python. `form`: scalar, table or aggregate (then with the type of its
+     * accumulator). `fullName`: what a LANGUAGE PYTHON statement names, or null for a function that is registered as `name`.
+     */
+    public void declare(String form, final String name, String[] inputs, String result, String accumulator, boolean pandas, boolean deterministic, final String fullName) throws Throwable {
+        PythonFunctionKind kind = pandas ? PythonFunctionKind.PANDAS : PythonFunctionKind.GENERAL;
+        PythonEnv process = new PythonEnv(PythonEnv.ExecType.PROCESS);
+        final UserDefinedFunction function;
+        if (form.equals("table")) {
+            function = new PythonTableFunction(name, new byte[0], inputs, result, kind, deterministic, false, process);
+        } else if (form.equals("aggregate")) {
+            function = new PythonAggregateFunction(name, new byte[0], inputs, result, accumulator, kind, deterministic, false, process);
+        } else {
+            function = new PythonScalarFunction(name, new byte[0], inputs, result, kind, deterministic, false, process);
+        }
+        if (fullName != null) {
+            PythonFunctionFactory.declare(fullName, (PythonFunction) function);
+            return;
+        }
+        call(new Callable() {
+            public Object call() {
+                environment.createTemporarySystemFunction(name, function);
+                return null;
+            }
+        });
+    }
+
+    public boolean drop(final String name) throws Throwable {
+        return ((Boolean) call(new Callable() {
+            public Object call() {
+                return Boolean.valueOf(environment.dropTemporarySystemFunction(name));
+            }
+        })).booleanValue();
+    }
+}
