@@ -142,13 +142,17 @@ class FusedOperator(StreamOperator):
         if chain is None:
             super().process_columns(columns, input_index)
             return
-        most = len(chain) if self._column_attempts.is_due() else self._done_on_columns
+        reach = len(chain) if len(chain) == len(self.steps) else chain.closed
+        most = reach if self._column_attempts.is_due() else min(self._done_on_columns, reach)
         results, done = chain.run(columns, most)
         if done < most:
             self._column_attempts.failed()
             self._done_on_columns = done
-        elif most == len(chain):
+        elif most == reach:
             self._column_attempts.succeeded()
+        if done < len(self.steps) and done > chain.closed:
+            # The other functions are called for one element after the other, and may change what these functions read.
+            results, done = chain.run(columns, chain.closed)
         if not len(results):
             return
         # The combiner takes elements, not columns. Elements that already have their declared form go to it directly.

@@ -66,10 +66,12 @@ _Run = Callable[[_Variables], list[Value]]
 class Body:
     """The body of a function as operations on columns."""
 
-    def __init__(self, parameters: Sequence[str], run: _Run, is_generator: bool) -> None:
+    def __init__(self, parameters: Sequence[str], run: _Run, is_generator: bool, reads_outside: bool) -> None:
         self._parameters = parameters
         self._run = run
         self.is_generator = is_generator
+        self.reads_outside = reads_outside
+        """True if it reads names from outside the function, once for a whole batch. Other code may change these."""
 
     def results(self, arguments: Sequence[Value]) -> list[Value]:
         """The function's result as the only item, or the values that it yields, in order.
@@ -102,11 +104,11 @@ class _Callees:
         compiler = _Compiler(function, owner, self)
         try:
             if isinstance(node, ast.Lambda):
-                return Body(compiler.parameters, compiler.block([ast.Return(node.body)]), is_generator=False)
+                return compiler.body(compiler.block([ast.Return(node.body)]), is_generator=False)
             statements = node.body[1:] if ast.get_docstring(node) is not None else node.body
             if is_generator(node):
-                return Body(compiler.parameters, compiler.yielding(statements), is_generator=True)
-            return Body(compiler.parameters, compiler.block(statements), is_generator=False)
+                return compiler.body(compiler.yielding(statements), is_generator=True)
+            return compiler.body(compiler.block(statements), is_generator=False)
         except NotInColumnsError:
             return None
 
@@ -141,6 +143,10 @@ class _Compiler:
         self._owner = owner
         self._callees = callees
         self._blocks = 0
+        self._reads_outside = False
+
+    def body(self, run: _Run, is_generator: bool) -> Body:
+        return Body(self.parameters, run, is_generator, self._reads_outside)
 
     # --- statements --------------------------------------------------------------------------------------------------
 
@@ -240,6 +246,7 @@ class _Compiler:
 
     def _outer_value(self, node: ast.expr) -> Callable[[], Any]:
         """Looks up the current value of a name from outside the function, or of an attribute of `self`."""
+        self._reads_outside = True
         match node:
             case ast.Name(name):
                 return lambda: self._value_of(name)
@@ -301,6 +308,7 @@ class _Compiler:
         return evaluate
 
     def _call(self, name: str, arguments: list[ast.expr]) -> _Evaluate:
+        self._reads_outside = True
         evaluated = [self.expression(each) for each in arguments]
 
         def evaluate(variables: _Variables) -> Value:

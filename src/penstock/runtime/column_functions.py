@@ -59,6 +59,12 @@ class ColumnChain:
     def __len__(self) -> int:
         return len(self._steps)
 
+    @property
+    def closed(self) -> int:
+        """How many of the first steps read nothing but their elements."""
+        bodies = (body for _, body in self._steps)
+        return next((at for at, body in enumerate(bodies) if body.reads_outside), len(self._steps))
+
     def run(self, columns: Columns, most: int) -> tuple[Columns, int]:
         """The results of the first steps, and how many steps these are.
 

@@ -141,7 +141,7 @@ class _LoopBody:
         record, name = self.built(), f"f{at}"
         yielded = self.scope.yielded(name, step.function, record)
         if yielded is not None:
-            self._add_loop(f"({', '.join(yielded)},)", at, step)
+            self._add_yields(yielded, at, step)
             return
         statements = self._inlined_body(at, step, record)
         if statements is not None:
@@ -153,6 +153,23 @@ class _LoopBody:
         self.add(f"if r{at} is not None:")
         with self.nested():
             self._add_loop(f"r{at}", at, step)
+
+    def _add_yields(self, yielded: list[str], at: int, step: Step) -> None:
+        """Add the following operators once for all yields, each of which is evaluated when it is its turn.
+
+        What the operators do with one result may change the next one.
+        """
+        turn = f"r{at}"
+        self.add(f"for {turn} in {tuple(range(len(yielded)))}:")
+        outer, self._is_in_body = self._is_in_body, False
+        with self.nested(loops=1):
+            *others, last = yielded
+            choice = "".join(f"({text}) if {turn} == {number} else " for number, text in enumerate(others))
+            self.call(f"v{at + 1} = {choice}({last})", at)
+            self._variable = self.record = f"v{at + 1}"
+            self._add_copying(at, step, None)
+            self.add_steps(at + 1)
+        self._is_in_body = outer
 
     def _add_loop(self, over: str, at: int, step: Step) -> None:
         self.call(f"for v{at + 1} in {over}:", at)

@@ -172,8 +172,9 @@ def _with_item(record: str, at: int, item: str) -> str:
 class EachLoop:
     """`call_each` for one function, which is inlined if possible. `further` arguments are the same for all values."""
 
-    def __init__(self, function: Callable[..., Any], title: str, *further: int) -> None:
+    def __init__(self, function: Callable[..., Any], title: str, *further: int, inlines: bool = True) -> None:
         self._function = function
+        self.inlines = inlines
         self._call: Callable[[Any], Any] = function if not further else lambda value: function(value, *further)
         self._arguments = "value", *map(str, further)
         self._title = title
@@ -194,10 +195,10 @@ class EachLoop:
     @property
     def expression(self) -> str:
         """The expression that the loop computes for a `value`."""
-        return LoopScope().call("f0", self._function, *self._arguments)
+        return LoopScope(self.inlines).call("f0", self._function, *self._arguments)
 
     def _compile(self) -> GeneratedLoop:
-        scope = LoopScope()
+        scope = LoopScope(self.inlines)
         call = scope.call("f0", self._function, *self._arguments)
         text = f"def each(values):\n    return [{call} for value in values]\n"
         return scope.compile(Source(text, f"{GENERATED_FILE_PREFIX}{self._title}>"))

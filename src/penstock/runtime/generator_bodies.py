@@ -56,7 +56,9 @@ def generator_body(function: Any, parameters: int) -> GeneratorBody | None:
     statements = node.body[1:] if ast.get_docstring(node) is not None else node.body
     code = function.__code__
     try:
-        check_body(statements, set(code.co_varnames[code.co_argcount :]), generates=True)
+        # A variable that a comprehension uses, too, is a cell variable.
+        local_names = {*code.co_varnames, *code.co_cellvars}.difference(code.co_varnames[: code.co_argcount])
+        check_body(statements, local_names, generates=True)
     except UnsuitableBodyError:
         return None
     nodes = [each for statement in statements for each in ast.walk(statement)]

@@ -12,8 +12,11 @@ and keeps its line numbers and the name of its file, so a failure shows the user
 
 Tuples in columns need not be assembled: then `value[0]` is a variable of the loop.
 
-A state is inlined if the body reads and writes it only in known ways, and calls nothing that could use the state
-unseen by the loop, such as a method of the function itself or of an object that the function holds.
+Other code may use the same state, key, timestamp and timers while the loop runs: a method of the function, a property,
+an object that it holds. The loop does not try to find out. It sets the current key and timestamp for every element, and
+what it keeps in local variables is what everyone else works on: the dictionaries of the state tables, and lists that
+the timer queue empties before it does anything else. An attribute may hold another state at any time, so each access
+compares it first.
 """
 
 from __future__ import annotations
@@ -31,10 +34,9 @@ from penstock.runtime.inlining import ONE_AT_A_TIME, source_of
 from penstock.runtime.loop_bodies import UnsuitableBodyError, check_body, is_generator
 from penstock.runtime.loop_broadcast import BroadcastLookups
 from penstock.runtime.loop_columns import InColumns, LoopColumns, Position, columns_for
-from penstock.runtime.loop_placement import CurrentElement, LateColumns, is_wanted_whole, only_sets_timers
-from penstock.runtime.loop_states import WRITES, InlinedState, StateUses, inlined_states
+from penstock.runtime.loop_placement import LateColumns, is_wanted_whole, only_sets_timers
+from penstock.runtime.loop_states import READS, WRITES, InlinedState, inlined_states
 from penstock.runtime.loop_syntax import OWN, assignment, expression, has_one_argument, indented, names_in, parsed
-from penstock.runtime.reachable_state import reaches_state
 from penstock.runtime.state.direct_views import DirectMapState, DirectValueState
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
@@ -42,7 +44,7 @@ from penstock.runtime.timers import time_of_timer
 
 if TYPE_CHECKING:
     from penstock.runtime.columns import Columns
-    from penstock.runtime.timers import KeyTimerQueue
+    from penstock.runtime.timers import KeyTimerQueue, TakenTimers
 
 RECORD = "penstock_record"
 """The local variable of a generated loop that holds the element; reports of failures show it."""
@@ -88,7 +90,7 @@ class KeyedLoop:
     _inlined: tuple[tuple[str, Any], ...]
     """Names of the function's attributes, and the states that they held when the loop was made."""
     may_use_timers: bool
-    """False if the body certainly does not use the timer service."""
+    """True if the body itself uses the timer service; other code that it runs may do so in any case."""
     _deferred_timers: KeyTimerQueue | None
     """The queue for the timers that the loop gathers; None if the loop sets timers itself."""
     _columns: LoopColumns | None
@@ -98,7 +100,7 @@ class KeyedLoop:
     _make_variant: Callable[[tuple[bool, ...]], Callable[..., None]]
 
     def fits(self) -> bool:
-        """False if an attribute of the function no longer holds the state that is inlined."""
+        """False if an attribute of the function no longer holds the state that is inlined, so that the loop is slow."""
         attributes = self._function.__dict__
         return all(attributes.get(name) is state for name, state in self._inlined)
 
@@ -111,6 +113,13 @@ class KeyedLoop:
         append_time: Callable[[int | None], None],
     ) -> None:
         self._run(keys, append, append_time, keys, values, timestamps)
+
+    def run_taken(
+        self, taken: TakenTimers, append: Callable[[Any], None], append_time: Callable[[int | None], None]
+    ) -> None:
+        """Run a loop that was made for `on_timer`."""
+        keys, timestamps = taken.keys, taken.timestamps
+        self._run(list(keys), append, append_time, taken.keys_in_turn, timestamps, timestamps)
 
     def run_columns(
         self, columns: Columns, append: Callable[[Any], None], append_time: Callable[[int | None], None]
@@ -134,15 +143,14 @@ class KeyedLoop:
         loop = self._variants.get(noted) or self._variant(noted)
         opened: list[Any] = []
         for table in self._tables:
+            table.keep_open()
             opened += (table.open_namespace(VOID_NAMESPACE, keys_of_batch), table.open_changes(VOID_NAMESPACE))
-        times: list[int] = []
-        keys: list[Any] = []
-        gathering = () if self._deferred_timers is None else (times.append, keys.append)
+        gathering = () if self._deferred_timers is None else self._deferred_timers.gathering()
         try:
             loop(*arguments, *self._arguments, *gathering, *opened)
         finally:
-            if self._deferred_timers is not None and keys:
-                self._deferred_timers.add_all(times, keys)
+            if self._deferred_timers is not None:
+                self._deferred_timers.add_gathered()
             for table in self._tables:
                 table.close_namespace(VOID_NAMESPACE)
 
@@ -203,9 +211,8 @@ class _LoopMaker:
         parameters = code.co_varnames[:3]
         local_names = {*code.co_varnames[3:], *code.co_cellvars}.difference(parameters)
         body = self._checked_body(local_names)
-        uses = StateUses(body, parameters[0], parameters[2], self._function)
         around = self._around
-        states = inlined_states(uses, self._function.__dict__, around.backend) if around.has_keys else {}
+        states = inlined_states(body, parameters[0], self._function, around.backend) if around.has_keys else {}
         broadcast = BroadcastLookups(parameters, self._function, self._method, self._around.context)
         rewriting = _Rewriting(
             parameters,
@@ -216,24 +223,25 @@ class _LoopMaker:
             self._around,
             self._with_timestamps,
             None if self._in_columns is None else self._in_columns.items,
-            not uses.is_opaque and only_sets_timers(body, parameters[2]),
+            only_sets_timers(body, parameters[2]),
         )
         statements = rewriting.block(body)
         if self._in_columns is not None and (rewriting.value_is_set or is_wanted_whole(body, parameters[1])):
             raise UnsuitableBodyError
-        current = CurrentElement(uses.is_opaque, len(states) < len(uses.known), self._with_timestamps)
-        statements = current.put_into(statements)
         if rewriting.value_is_set:
             statements[:0] = parsed(f"{_USERS}{rewriting.value_name} = {RECORD}", self._node)
+        # Always: any code that the body runs, an operator of an element for example, may use state or the context.
+        timestamp = f"{OWN}timestamp" if self._with_timestamps else "None"
+        current = f"{OWN}backend.current_key = {OWN}key\n{OWN}context.element_timestamp = {timestamp}"
+        statements[:0] = parsed(current, self._node)
         columns = None if self._in_columns is None else columns_for(statements, self._in_columns)
         if columns is not None:
             statements = LateColumns(columns.late).put_into(statements)
-        may_use_timers = uses.is_opaque or rewriting.may_use_timers
-        return self._assembled(statements, states, broadcast, columns, may_use_timers, rewriting.has_deferred_timers)
+        return self._assembled(statements, states, broadcast, columns, rewriting)
 
     def _checked_body(self, local_names: set[str]) -> list[ast.stmt]:
         """The statements of the method without its docstring; raises UnsuitableBodyError if it must be called."""
-        if any(name.startswith((OWN, _USERS)) for name in names_in([self._node])) or reaches_state(self._method):
+        if any(name.startswith((OWN, _USERS)) for name in names_in([self._node])):
             raise UnsuitableBodyError
         body = self._node.body[1:] if ast.get_docstring(self._node) is not None else self._node.body
         check_body(body, local_names, is_generator(self._node))
@@ -245,12 +253,13 @@ class _LoopMaker:
         states: dict[str, InlinedState],
         broadcast: BroadcastLookups,
         columns: LoopColumns | None,
-        may_use_timers: bool,
-        has_deferred_timers: bool,
+        rewriting: _Rewriting,
     ) -> KeyedLoop:
         by_table = {state.number: state for state in states.values()}
         tables = [by_table[number] for number in sorted(by_table)]
-        fixed = self._fixed_names(body, broadcast.names)
+        has_deferred_timers = rewriting.has_deferred_timers
+        attributes = self._function.__dict__
+        fixed = self._fixed_names(body, {**broadcast.names, **{f"held_{name}": attributes[name] for name in states}})
         arguments = [*fixed, *([f"{OWN}add_time", f"{OWN}add_key"] if has_deferred_timers else [])]
         for state in tables:
             arguments += [state.entries_name, state.changes_name]
@@ -261,7 +270,6 @@ class _LoopMaker:
             left_out = {state.changes_name for state, is_noted in zip(tables, noted, strict=True) if not is_noted}
             return self._compiled(_WithoutNotes(left_out).visit(copy.deepcopy(module)))
 
-        attributes = self._function.__dict__
         return KeyedLoop(
             text=ast.unparse(module),
             _loop=compiled,
@@ -271,7 +279,7 @@ class _LoopMaker:
             _tables=tuple(state.table for state in tables),
             _function=self._function,
             _inlined=tuple((name, attributes[name]) for name in states),
-            may_use_timers=may_use_timers,
+            may_use_timers=rewriting.may_use_timers,
             _deferred_timers=self._around.event_timers if has_deferred_timers else None,
             _columns=columns,
         )
@@ -378,6 +386,8 @@ class _Rewriting(ast.NodeTransformer):
         self.may_use_timers = False
         self.has_deferred_timers = False
         """True if the loop gathers timers, which are set after it."""
+        self._comprehensions = 0
+        """How many comprehensions are around the current expression: an assignment in there may not be allowed."""
         self.value_is_set = False
         """True if the body assigns to the parameter that holds the element."""
 
@@ -402,9 +412,10 @@ class _Rewriting(ast.NodeTransformer):
                 yield from parsed(self._emitting(value), statement)
             case ast.Expr(ast.YieldFrom(value)):
                 yield from self._emission_of_each(self.visit(value), statement)
-            case ast.Expr(ast.Call(ast.Attribute(owner, method), arguments)) if self._writes(owner, method):
-                state = self._states[owner.attr]  # type: ignore[attr-defined]
-                yield from self._write(state, method, [self.visit(each) for each in arguments], statement)
+            case ast.Expr(ast.Call(ast.Attribute(owner, method)) as call) if self._is_inlined(call, WRITES):
+                arguments = call.args
+                name = owner.attr  # type: ignore[attr-defined]
+                yield from self._write(name, method, [self.visit(each) for each in arguments], statement)
             case ast.Expr(ast.Call() as call) if self._defers_timers and self._sets_timer(call):
                 self.may_use_timers = self.has_deferred_timers = True
                 yield assignment(f"{OWN}argument0", self.visit(call.args[0]), statement)
@@ -430,23 +441,34 @@ class _Rewriting(ast.NodeTransformer):
             case _:
                 yield self.visit(statement)
 
-    def _writes(self, owner: ast.AST, method: str) -> bool:
-        state = self._state(owner)
-        return state is not None and method in WRITES[state.kind]
+    def _is_inlined(self, call: ast.Call, methods: dict[type, dict[str, int]]) -> bool:
+        """True for a call of a state's method that the loop can do itself."""
+        state = self._state(call.func.value) if isinstance(call.func, ast.Attribute) else None
+        if state is None or call.keywords or any(isinstance(each, ast.Starred) for each in call.args):
+            return False
+        return methods[state.kind].get(call.func.attr) == len(call.args)  # type: ignore[attr-defined]
 
-    def _write(self, state: InlinedState, method: str, arguments: list[ast.expr], at: ast.AST) -> Iterator[ast.stmt]:
-        if method == "clear":
-            yield from parsed(state.clearing(), at)
-            return
+    def _write(self, name: str, method: str, arguments: list[ast.expr], at: ast.AST) -> Iterator[ast.stmt]:
+        # In the order of a call: the attribute, then the arguments, then the method.
+        yield from parsed(f"{OWN}target = {OWN}self.{name}", at)
         for number, argument in enumerate(arguments):
-            # Before anything is written, as for a call: arguments may read the state.
             yield assignment(f"{OWN}argument{number}", argument, at)
+        given = ", ".join(f"{OWN}argument{number}" for number in range(len(arguments)))
+        inlined = "\n".join(self._writing(self._states[name], method, arguments))
+        call = f"{OWN}target.{method}({given})"
+        yield from parsed(f"if {OWN}target is {OWN}held_{name}:\n{indented(inlined)}\nelse:\n{indented(call)}", at)
+
+    def _writing(self, state: InlinedState, method: str, arguments: list[ast.expr]) -> Iterator[str]:
+        """Code for a write whose arguments are in variables."""
+        if method == "clear":
+            yield state.clearing()
+            return
         entry = f"{state.entries_name}[{OWN}key]"
         if state.kind is DirectValueState:
             write = f"{state.noting(f'{OWN}key in {state.entries_name}')}\n{entry} = {OWN}argument0"
             if not isinstance(arguments[0], _NEVER_NONE):
                 write = f"if {OWN}argument0 is None:\n{indented(state.clearing())}\nelse:\n{indented(write)}"
-            yield from parsed(write, at)
+            yield write
             return
         first, further = f"[{OWN}argument0]", f"{OWN}found.append({OWN}argument0)"
         if state.kind is DirectMapState:
@@ -454,7 +476,7 @@ class _Rewriting(ast.NodeTransformer):
             further = f"{OWN}found[{OWN}argument0] = {OWN}argument1"
         begin, extend = f"{entry} = {first}\n{state.noting('False')}", f"{further}\n{state.noting('True')}"
         write = f"if {OWN}found is None:\n{indented(begin)}\nelse:\n{indented(extend)}"
-        yield from parsed(f"{OWN}found = {state.entries_name}.get({OWN}key)\n{write}", at)
+        yield f"{OWN}found = {state.entries_name}.get({OWN}key)\n{write}"
 
     def _emission_of_each(self, values: ast.expr, at: ast.AST) -> Iterator[ast.stmt]:
         yield assignment(f"{OWN}results", values, at)
@@ -512,8 +534,10 @@ class _Rewriting(ast.NodeTransformer):
                 has_one_argument(node) and (rules := self._broadcast.dictionary(owner)) is not None
             ):
                 return self._looked_up(method, self.visit(node.args[0]), rules, node)
-            case ast.Attribute(owner, method) if (state := self._state(owner)) is not None:
-                return self._read(state, method, [self.visit(each) for each in node.args], node)
+            case ast.Attribute(ast.Attribute(_, name), method) if not self._comprehensions and self._is_inlined(
+                node, READS
+            ):
+                return self._read(name, method, [self.visit(each) for each in node.args], node)
             case ast.Attribute(ast.Name(owner), "get_current_key") if owner == self._ctx and self._is_keyed(node):
                 return expression(f"{OWN}key", node)
             case ast.Attribute(ast.Name(owner), "timestamp") if owner == self._ctx and not node.args:
@@ -549,11 +573,29 @@ class _Rewriting(ast.NodeTransformer):
                 return is_wanted and self._around.has_keys and self._around.event_timers is not None
         return False
 
-    def _read(self, state: InlinedState, method: str, arguments: list[ast.expr], at: ast.AST) -> ast.expr:
+    def _read(self, name: str, method: str, arguments: list[ast.expr], at: ast.AST) -> ast.expr:
+        state = self._states[name]
+        entries, given = state.entries_name, f"{OWN}given"
         if state.kind is DirectValueState:
-            return expression(f"{state.entries_name}.get({OWN}key)", at)
-        found = f"{state.entries_name}.get({OWN}key, {OWN}no_map)"
-        return self._looked_up(method, arguments[0], found, at)
+            inlined, given = f"{entries}.get({OWN}key)", ""
+        elif method == "contains":
+            inlined = f"{given} in {entries}.get({OWN}key, {OWN}no_map)"
+        else:  # The argument first, as for a call: it may write the state.
+            found = f"{entries}.get({OWN}key, {OWN}no_map).get({OWN}wanted)"
+            inlined = f"{found} if ({OWN}wanted := {given}) is {OWN}wanted else None"
+        is_same = f"({OWN}state := {OWN}self.{name}) is {OWN}held_{name}"
+        read = expression(f"(({inlined}) if {is_same} else {OWN}state.{method}({given}))", at)
+        filled = _Filled(given, arguments[0]).visit(read) if arguments else read
+        assert isinstance(filled, ast.expr)
+        return filled
+
+    def _in_comprehension(self, node: ast.expr) -> ast.AST:
+        self._comprehensions += 1
+        visited = self.generic_visit(node)
+        self._comprehensions -= 1
+        return visited
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _in_comprehension
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         is_harmless = isinstance(node.value, ast.Name) and node.value.id == self._ctx and node.attr in _WITHOUT_TIMERS
@@ -587,6 +629,17 @@ class _Rewriting(ast.NodeTransformer):
         if name in self._free_names:
             return expression(f"{OWN}cell_{name}.cell_contents", node)
         return node
+
+
+class _Filled(ast.NodeTransformer):
+    """Puts an expression in place of a name."""
+
+    def __init__(self, name: str, value: ast.expr) -> None:
+        self._name = name
+        self._value = value
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return copy.deepcopy(self._value) if node.id == self._name else node
 
 
 def _is_stored(node: ast.AST) -> bool:

@@ -212,7 +212,13 @@ class _DefiniteAssignment:
         if node is None:
             return
         if isinstance(node, _COMPREHENSIONS):
-            known = known | _names_set_in(node.generators)
+            # Its first iterable belongs to the function, not to the comprehension.
+            first = node.generators[0].iter
+            self._read(first, known)
+            inside = known | _names_set_in(node.generators)
+            for child in _inside(node):
+                self._read(child, inside)
+            return
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             self._must_know(node.id, known)
         for child in ast.iter_child_nodes(node):
@@ -221,6 +227,16 @@ class _DefiniteAssignment:
     def _must_know(self, name: str, known: frozenset[str]) -> None:
         if name in self._local_names and name not in known:
             raise UnsuitableBodyError
+
+
+def _inside(comprehension: ast.AST) -> Iterable[ast.AST]:
+    """The parts of a comprehension, without its first iterable."""
+    for child in ast.iter_child_nodes(comprehension):
+        if isinstance(child, ast.comprehension):
+            is_first = child is comprehension.generators[0]  # type: ignore[attr-defined]
+            yield from (each for each in ast.iter_child_nodes(child) if not (is_first and each is child.iter))
+        else:
+            yield child
 
 
 def _names_set_in(generators: Iterable[ast.comprehension]) -> frozenset[str]:

@@ -43,29 +43,6 @@ def names_of(statement: ast.stmt) -> set[str]:
     return names_in([each for each in ast.iter_child_nodes(statement) if id(each) not in inner])
 
 
-class CurrentElement(Placement):
-    """Sets the backend's current key and the context's timestamp in front of statements that may read them."""
-
-    def __init__(self, is_opaque: bool, has_called_states: bool, with_timestamps: bool) -> None:
-        self._needs_of_self: frozenset[str] = frozenset()
-        if is_opaque:
-            self._needs_of_self = frozenset({"key", "timestamp"})
-        elif has_called_states:
-            self._needs_of_self = frozenset({"key"})
-        timestamp = f"{OWN}timestamp" if with_timestamps else "None"
-        self._lines = {
-            "key": f"{OWN}backend.current_key = {OWN}key",
-            "timestamp": f"{OWN}context.element_timestamp = {timestamp}",
-        }
-
-    def needs(self, names: set[str]) -> frozenset[str]:
-        of_self = self._needs_of_self if f"{OWN}self" in names else frozenset()
-        return of_self | {"key", "timestamp"} if f"{OWN}context" in names else of_self
-
-    def lines(self, needs: frozenset[str]) -> list[str]:
-        return [self._lines[need] for need in sorted(needs)]
-
-
 class LateColumns(Placement):
     """Reads single items of columns in front of statements that seldom run. Other columns are lists in the loop."""
 
@@ -122,7 +99,7 @@ def _ancestors(node: ast.AST, parents: dict[int, ast.AST]) -> Iterator[ast.AST]:
 
 
 def only_sets_timers(body: list[ast.stmt], ctx_name: str) -> bool:
-    """True if the body can neither delete timers nor see which are set: then they can be set after the loop."""
+    """True if the body itself only sets timers. Then it is faster to gather them, and to set them after the loop."""
     parents = {id(child): node for root in body for node in ast.walk(root) for child in ast.iter_child_nodes(node)}
     for node in (node for root in body for node in ast.walk(root)):
         if isinstance(node, ast.Name) and node.id == ctx_name:

@@ -213,12 +213,16 @@ class OperatorChain:
         receiver = self._job_graph.vertices[edge.target_vertex]
         parallelism = receiver.parallelism, receiver.max_parallelism
         sender = edge, self._task.subtask, self._task.parallelism
+        target: EdgeTarget
         if combines_on_the_way(self._job_graph, receiver):
-            target = combining_edge(receiver, *sender, *parallelism, self._ready)
-            target.column_maker = ColumnMaker() if self._job_graph.exchanges_columns else None
-            target.scope.inlines = self._job_graph.inlines_functions
-            return target
-        return EdgeTarget(*sender, *parallelism, self._ready)
+            target = combining = combining_edge(receiver, *sender, *parallelism, self._ready)
+            combining.column_maker = ColumnMaker() if self._job_graph.exchanges_columns else None
+            combining.scope.inlines = self._job_graph.inlines_functions
+        else:
+            target = EdgeTarget(*sender, *parallelism, self._ready)
+        if not self._job_graph.inlines_functions:
+            target.dealer.call_functions()
+        return target
 
     def each(self, step: Callable[[StreamOperator], None]) -> None:
         """Call `step` for every operator, first to last. What one emits is processed before the next one's turn."""

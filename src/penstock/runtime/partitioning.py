@@ -37,6 +37,9 @@ class Dealer:
         """
         return None
 
+    def call_functions(self) -> None:
+        """Call the user's functions, also where a generated loop could do their work."""
+
     def memory(self) -> Any:
         """What the dealer needs to continue in another process."""
         return None
@@ -117,8 +120,13 @@ class ByKeyGroup(Dealer):
         """The line of the program that chose the key, which errors name."""
         self._targets = targets
         self._keys_of = EachLoop(key_selector, "key selection")
+        self._select = key_selector
         self._item = _item_of(key_selector, self._keys_of)
         self._owners = KeyOwners(max_parallelism, targets)
+
+    def call_functions(self) -> None:
+        self._keys_of.inlines = False
+        self._item = _item_of(self._select, self._keys_of)
 
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
         return self.deal_keyed(self.keys_of(values), values, timestamps)

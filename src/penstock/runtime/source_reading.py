@@ -209,7 +209,7 @@ class SourceReaderOperator(SourceOperator):
         """When to check again whether other sources have caught up; None unless all splits are paused."""
 
     def open(self) -> None:
-        self._watermarks = SplitWatermarks(self._description, self.context.clock)
+        self._watermarks = SplitWatermarks(self._description, self.context.clock, self.context.inlines_functions)
         if self._memory is not None:
             self._watermarks.restore(self._memory)
         self._output = _ReaderOutput(self._watermarks, self.output)

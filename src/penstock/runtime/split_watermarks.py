@@ -127,11 +127,13 @@ class SplitWatermarks:
     rises, or when a generator or reader marks its split active. It also ends with a new split, which may be behind.
     """
 
-    def __init__(self, description: WatermarksDescription | None, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, description: WatermarksDescription | None, clock: Callable[[], int], inlines_functions: bool = True
+    ) -> None:
         self._description = _NOTHING if description is None else _of_one_subtask(description)
         self._clock = clock
         self._assigner = self._description.strategy.create_timestamp_assigner()
-        self._extraction = TimestampExtraction(self._assigner)
+        self._extraction = TimestampExtraction(self._assigner, inlines_functions)
         self._keeps_timestamps = self._extraction.keeps_timestamps
         self._splits: dict[str, SplitWatermark] = {}
         self._none = SplitWatermark(self._generator_without_splits())

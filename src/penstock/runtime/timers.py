@@ -6,6 +6,7 @@ import heapq
 from bisect import bisect_right
 from collections.abc import Callable, Hashable
 from itertools import repeat
+from operator import length_hint
 from typing import Any, Final
 
 from penstock.common.constants import MIN_LONG_VALUE
@@ -137,6 +138,22 @@ class _Several(dict[Any, bool]):
 _NO_TIMER: Final = object()
 
 
+class TakenTimers:
+    """Timers that fire in one loop, which runs over `keys_in_turn`. That may end early (`cut`)."""
+
+    def __init__(self, timestamps: list[int], keys: list[Any]) -> None:
+        self.timestamps = timestamps
+        self.keys = keys
+        self.keys_in_turn = iter(keys)
+
+    def cut(self) -> tuple[list[int], list[Any]]:
+        """End the iteration after the current timer; the timers after it."""
+        at = len(self.keys) - length_hint(self.keys_in_turn)
+        rest = self.timestamps[at:], self.keys[at:]
+        del self.timestamps[at:], self.keys[at:]
+        return rest
+
+
 class KeyTimerQueue(TimerQueue):
     """For timers at many different times, each with few keys, and all with the namespace `VOID_NAMESPACE`.
 
@@ -153,7 +170,42 @@ class KeyTimerQueue(TimerQueue):
         """A heap of the timestamps of new timers. Some of the timers may have been deleted."""
         self._newest_times: list[int] = []
         """Timestamps of new timers that are not in the heap yet."""
+        self._gathered: tuple[list[int], list[Any]] = [], []
+        """Timestamps and keys of timers that a generated loop has set. They are added before anything else happens."""
+        self._taken: TakenTimers | None = None
         table.settle = self._settle
+
+    def gathering(self) -> tuple[Callable[[int], None], Callable[[Any], None]]:
+        """For loops that set many timers: each is a call of both functions, with its timestamp and its key."""
+        times, keys = self._gathered
+        return times.append, keys.append
+
+    def add_gathered(self) -> None:
+        times, keys = self._gathered
+        if keys:
+            added = times[:], keys[:]
+            times.clear()
+            keys.clear()
+            self.add_all(*added)
+
+    def take(self, time: int) -> TakenTimers:
+        """Remove every timer at or before `time`. Their loop ends early if a timer is set or deleted meanwhile."""
+        self._taken = TakenTimers(*self.take_until(time))
+        return self._taken
+
+    def end_taking(self) -> bool:
+        """Call this after the loop over taken timers; True if it has ended early."""
+        was_cut, self._taken = self._taken is None, None
+        return was_cut
+
+    def _catch_up(self) -> None:
+        """Add the gathered timers, and put back those that were taken and have not fired yet."""
+        if self._taken is not None:
+            rest, self._taken = self._taken.cut(), None
+            for timestamp, key in zip(*rest, strict=True):
+                self.add(timestamp, key, VOID_NAMESPACE)
+        if self._gathered[1]:
+            self.add_gathered()
 
     def place_of(self, key: Any) -> tuple[Any, Hashable]:
         """The key and namespace in the table for a key of this queue."""
@@ -162,6 +214,8 @@ class KeyTimerQueue(TimerQueue):
     def add(self, timestamp: int, key: Any, namespace: Hashable) -> None:
         if type(timestamp) is not int:
             timestamp = whole_milliseconds(timestamp, _GIVER)
+        if self._taken is not None or self._gathered[1]:
+            self._catch_up()
         new = self._new
         held = new.get(timestamp, _NO_TIMER)
         if held is _NO_TIMER:
@@ -200,6 +254,7 @@ class KeyTimerQueue(TimerQueue):
     def remove(self, timestamp: int, key: Any, namespace: Hashable) -> None:
         if type(timestamp) is not int:
             timestamp = whole_milliseconds(timestamp, _GIVER)
+        self._catch_up()
         if not self._took_new(timestamp, key):
             super().remove(timestamp, *self.place_of(key))
 
@@ -218,11 +273,13 @@ class KeyTimerQueue(TimerQueue):
         return True
 
     def contains(self, timestamp: int, key: Any, namespace: Hashable) -> bool:
+        self._catch_up()
         held = self._new.get(timestamp, _NO_TIMER)
         is_new = key in held if type(held) is _Several else held is not _NO_TIMER and is_same_key(held, key)
         return is_new or super().contains(timestamp, *self.place_of(key))
 
     def next_timestamp(self) -> int | None:
+        self._catch_up()
         if self._newest_times:
             self._gather_times()
         new_times = self._times
@@ -247,6 +304,7 @@ class KeyTimerQueue(TimerQueue):
         return fired
 
     def take_until(self, time: int) -> tuple[list[int], list[Any]]:
+        self._catch_up()
         timestamps, keys = super().take_until(time) if self._heap else ([], [])
         has_old = bool(keys)
         due = self._due_times(time)
@@ -283,6 +341,7 @@ class KeyTimerQueue(TimerQueue):
 
     def _settle(self) -> None:
         """Put all new timers into the table."""
+        self._catch_up()
         new, self._new, self._times, self._newest_times = self._new, {}, [], []
         for timestamp, held in new.items():
             for each in held if type(held) is _Several else [held]:

@@ -19,18 +19,19 @@ if TYPE_CHECKING:
 class TimestampExtraction:
     """Calls an assigner for elements. If an element has no timestamp yet, the assigner gets `MIN_LONG_VALUE` for it."""
 
-    def __init__(self, assigner: TimestampAssigner) -> None:
+    def __init__(self, assigner: TimestampAssigner, inlines_functions: bool = True) -> None:
+        self._inlines = inlines_functions
         self.keeps_timestamps = type(assigner) is RecordTimestampAssigner  # A subclass may assign other timestamps.
         self._giver = f"timestamp assigner {type(assigner).__name__}"
         self._extract = plain_function_of(assigner)
-        self._extract_all = EachLoop(self._extract, "timestamp extraction", MIN_LONG_VALUE)
+        self._extract_all = EachLoop(self._extract, "timestamp extraction", MIN_LONG_VALUE, inlines=inlines_functions)
 
     @cached_property
     def on_columns(self) -> ColumnFunction | None:
         """The assigner on columns; None if it must be called for each element."""
         from penstock.runtime.column_functions import column_function
 
-        return None if self.keeps_timestamps else column_function(self._extract, parameters=2)
+        return None if self.keeps_timestamps or not self._inlines else column_function(self._extract, parameters=2)
 
     def column_of(self, columns: Columns) -> Array | None:
         """The new timestamps; None if the assigner must be called for each element."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from penstock.common.constants import MIN_LONG_VALUE
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.runtime.chunk import Status, Watermark
 
 Mark = Watermark | Status
@@ -18,11 +18,19 @@ class _Channel:
     is_aligned: bool = True
     """False for a channel that woke up behind the output watermark: it counts again once it has caught up."""
 
+    @property
+    def has_ended(self) -> bool:
+        return self.watermark == MAX_LONG_VALUE
+
 
 class StatusWatermarkValve:
     """Flink's StatusWatermarkValve, for the channels of one input: the minimum over active, aligned channels.
 
     Idle channels do not hold it back. Each method returns the watermarks and changes of status that follow, in order.
+
+    One rule is not Flink's. There, the end of a channel ends event time if all others are idle, so whatever these bring
+    later is late: their last records, or the results of windows that their own end fires. Here a channel that has ended
+    no longer counts, and the end passes when all channels have ended.
     """
 
     def __init__(self, channels: int) -> None:
@@ -35,6 +43,8 @@ class StatusWatermarkValve:
         if state.is_idle or watermark <= state.watermark:
             return []
         state.watermark = watermark
+        if state.has_ended:
+            return self._ended()
         if not state.is_aligned and watermark >= self.watermark:
             state.is_aligned = True
         return self._raised_to_slowest()
@@ -57,15 +67,31 @@ class StatusWatermarkValve:
         part.watermark = max(each.watermark for each in part._channels) if slowest is None else slowest
         return part
 
+    def _left(self) -> list[_Channel]:
+        return [each for each in self._channels if not each.has_ended]
+
+    def _ended(self) -> list[Mark]:
+        left = self._left()
+        if not left:
+            return self._raised_to(MAX_LONG_VALUE)
+        if not all(each.is_idle for each in left):
+            return self._raised_to_slowest()
+        # Nothing up to the smallest of these watermarks can follow.
+        return [*self._raised_to(min(each.watermark for each in left)), *self._all_idle()]
+
     def _fell_idle(self, state: _Channel) -> list[Mark]:
         state.is_aligned = False
         held_back = state.watermark == self.watermark
-        if not all(each.is_idle for each in self._channels):
+        left = self._left()
+        if not all(each.is_idle for each in left):
             return self._raised_to_slowest() if held_back else []
         # The last active channel held the watermark back: with it idle, the largest of all may pass.
-        flushed = self._raised_to(max(each.watermark for each in self._channels)) if held_back else []
+        flushed = self._raised_to(max(each.watermark for each in left)) if held_back else []
+        return [*flushed, *self._all_idle()]
+
+    def _all_idle(self) -> list[Mark]:
         self.is_idle = True
-        return [*flushed, Status(True)]
+        return [Status(True)]
 
     def _woke_up(self, state: _Channel) -> list[Mark]:
         if state.watermark >= self.watermark:
@@ -74,7 +100,7 @@ class StatusWatermarkValve:
         return [Status(False)] if woke_all else []
 
     def _raised_to_slowest(self) -> list[Mark]:
-        aligned = [each.watermark for each in self._channels if each.is_aligned]
+        aligned = [each.watermark for each in self._left() if each.is_aligned]
         return self._raised_to(min(aligned)) if aligned else []
 
     def _raised_to(self, watermark: int) -> list[Mark]:
@@ -88,7 +114,8 @@ class CombinedWatermarkStatus:
     """Flink's IndexedCombinedWatermarkStatus: the smallest watermark of the inputs that are not idle.
 
     Unlike a channel, an input that becomes active behind the others counts at once: the watermark does not rise until
-    this input has caught up. Nor does it rise while all inputs are idle.
+    this input has caught up. Nor does it rise while all inputs are idle. As in a valve, and unlike in Flink, an input
+    that has ended no longer counts: the end passes when all inputs have ended.
     """
 
     def __init__(self, inputs: int) -> None:
@@ -98,7 +125,13 @@ class CombinedWatermarkStatus:
 
     @property
     def is_idle(self) -> bool:
-        return all(self._idle)
+        """True if all inputs that have not ended are idle."""
+        left = self._left()
+        return bool(left) and all(is_idle for _, is_idle in left)
+
+    def _left(self) -> list[tuple[int, bool]]:
+        inputs = zip(self._watermarks, self._idle, strict=True)
+        return [(watermark, is_idle) for watermark, is_idle in inputs if watermark != MAX_LONG_VALUE]
 
     def on_mark(self, index: int, mark: Mark) -> list[Mark]:
         """The marks that follow; the watermark comes before a change of status, as in Flink."""
@@ -112,7 +145,8 @@ class CombinedWatermarkStatus:
         return [*self._raised(), *changed]
 
     def _raised(self) -> list[Mark]:
-        active = [watermark for watermark, idle in zip(self._watermarks, self._idle, strict=True) if not idle]
+        left = self._left()
+        active = [watermark for watermark, is_idle in left if not is_idle] if left else [MAX_LONG_VALUE]
         if not active or min(active) <= self.watermark:
             return []
         self.watermark = min(active)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-from collections import defaultdict
+from collections import defaultdict, deque
 
 from penstock.datastream import KeyedProcessFunction, OutputTag
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
@@ -411,6 +412,164 @@ def has_a_variable_like_an_outer_one(number):
     return Adds()
 
 
+# --- state and timers that the body does not show ---------------------------------------------------------------------
+
+
+class FindsItsTimersLate(Base):
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        self.timers = None
+
+    def process_element(self, value, ctx):
+        if self.timers is None:
+            self.timers = ctx.timer_service()
+        self.timers.register_event_time_timer(value[1] * 10)
+        self.count.update((self.count.value() or 0) + 1)
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), timestamp, self.count.value()
+
+
+class MakesAHelperInATimer(Base):
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        self.adder = None
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value[1])
+        if self.adder is not None:
+            yield value[0], self.adder.add(value[1])
+
+    def on_timer(self, timestamp, ctx):
+        self.adder = Adder(self.count)
+
+
+class SetsTimersThroughAHelper(Base):
+    """The helper is not there yet when the first watermark comes, and its timers are due at once."""
+
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        self.timers = []
+
+    def process_element(self, value, ctx):
+        self.timers = [ctx.timer_service()]
+        self.timers[0].register_event_time_timer(value[1])
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), timestamp, [each.current_watermark() for each in self.timers]
+        for each in self.timers:
+            if timestamp % 4:
+                each.register_event_time_timer(timestamp + 1)
+                each.delete_event_time_timer(timestamp + 2)
+
+
+class DeletesGatheredTimers(Base):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value[1] * 10)
+        self.forget(value[1], ctx.timer_service().current_watermark)
+        yield value
+
+    def forget(self, number, of_the_service):
+        if number % 2:
+            of_the_service.__self__.delete_event_time_timer(number * 10)
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), timestamp
+
+
+class HasAPropertyThatWrites(Base):
+    @property
+    def total(self):
+        return self.count.value() or 0
+
+    @total.setter
+    def total(self, number):
+        self.count.update(number) if number % 5 else self.count.clear()
+
+    def process_element(self, value, ctx):
+        self.total += value[1]
+        yield value
+
+
+class Slotted:
+    __slots__ = ("count",)
+
+    def __init__(self, count):
+        self.count = count
+
+    def __add__(self, number):
+        self.count.update((self.count.value() or 0) + number)
+        return self.count.value()
+
+
+holder = {}
+
+
+class HasStateInManyPlaces(Base):
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        holder["slotted"] = Slotted(self.count)
+        holder["partial"] = functools.partial(Adder(self.count).add, 3)
+        json.penstock_test_adder = Adder(self.count)
+        holder["queue"] = deque([Adder(self.count)])
+        MANY.update({number: None for number in range(150)})
+        MANY["last"] = self.count
+
+    def process_element(self, value, ctx):
+        match_of = value[1] % 5
+        if match_of == 0:
+            yield value[0], holder["slotted"] + 1
+        elif match_of == 1:
+            yield value[0], holder["partial"]()
+        elif match_of == 2:
+            yield value[0], holder["queue"][0].add(2)
+        elif match_of == 3:
+            yield value[0], json.penstock_test_adder.add(4)
+        else:
+            MANY["last"].clear()
+        self.count.update((self.count.value() or 0) + 1)
+        yield self.count.value()
+
+
+MANY = {}
+
+
+class SwapsItsStates(Base):
+    """A method makes the attribute hold another state, in the middle of a batch."""
+
+    def open(self, runtime_context):
+        super().open(runtime_context)
+        self.other = runtime_context.get_state(ValueStateDescriptor("other"))
+
+    def swap(self, number):
+        self.count, self.other = self.other, self.count
+        return number
+
+    def process_element(self, value, ctx):
+        self.count.update(self.swap(value[1]))
+        self.other.update((self.other.value() or 0) + 1)
+        yield value[0], self.count.value(), self.other.value()
+
+
+class WritesInArguments(Base):
+    def noted(self, number):
+        self.by_number.put(number, number)
+        self.seen.add(number)
+        return number
+
+    def process_element(self, value, ctx):
+        yield self.by_number.get(self.noted(value[1])), self.by_number.contains(self.noted(value[1] + 1))
+        self.by_number.put(self.noted(1), value[1])
+        self.seen.add(self.noted(value[1]))
+        if value[1] > 5:
+            self.forget()
+        yield [self.by_number.get(number) for number in range(3) if self.by_number.contains(number)]
+
+    def forget(self):
+        self.by_number.clear()
+        self.seen.clear()
+
+
 IN_A_LOOP = [
     Counts(), CallsModules(), CountsAndForgets(), UpdatesToNone(), Lists(), ListsThatAreRead(), Maps(),
     MapsOtherwise(), SideOutputs(),
@@ -418,9 +577,8 @@ IN_A_LOOP = [
     TwoNamesForOneState(), HandsItsStateOut(), DefaultValues(), ChangesItsStates(), Timers(), TimersThatSetOthers(),
     TimersThatAreSet(), TimersThatAreDeleted(),
     ProcessingTimers(), enclosed(3), HasStateInItsClass(), HandsItsAttributesOn(), ReadsStateToFillADefault(),
-    HasStateInKeys(),
+    HasStateInKeys(), HasStateInAGlobal(), HasStateInAHelper(), with_enclosed_state(), FindsItsTimersLate(),
+    MakesAHelperInATimer(), SetsTimersThroughAHelper(), DeletesGatheredTimers(), HasAPropertyThatWrites(),
+    HasStateInManyPlaces(), SwapsItsStates(), WritesInArguments(),
 ]  # fmt: skip
-CALLED = [
-    RemembersInLocals(), HasStateInAGlobal(), HasStateInAHelper(), with_enclosed_state(),
-    has_a_variable_like_an_outer_one(3),
-]  # fmt: skip
+CALLED = [RemembersInLocals(), has_a_variable_like_an_outer_one(3)]

@@ -526,3 +526,28 @@ def test_what_is_combined_may_come_from_columns(columns_from_the_beginning, labe
     without = results(**{"penstock.columnar-exchange.enabled": "false", "penstock.combine.enabled": "false"})
     assert len(without) == 280
     assert [results(), results(**ON_AND_OFF[1]), results(**{"penstock.combine.enabled": "false"})] == [without] * 3
+
+
+offset = 0
+
+
+def with_offset(number):
+    return number + offset
+
+
+def moves_offset(number):
+    global offset
+    offset += 1
+    return number
+
+
+def test_names_outside_of_a_function_are_read_for_each_element_where_a_later_function_may_change_them(monkeypatch):
+    monkeypatch.setattr(outputs, "_MANY_RECORDS", 0)
+    monkeypatch.setattr(outputs, "_MANY_NUMBERS", 0)
+    monkeypatch.setitem(globals(), "offset", 0)
+    env = StreamExecutionEnvironment.get_execution_environment(
+        Configuration.from_dict({"execution.target": "inline", "parallelism.default": "1"})
+    )
+    numbers = env.from_source(NumberSequenceSource(0, 999), WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
+    found = list(numbers.map(with_offset, Types.LONG()).map(moves_offset, Types.LONG()).execute_and_collect())
+    assert found == [2 * number for number in range(1000)]

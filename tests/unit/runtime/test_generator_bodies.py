@@ -316,3 +316,44 @@ def test_a_failure_behind_a_tuple_that_was_not_built_shows_the_tuple(inlines):
         fused(*chain, inlines=inlines).process_batch(Batch([2]))
     failure = describe_failure(raised.value, 0, "task", 0, 1)
     assert (failure.operator, failure.record) == ("op 1", "(1, 2)")
+
+
+# --- what others change between two yields, or between two elements --------------------------------------------------
+
+so_far: list[int] = []
+
+
+def counts_turns(number):
+    yield so_far[-1]
+    yield so_far[-1] + number
+
+
+def takes_a_turn(value):
+    so_far.append(len(so_far))
+    return value
+
+
+def first_iterable_may_lack_its_variable(number):
+    if number == 0:
+        words = [number]
+    yield [words for words in words]
+
+
+def cell_may_be_empty(number):
+    if number == 0:
+        last = number
+    yield [last + each for each in range(2)]
+
+
+@pytest.mark.parametrize("inlines", [True, False])
+def test_each_yield_sees_what_was_done_with_the_one_before(inlines):
+    so_far[:] = [0]
+    operator = fused(FlatMapDescription(counts_turns), MapDescription(takes_a_turn), inlines=inlines)
+    assert [value for value, _ in records_of(operator, Batch([10, 20]))] == [0, 11, 2, 23]
+
+
+@pytest.mark.parametrize("inlines", [True, False])
+@pytest.mark.parametrize("function", [first_iterable_may_lack_its_variable, cell_may_be_empty])
+def test_a_variable_that_is_not_set_for_an_element_is_not_that_of_the_element_before(function, inlines):
+    with pytest.raises(NameError):
+        fused(FlatMapDescription(function), inlines=inlines).process_batch(Batch([0, 1]))

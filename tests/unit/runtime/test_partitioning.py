@@ -10,7 +10,7 @@ from penstock.common.exceptions import InvalidProgramError
 from penstock.graph import partitioners as p
 from penstock.graph.partitioners import connected_downstream, connected_upstream
 from penstock.runtime.key_groups import key_group_of, subtask_of_key_group
-from penstock.runtime.partitioning import build_dealer
+from penstock.runtime.partitioning import ByKeyGroup, build_dealer
 
 ALL_TO_ALL = [
     p.RebalancePartitioner(),
@@ -160,3 +160,11 @@ def test_custom_partitioner_with_one_target_is_asked_too():
     dealer = build_dealer(p.CustomPartitioner(lambda key, n: 1, lambda value: value), 1, 128)
     with pytest.raises(InvalidProgramError, match="it must return a number from 0 to 0"):
         dealer.deal(["k"], None)
+
+
+def test_key_selector_is_called_where_functions_must_be_called():
+    dealer = ByKeyGroup(1, 128, lambda value: value[0])
+    assert dealer._item == 0 and dealer._keys_of.expression == "value[0]"
+    dealer.call_functions()
+    assert dealer._item is None and dealer._keys_of.expression == "f0(value)"
+    assert dealer.keys_of([("a", 1), ("b", 2)]) == ["a", "b"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common.constants import MIN_LONG_VALUE
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.runtime.chunk import Status, Watermark
 from penstock.runtime.watermarks import InputWatermarks, StatusWatermarkValve
 
@@ -260,3 +260,15 @@ def test_time_does_not_jump_ahead_when_all_inputs_are_idle():
     assert task.on_status(0, True) == []
     assert task.on_status(1, True) == [Status(True)]
     assert task.watermark == 10
+
+
+@pytest.mark.parametrize("inputs", [[0, 0], [0, 1]], ids=["channels", "inputs"])
+def test_end_does_not_pass_while_another_is_idle(inputs):
+    watermarks = InputWatermarks(inputs)
+    watermarks.on_watermark(0, 10)
+    watermarks.on_watermark(1, 10)
+    assert watermarks.on_status(1, True) == []
+    assert watermarks.on_watermark(0, MAX_LONG_VALUE) == [Status(True)]
+    assert watermarks.on_status(1, False) == [Status(False)]
+    assert watermarks.on_watermark(1, 20) == [Watermark(20)]
+    assert watermarks.on_watermark(1, MAX_LONG_VALUE) == [Watermark(MAX_LONG_VALUE)]

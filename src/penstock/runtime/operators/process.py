@@ -25,7 +25,7 @@ from penstock.runtime.operators.contexts import (
     emit_results,
 )
 from penstock.runtime.operators.user_function import UserFunctionOperator
-from penstock.runtime.timers import KeyTimerQueue, TimerQueue
+from penstock.runtime.timers import KeyTimerQueue
 
 if TYPE_CHECKING:
     from penstock.runtime.columns import Columns
@@ -48,6 +48,8 @@ class ProcessOperator(UserFunctionOperator):
         self._inputs_in_lists: set[int] = set()
         """Inputs whose loop needs so many single items that all columns are better turned into lists."""
         self._event_timers: KeyTimerQueue | None = None
+        self._timers_set_timers = False
+        """True once a timer has set or deleted others while it fired."""
         self._on_timer: Callable[..., Any] | None = getattr(self.user_function.function, "on_timer", None)
         self.element_contexts, self._timer_context = self.make_contexts(self._open_timers())
         super().open()
@@ -124,22 +126,31 @@ class ProcessOperator(UserFunctionOperator):
 
     def process_watermark(self, watermark: int) -> None:
         if self._event_timers is not None and self._on_timer is not None:
+            self.context.timer_services[TIMER_SERVICE].current_watermark = watermark
             self._fire_at_once(watermark, self._event_timers, self._on_timer)
         super().process_watermark(watermark)
 
-    def _fire_at_once(self, watermark: int, timers: TimerQueue, on_timer: Callable[..., Any]) -> None:
-        """Fire the timers that are due in one loop. Does nothing if a timer might set or delete others on the way."""
+    def _fire_at_once(self, watermark: int, timers: KeyTimerQueue, on_timer: Callable[..., Any]) -> None:
+        """Fire the timers that are due in one loop, up to the first one that sets or deletes others, if there is one.
+
+        Where a function does that, its timers fire one by one from then on.
+        """
+        if self._timers_set_timers:
+            return
         loop = self._loop(_TIMERS, on_timer, with_timestamps=True)
         if loop is None or loop.may_use_timers:
             return
-        timestamps, keys = timers.take_until(watermark)
-        if keys:
+        taken = timers.take(watermark)
+        if taken.keys:
             emitted: list[Any] = []
             times: list[int | None] = []
             self._timer_context.domain = TimeDomain.EVENT_TIME
-            loop.run(keys, timestamps, timestamps, emitted.append, times.append)
+            loop.run_taken(taken, emitted.append, times.append)
+            self._timers_set_timers = timers.end_taking()
             self.output.collect_batch(emitted, times)
-            self.count_fired(len(keys))
+            self.count_fired(len(taken.keys))
+        else:
+            timers.end_taking()
 
     def _call_each(self, batch: Batch, input_index: int, emitted: list[Any], times: list[int | None]) -> None:
         process, backend = self.calls[input_index], self.context.keyed_state

@@ -35,7 +35,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         self._memory: Any = None
 
     def open(self) -> None:
-        self._opened = SplitWatermarks(self._description, self.context.clock)
+        self._opened = SplitWatermarks(self._description, self.context.clock, self.context.inlines_functions)
         if isinstance(self._memory, tuple):
             self._opened.restore(self._memory)
         elif self._memory is not None:  # Version 0.1 saved only the generator.

@@ -22,6 +22,8 @@ class Changes(defaultdict[Hashable, dict[Any, bool]]):
     def __init__(self) -> None:
         super().__init__(dict)
         self.whole: set[Hashable] = set()
+        self.kept: Hashable = None
+        """The namespace whose dictionary stays even if it becomes empty; None if there is none."""
 
     def __bool__(self) -> bool:
         return len(self) > 0 or bool(self.whole)
@@ -56,7 +58,7 @@ class Changes(defaultdict[Hashable, dict[Any, bool]]):
             names[name] = True
             return
         del names[name]
-        if not names:
+        if not names and namespace is not self.kept:
             del self[namespace]
 
     def removed_all(self, namespace: Hashable, names: Iterable[Any]) -> None:

@@ -6,6 +6,10 @@ keys with the same hash.
 
 The leading bits of the mixed hash give the home slot. If that is taken, the next free slot is used. So slots are in the
 order of mixed hashes, up to small displacements, and a position in this order is still valid when the file has grown.
+
+Every index mixes in its own way. A snapshot lists entries in the order of the slots of the index that wrote it. If the
+index that loads it had the same order, the first part of the snapshot would fill the front of a table that is still
+small, and finding a free slot there would take longer and longer.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ _LARGE_BITS = 22
 """Smaller files grow fourfold instead of twofold, because moving entries is most of the cost of adding some."""
 _MOVED_AT_ONCE = 1 << 18
 _BYTES_PER_SLOT = 8 + 8 + 4 + 1
+_FACTORS = (np.uint64(0xD6E8FEB86659FD93), np.uint64(0xFF51AFD7ED558CCD))
 
 
 class EntryIndex:
@@ -37,6 +42,7 @@ class EntryIndex:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._files = 0
+        self._seed = np.uint64(int.from_bytes(os.urandom(8), "little"))
         self._make(_FIRST_BITS)
 
     def _make(self, bits: int) -> None:
@@ -110,8 +116,17 @@ class EntryIndex:
         return slots
 
     def _home(self, codes: Hashes) -> Slots:
-        home: Slots = (_mixed(codes) >> np.uint64(64 - self._bits)).astype(np.intp)
+        home: Slots = (self._mixed(codes) >> np.uint64(64 - self._bits)).astype(np.intp)
         return home
+
+    def _mixed(self, codes: Hashes) -> NDArray[np.uint64]:
+        """Spreads hashes over all 64-bit numbers. The hash of a small integer is the integer itself."""
+        mixed: NDArray[np.uint64] = codes.view(np.uint64) ^ self._seed
+        # One multiplication is not enough: it leaves the order of nearby hashes as it is, whatever the seed.
+        for factor in _FACTORS:
+            mixed ^= mixed >> np.uint64(32)
+            mixed *= factor  # The high bits are used, and they depend on all others.
+        return mixed
 
     # --- growing ---------------------------------------------------------------------------------------------------
 
@@ -157,15 +172,8 @@ class EntryIndex:
         while end < len(self._codes) and self._codes[end] != 0:
             end += 1  # Hashes with a home slot before the end may be in later slots, up to the next free one.
         slots = begin + np.flatnonzero(self.flags[begin:end])
-        slots = slots[_mixed(self._codes[slots]) >= np.uint64(position)]
+        slots = slots[self._mixed(self._codes[slots]) >= np.uint64(position)]
         return slots, end << shift if end < 1 << self._bits else None
-
-
-def _mixed(codes: Hashes) -> NDArray[np.uint64]:
-    """Spreads hashes over all 64-bit numbers. The hash of a small integer is the integer itself."""
-    mixed: NDArray[np.uint64] = codes.view(np.uint64) ^ (codes.view(np.uint64) >> np.uint64(32))
-    mixed *= np.uint64(0xD6E8FEB86659FD93)  # The high bits are used, and they depend on all others.
-    return mixed
 
 
 def _mapped(path: Path, size: int) -> mmap.mmap:

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.runtime.state.changes import Changes, Untracked
 from penstock.runtime.state.contents import Contents, WholeMap, has_partial_maps, slices_of
-from penstock.runtime.state.table import REMOVED, Extent, StateTable
+from penstock.runtime.state.table import REMOVED, VOID_NAMESPACE, Extent, StateTable
 
 _BLOCK_ENTRIES = 50_000
 """How many entries of a large table one block holds. The bytes of a block are in memory, too."""
@@ -59,7 +59,7 @@ class HeapStateTable(StateTable):
         if keys is None or key not in keys:
             return False
         del keys[key]
-        if not keys:
+        if not keys and not (self._is_open and namespace is VOID_NAMESPACE):
             del self.entries[namespace]
         self.changed.removed(namespace, key)
         return True

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Final
 
+from penstock.runtime.state.changes import Changes
 from penstock.runtime.state.contents import Contents
 
 
@@ -83,6 +84,8 @@ class StateTable(ABC):
         self.tracks_changes = self.notes_removals = tracks_changes
         self.settle: Callable[[], None] = _nothing_to_settle
         """Moves entries that an operator keeps elsewhere into the table. Called before the whole table is read."""
+        self._is_open = False
+        """True while a generated loop works on the dictionaries of `VOID_NAMESPACE`, so that these must stay."""
         self._round: Iterator[tuple[Hashable, Any, Any]] = iter(())
         self._map_round: Iterator[tuple[Hashable, Any, Any, Any]] = iter(())
 
@@ -157,8 +160,20 @@ class StateTable(ABC):
         """Asked for each batch. False if its writes need not be noted; its removals must be noted all the same."""
         return self.tracks_changes
 
+    def keep_open(self) -> None:
+        """Until `close_namespace`, keep the dictionaries of `VOID_NAMESPACE`, even if they become empty.
+
+        So a generated loop that works on them, and state objects that its function uses at the same time, see the same.
+        """
+        self._is_open = True
+        if isinstance(self.changed, Changes):
+            self.changed.kept = VOID_NAMESPACE
+
     def close_namespace(self, namespace: Hashable) -> None:
         """Forget the namespace if it has no entries, and its dictionary of changes if that is empty."""
+        self._is_open = False
+        if isinstance(self.changed, Changes):
+            self.changed.kept = None
         if self.has_namespace(namespace) and not self.entries[namespace]:
             del self.entries[namespace]
         if self.tracks_changes and not self.changed[namespace]:
