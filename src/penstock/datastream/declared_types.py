@@ -2,8 +2,9 @@
 
 PyFlink passes elements from function to function as they are, and turns them into Java's values where Java takes over:
 at an exchange, a key, a window or a sink. There FLOAT becomes single precision, DOUBLE a float, a number for INT a
-whole one, and a number that does not fit is an error. The same happens here, in the same places. A stream without
-declared types is never touched.
+whole one, and a number that does not fit is an error. The same happens here, in the same places. Between functions of
+a chain, elements that are declared as rows become rows, with their fields as they are. A stream without declared types
+is never touched.
 
 Most elements fit already. So a type also gives an expression that is true for those: a loop with it is generated, and
 only the others are converted one by one.
@@ -12,6 +13,7 @@ only the others are converted one by one.
 from __future__ import annotations
 
 import datetime
+import math
 import struct
 from collections.abc import Callable, Iterable
 from decimal import Decimal
@@ -26,6 +28,7 @@ from penstock.common.typeinfo import (
     ListTypeInfo,
     MapTypeInfo,
     ObjectArrayTypeInfo,
+    PickledBytesTypeInfo,
     PrimitiveArrayTypeInfo,
     RowTypeInfo,
     TimestampTypeInfo,
@@ -152,9 +155,35 @@ def _as_is(value: Any) -> Any:
     return value
 
 
-def row_form_of(type_info: TypeInformation | None) -> Converter | None:
-    """A function that makes elements rows where a row type is declared: functions get rows within a chain, too."""
-    return converter_of(type_info) if isinstance(type_info, RowTypeInfo) else None
+def row_shape_of(type_info: TypeInformation | None) -> RowTypeInfo | None:
+    """The type that only makes rows of elements, and of fields that are rows; None if no row type is declared.
+
+    Functions get rows within a chain, too. All other values are as the function before has returned them.
+    """
+    return _shape(type_info) if isinstance(type_info, RowTypeInfo) else None
+
+
+def _shape(type_info: RowTypeInfo) -> RowTypeInfo:
+    return RowTypeInfo([_shape_of_part(each) for each in type_info.get_field_types()], type_info.get_field_names())
+
+
+def _shape_of_part(type_info: TypeInformation) -> TypeInformation:
+    match type_info:
+        case RowTypeInfo():
+            return _shape(type_info)
+        case TupleTypeInfo() if any(map(_has_rows, type_info.get_field_types())):
+            return TupleTypeInfo([_shape_of_part(each) for each in type_info.get_field_types()])
+        case ListTypeInfo(elem_type=element_type) if _has_rows(element_type):
+            return ListTypeInfo(_shape_of_part(element_type))
+        case ObjectArrayTypeInfo() if _has_rows(type_info._element_type):
+            return ObjectArrayTypeInfo(_shape_of_part(type_info._element_type))
+        case MapTypeInfo() if _has_rows(type_info._key_type_info) or _has_rows(type_info._value_type_info):
+            return MapTypeInfo(_shape_of_part(type_info._key_type_info), _shape_of_part(type_info._value_type_info))
+    return PickledBytesTypeInfo()
+
+
+def _has_rows(type_info: TypeInformation) -> bool:
+    return not isinstance(_shape_of_part(type_info), PickledBytesTypeInfo)
 
 
 def as_declared(value: Any, type_info: TypeInformation | None) -> Any:
@@ -163,10 +192,29 @@ def as_declared(value: Any, type_info: TypeInformation | None) -> Any:
 
 
 def collected_as(value: Any, type_info: TypeInformation | None) -> Any:
-    """An element of a collection, as Java reads it: whole numbers that are too large wrap around."""
-    if isinstance(type_info, BasicTypeInfo) and type_info._basic_type in _BITS and isinstance(value, (int, float)):
-        return _wrapped(_integer(value, type_info._basic_type), _BITS[type_info._basic_type])
-    return as_declared(value, type_info)
+    """An element of a collection, as Java reads it: whole numbers that are too large wrap around, fields' as well."""
+    return as_declared(_with_wrapped_numbers(value, type_info), type_info)
+
+
+def _with_wrapped_numbers(value: Any, type_info: TypeInformation | None) -> Any:
+    """`value` with its whole numbers wrapped. What does not have the shape of its type stays as it is."""
+    match type_info, value:
+        case BasicTypeInfo(_basic_type=basic), int() | float() if basic in _BITS and math.isfinite(value):
+            return _wrapped(_integer(value, basic), _BITS[basic])
+        case RowTypeInfo(), _ if value is not None:
+            row = in_row_shape(value, type_info)
+            row[:] = map(_with_wrapped_numbers, row, type_info.get_field_types())
+            return row
+        case TupleTypeInfo(), _ if value is not None:
+            return tuple(map(_with_wrapped_numbers, _checked_values(value, type_info, []), type_info.get_field_types()))
+        case ListTypeInfo(elem_type=element_type), list() | tuple():
+            return [_with_wrapped_numbers(each, element_type) for each in value]
+        case BasicArrayTypeInfo() | PrimitiveArrayTypeInfo() | ObjectArrayTypeInfo(), list() | tuple():
+            return [_with_wrapped_numbers(each, type_info._element_type) for each in value]
+        case MapTypeInfo(), dict():
+            types = type_info._key_type_info, type_info._value_type_info
+            return dict(tuple(map(_with_wrapped_numbers, entry, types)) for entry in value.items())
+    return value
 
 
 def collection_as(collection: Iterable[Any], type_info: TypeInformation | None) -> list[Any]:

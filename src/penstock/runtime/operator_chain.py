@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.typeinfo import RowTypeInfo
-from penstock.datastream.declared_types import row_form_of
+from penstock.datastream.declared_types import row_shape_of
 from penstock.graph.descriptions import (
     FilterDescription,
     FlatMapDescription,
@@ -130,8 +130,8 @@ class OperatorChain:
             if leaving or len(chained) != 1 or chained[0].side_tag is not None:
                 break
             following = self._nodes[chained[0].target]
-            if row_form_of(run[-1].output_type) is not None:
-                break  # Its results must be converted to their declared type first.
+            if row_shape_of(run[-1].output_type) is not None:
+                break  # Its results must become rows first.
             nested = sum(isinstance(each.operator, FlatMapDescription) for each in run)
             if not is_fusable(following.operator) or nested >= MOST_NESTED:
                 break
@@ -170,17 +170,20 @@ class OperatorChain:
     def _declared_form(self, node: StreamNode) -> DeclaredForm | None:
         """Converts the elements that `node` emits to its declared type; None if they stay as they are.
 
-        As in PyFlink, a function gets exactly what the function before it in the chain returned. Types apply where a
-        chain of functions ends, and after timestamps and watermarks were assigned. Row types apply everywhere.
+        As in PyFlink, a function gets exactly what the function before it in the chain returned, only that rows are
+        rows for every function. Types apply where a chain of functions ends, and after timestamps and watermarks were
+        assigned.
         """
-        is_row = isinstance(node.output_type, RowTypeInfo)
         if isinstance(node.operator, SourceDescription):
+            is_row = isinstance(node.output_type, RowTypeInfo)
             return declared_form(node.output_type) if is_row and not node.operator.has_declared_form else None
-        if isinstance(node.operator, _PASSING_ON) and (is_row or node is self._vertex.head):
+        if isinstance(node.operator, _PASSING_ON) and node is self._vertex.head:
             return None
         if isinstance(node.operator, WatermarksDescription) and self._follows_a_function(node):
             return declared_form(node.output_type)
-        return declared_form(node.output_type) if is_row or not self._continues_in_a_function(node) else None
+        if not self._continues_in_a_function(node):
+            return declared_form(node.output_type)
+        return None if isinstance(node.operator, _PASSING_ON) else declared_form(row_shape_of(node.output_type))
 
     def _follows_a_function(self, node: StreamNode) -> bool:
         """True if `node` gets elements that a function of the user in the same chain made."""

@@ -31,6 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "checkpoint": _VALUES | {"graph", "runtime"},
     "jobmaster": _RUNTIME | {"checkpoint"},
     "spark": _DRIVER,
+    "table": _RUNTIME,
     "state_processor": _RUNTIME | {"checkpoint", "spark"},
     "rest": _DRIVER,
     "cluster": _DRIVER | {"rest"},

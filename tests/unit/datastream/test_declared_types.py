@@ -260,3 +260,42 @@ def test_flat_map_that_returns_a_number_says_what_to_return() -> None:
     numbers = environment().from_collection([1]).flat_map(lambda n: n).name("split")
     with pytest.raises(JobExecutionError, match=r"operator 'split'.*'int' object is not iterable; a function that"):
         list(numbers.execute_and_collect())
+
+
+def test_wrapped_numbers_of_a_collection_are_in_fields_items_and_entries_too() -> None:
+    short = Types.SHORT()
+    assert collected_as((43878, "a"), Types.TUPLE([short, Types.STRING()])) == (-21658, "a")
+    assert collected_as(Row(Row(43878)), Types.ROW([Types.ROW([short])]))[0][0] == -21658
+    assert collected_as([43878, 1], Types.BASIC_ARRAY(short)) == [-21658, 1]
+    assert collected_as({43878: 43879}, Types.MAP(short, short)) == {-21658: -21657}
+    assert tuple(collected_as((1 << 40, 300), Types.ROW([Types.INT(), Types.BYTE()]))) == (0, 44)
+
+
+TEXTS = Types.ROW_NAMED(["name", "count"], [Types.STRING(), Types.STRING()])
+
+
+@pytest.mark.parametrize("step", [Row, lambda *fields: fields])
+def test_fields_of_rows_are_converted_where_a_chain_ends_and_not_before(step: Any) -> None:
+    named = environment().from_collection(["a"]).map(lambda name: step(name, 5), TEXTS)
+    counted = named.filter(lambda row: row.count == 5).map(lambda row: step(row.name, row["count"] + 1), TEXTS)
+    assert [tuple(row) for row in counted.execute_and_collect()] == [("a", "6")]
+
+
+def test_a_filter_at_the_end_of_a_chain_of_rows_hands_on_converted_fields() -> None:
+    named = environment().from_collection(["a"]).map(lambda name: Row(name, 5), TEXTS)
+    assert [tuple(row) for row in named.filter(lambda row: True).execute_and_collect()] == [("a", "5")]
+    keyed = named.filter(lambda row: row[1] == 5).key_by(lambda row: row.count).map(lambda row: row.count)
+    assert list(keyed.execute_and_collect()) == ["5"]
+
+
+def test_rows_in_fields_are_rows_within_a_chain() -> None:
+    inner = Types.ROW_NAMED(["x"], [Types.STRING()])
+    kinds = Types.ROW_NAMED(["one", "many"], [inner, Types.LIST(inner)])
+    rows = environment().from_collection([1]).map(lambda n: ((n,), [(n,), (n + 1,)]), kinds)
+    assert list(rows.map(lambda row: (row.one.x, [each.x for each in row.many])).execute_and_collect()) == [(1, [1, 2])]
+
+
+def test_a_collection_keeps_its_order_however_parallel_the_job_is() -> None:
+    numbers = environment().set_parallelism(4).from_collection(list(range(20)))
+    assert numbers.execute_and_collect(limit=3) == [0, 1, 2]
+    assert list(numbers.execute_and_collect()) == list(range(20))

@@ -484,7 +484,8 @@ class DataStream(StreamSettings, Generic[T]):
         if limit is not None and limit <= 0:
             raise ValueError(f"limit must be positive, got {limit}")
         collect_id = f"collect-{self._environment._next_id()}"
-        self._sink("Data stream collect sink", d.CollectSinkDescription(collect_id))
+        # As in Flink, one subtask collects: so what one subtask has emitted stays in order.
+        self._sink("Data stream collect sink", d.CollectSinkDescription(collect_id)).set_parallelism(1)
         values, close = self._environment._submit_and_collect(job_execution_name, collect_id)
         iterator = CloseableIterator[T](values, close)
         if limit is None:

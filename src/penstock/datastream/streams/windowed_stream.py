@@ -38,6 +38,7 @@ from penstock.datastream.window import (
     WindowStagger,
 )
 from penstock.datastream.windowing.assigner import check_trigger
+from penstock.datastream.windowing.called_by_name import OwnProcessAllWindow, OwnProcessWindow
 from penstock.datastream.windowing.decomposition import merge_of, merges_alike, reduces_in_any_order
 from penstock.graph.descriptions import WindowDescription
 
@@ -223,8 +224,9 @@ class _Windowed(Generic[T]):
         >>> list(pairs.key_by(lambda pair: pair[0]).count_window(2).process(Sorted()).execute_and_collect())
         [('a', [2, 3]), ('b', [1, 5])]
         """
-        self._check_window_function(process_window_function, "process")
-        return self._windowed(process_window_function, output_type)
+        function = self._as_process_function(process_window_function)
+        self._check_window_function(function, "process")
+        return self._windowed(function, output_type)
 
     def sum(self, position_to_sum: Field = 0) -> DataStream[T]:
         """The sum of a field for each window; the other fields are those of the first element.
@@ -268,6 +270,14 @@ class _Windowed(Generic[T]):
 
     def _aggregated(self, kind: AggregationKind, field: Field) -> DataStream[T]:
         return self.reduce(FieldAggregation(kind, field))
+
+    def _as_process_function(self, function: Any) -> Any:
+        """As PyFlink does, take any function with the method that is called: its base class may be another one."""
+        kinds: tuple[type, ...] = (ProcessAllWindowFunction,) if self._is_all else (ProcessWindowFunction,)
+        if isinstance(function, (Function, *kinds)) and not isinstance(function, kinds):
+            if callable(getattr(function, "process", None)):
+                return OwnProcessAllWindow(function) if self._is_all else OwnProcessWindow(function)
+        return function
 
     def _check_window_function(self, function: Any, method: str) -> None:
         keyed, unkeyed = (WindowFunction, ProcessWindowFunction), (AllWindowFunction, ProcessAllWindowFunction)

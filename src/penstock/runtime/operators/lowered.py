@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from penstock.datastream.declared_types import row_form_of
+from penstock.datastream.declared_types import converter_of, row_shape_of
 from penstock.datastream.lowering.left_to_python import LeftToPython
 from penstock.graph.descriptions import (
     FilterDescription,
@@ -31,13 +31,13 @@ _BUILT_BY: dict[type[OperatorDescription], Callable[[Any], StreamOperator]] = {
 class LoweredOperator(StreamOperator):
     """A map or filter that Spark SQL has already applied to most elements, which only pass through.
 
-    The function is applied to elements that were left to Python, and its results take their declared form. They are
-    marked as left to Python for the next lowered operator, too; after the last one they are elements like the others.
+    The function is applied to elements that were left to Python, and its results become rows if rows are declared. They
+    are marked as left to Python for the next lowered operator, too; after the last one they are elements like others.
     """
 
     def __init__(self, description: LoweredDescription) -> None:
         self._function = _BUILT_BY[type(description.operator)](description.operator)
-        self._as_declared = row_form_of(description.output_type)
+        self._as_declared = converter_of(row_shape_of(description.output_type))
         self._is_last = description.is_last
 
     def setup(self, context: OperatorContext, output: Output) -> None:

@@ -1,0 +1,368 @@
+"""Aggregate functions as plans call them, with retraction and merging.
+
+An accumulator is a list of plain values, so it can be kept in state as it is. Functions that need all their values to
+take one back (MIN and MAX with retraction, LISTAGG, ...) keep them in a dict of counts or in a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.table import types as t
+from penstock.table.codegen.rex import function_name
+from penstock.table.logical_types import parse_type
+from penstock.table.types import DataType, RowType
+from penstock.table.values.numbers import EXACT, decimal_of_type, divide_decimals, divide_int, to_float32, wrap
+
+Accumulator = list[Any]
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One aggregate function. Rows with NULL as its first argument do not reach it."""
+
+    type: DataType
+    skips_nulls = True
+
+    def create(self) -> Accumulator:
+        raise NotImplementedError
+
+    def accumulate(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        raise NotImplementedError
+
+    def retract(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        raise NotImplementedError
+
+    def merge(self, acc: Accumulator, other: Accumulator) -> None:
+        raise NotImplementedError
+
+    def value(self, acc: Accumulator) -> Any:
+        return acc[0]
+
+
+class Count(Aggregate):
+    """COUNT(x), and COUNT(*) without arguments: [count]."""
+
+    def create(self) -> Accumulator:
+        return [0]
+
+    def accumulate(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        acc[0] += 1
+
+    def retract(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        acc[0] -= 1
+
+    def merge(self, acc: Accumulator, other: Accumulator) -> None:
+        acc[0] += other[0]
+
+
+class Sum(Aggregate):
+    """SUM: [sum, count]; NULL without values. A DECIMAL with too many digits is NULL."""
+
+    empty: Any = None
+
+    def create(self) -> Accumulator:
+        return [0.0 if isinstance(self.type, (t.FloatType, t.DoubleType)) else 0, 0]
+
+    def accumulate(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        acc[0] = self._plus(acc[0], values[0])
+        acc[1] += 1
+
+    def retract(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        value = values[0]
+        acc[0] = self._plus(acc[0], value.copy_negate() if isinstance(self.type, t.DecimalType) else -value)
+        acc[1] -= 1
+
+    def merge(self, acc: Accumulator, other: Accumulator) -> None:
+        acc[0] = self._plus(acc[0], other[0])
+        acc[1] += other[1]
+
+    def _plus(self, left: Any, right: Any) -> Any:
+        match self.type:
+            case t.IntegralType(bits=bits):
+                return wrap(left + right, bits)
+            case t.DecimalType():
+                return EXACT.add(left, right)
+            case t.FloatType():
+                return to_float32(left + right)
+        return left + right
+
+    def value(self, acc: Accumulator) -> Any:
+        if acc[1] == 0:
+            return self._typed(self.empty)
+        return self._typed(acc[0])
+
+    def _typed(self, number: Any) -> Any:
+        if number is not None and isinstance(self.type, t.DecimalType):
+            return decimal_of_type(EXACT.create_decimal(number), self.type.precision, self.type.scale)
+        return number
+
+
+class Sum0(Sum):
+    """$SUM0: zero without values."""
+
+    empty = 0
+
+    def value(self, acc: Accumulator) -> Any:
+        return self._typed(acc[0])
+
+
+class Avg(Sum):
+    """AVG: of whole numbers it is one, rounded towards zero."""
+
+    def _plus(self, left: Any, right: Any) -> Any:
+        return EXACT.add(left, right) if isinstance(self.type, t.DecimalType) else left + right
+
+    def value(self, acc: Accumulator) -> Any:
+        if acc[1] == 0:
+            return None
+        match self.type:
+            case t.IntegralType():
+                return divide_int(acc[0], acc[1])
+            case t.DecimalType(precision=precision, scale=scale):
+                total, count = EXACT.create_decimal(acc[0]), EXACT.create_decimal(acc[1])
+                return divide_decimals(total, count, precision, scale)
+        return acc[0] / acc[1]
+
+
+class Extreme(Aggregate):
+    """MIN and MAX of rows that are never taken back: [value]."""
+
+    is_max = False
+
+    def create(self) -> Accumulator:
+        return [None]
+
+    def accumulate(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        value, known = values[0], acc[0]
+        if known is None or (value > known if self.is_max else value < known):
+            acc[0] = value
+
+    def merge(self, acc: Accumulator, other: Accumulator) -> None:
+        if other[0] is not None:
+            self.accumulate(acc, other)
+
+
+class Max(Extreme):
+    """MAX."""
+
+    is_max = True
+
+
+class ExtremeWithRetraction(Aggregate):
+    """MIN and MAX that can take values back: [count of each value]. A count may be negative until its value arrives."""
+
+    is_max = False
+
+    def create(self) -> Accumulator:
+        return [{}]
+
+    def _add(self, acc: Accumulator, value: Any, count: int) -> None:
+        left = acc[0].get(value, 0) + count
+        if left:
+            acc[0][value] = left
+        else:
+            acc[0].pop(value, None)
+
+    def accumulate(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        self._add(acc, values[0], 1)
+
+    def retract(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        self._add(acc, values[0], -1)
+
+    def merge(self, acc: Accumulator, other: Accumulator) -> None:
+        for value, count in other[0].items():
+            self._add(acc, value, count)
+
+    def value(self, acc: Accumulator) -> Any:
+        present = [value for value, count in acc[0].items() if count > 0]
+        if not present:
+            return None
+        return max(present) if self.is_max else min(present)
+
+
+class MaxWithRetraction(ExtremeWithRetraction):
+    """MAX."""
+
+    is_max = True
+
+
+class Collect(ExtremeWithRetraction):
+    """COLLECT: a multiset."""
+
+    def value(self, acc: Accumulator) -> Any:
+        return {value: count for value, count in acc[0].items() if count > 0}
+
+
+class ValuesInOrder(Aggregate):
+    """Functions of all values in the order in which they came: [values]."""
+
+    def create(self) -> Accumulator:
+        return [[]]
+
+    def accumulate(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        acc[0].append(values[0])
+
+    def retract(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        if values[0] in acc[0]:
+            acc[0].remove(values[0])
+
+    def merge(self, acc: Accumulator, other: Accumulator) -> None:
+        acc[0].extend(other[0])
+
+
+class ArrayAgg(ValuesInOrder):
+    """ARRAY_AGG, with NULLs."""
+
+    skips_nulls = False
+
+    def value(self, acc: Accumulator) -> Any:
+        return list(acc[0]) or None
+
+
+class FirstValue(ValuesInOrder):
+    """FIRST_VALUE by arrival."""
+
+    def value(self, acc: Accumulator) -> Any:
+        return acc[0][0] if acc[0] else None
+
+
+class LastValue(ValuesInOrder):
+    """LAST_VALUE by arrival."""
+
+    def value(self, acc: Accumulator) -> Any:
+        return acc[0][-1] if acc[0] else None
+
+
+class ListAgg(ValuesInOrder):
+    """LISTAGG: texts, each with the separator that precedes it."""
+
+    def accumulate(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        acc[0].append((values[0], values[1] if len(values) > 1 else ","))
+
+    def retract(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        entry = (values[0], values[1] if len(values) > 1 else ",")
+        if entry in acc[0]:
+            acc[0].remove(entry)
+
+    def value(self, acc: Accumulator) -> Any:
+        if not acc[0]:
+            return None
+        (first, _), *others = acc[0]
+        return first + "".join(separator + text for text, separator in others)
+
+
+_FUNCTIONS: dict[str, type[Aggregate]] = {
+    "COUNT": Count,
+    "SUM": Sum,
+    "$SUM0": Sum0,
+    "AVG": Avg,
+    "MIN": Extreme,
+    "MAX": Max,
+    "COLLECT": Collect,
+    "ARRAY_AGG": ArrayAgg,
+    "FIRST_VALUE": FirstValue,
+    "LAST_VALUE": LastValue,
+    "LISTAGG": ListAgg,
+}
+_WITH_RETRACTION: dict[str, type[Aggregate]] = {"MIN": ExtremeWithRetraction, "MAX": MaxWithRetraction}
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """An aggregate function with the columns that it reads. A distinct one keeps [accumulator, count of each value]."""
+
+    function: Aggregate
+    arguments: tuple[int, ...]
+    filter: int
+    is_distinct: bool
+
+    def create(self) -> Accumulator:
+        return [self.function.create(), {}] if self.is_distinct else self.function.create()
+
+    def values(self, row: Sequence[Any]) -> tuple[Any, ...] | None:
+        """The arguments, or None if the row does not count."""
+        if self.filter >= 0 and row[self.filter] is not True:
+            return None
+        values = tuple([row[index] for index in self.arguments])
+        return None if self.function.skips_nulls and values and None in values else values
+
+    def change(self, acc: Accumulator, row: Sequence[Any], is_accumulate: bool) -> None:
+        values = self.values(row)
+        if values is None:
+            return
+        target = acc
+        if self.is_distinct:
+            target, counts = acc
+            before = counts.get(values, 0)
+            after = before + 1 if is_accumulate else before - 1
+            if after:
+                counts[values] = after
+            else:
+                counts.pop(values, None)
+            if (before > 0) == (after > 0):
+                return  # It was there before, or still is.
+        if is_accumulate:
+            self.function.accumulate(target, values)
+        else:
+            self.function.retract(target, values)
+
+    def merge(self, acc: Accumulator, other: Accumulator) -> None:
+        if not self.is_distinct:
+            self.function.merge(acc, other)
+            return
+        for values, count in other[1].items():
+            before = acc[1].get(values, 0)
+            acc[1][values] = before + count
+            if before <= 0 < before + count:
+                self.function.accumulate(acc[0], values)
+
+    def value(self, acc: Accumulator) -> Any:
+        return self.function.value(acc[0] if self.is_distinct else acc)
+
+
+@dataclass(frozen=True)
+class AggregateHandler:
+    """The aggregate functions of a node, together."""
+
+    calls: tuple[_Bound, ...]
+
+    def create_accumulators(self) -> list[Accumulator]:
+        return [call.create() for call in self.calls]
+
+    def accumulate(self, accumulators: list[Accumulator], row: Sequence[Any]) -> None:
+        for call, acc in zip(self.calls, accumulators, strict=True):
+            call.change(acc, row, True)
+
+    def retract(self, accumulators: list[Accumulator], row: Sequence[Any]) -> None:
+        for call, acc in zip(self.calls, accumulators, strict=True):
+            call.change(acc, row, False)
+
+    def merge(self, accumulators: list[Accumulator], others: list[Accumulator]) -> None:
+        """Adds what the others have seen, which stay as they are."""
+        for call, acc, other in zip(self.calls, accumulators, others, strict=True):
+            call.merge(acc, other)
+
+    def get_value(self, accumulators: list[Accumulator]) -> tuple[Any, ...]:
+        return tuple([call.value(acc) for call, acc in zip(self.calls, accumulators, strict=True)])
+
+
+def make_aggregates(
+    agg_calls: Sequence[Mapping[str, Any]], input_type: RowType, needs_retract: Sequence[bool], context: object = None
+) -> AggregateHandler:
+    """The handler of a node's `aggCalls`; a function that is missing raises here, when the plan is built."""
+    return AggregateHandler(
+        tuple(_bound(call, retracts) for call, retracts in zip(agg_calls, needs_retract, strict=True))
+    )
+
+
+def _bound(call: Mapping[str, Any], retracts: bool) -> _Bound:
+    name = function_name(call.get("internalName") or "a function of the user")
+    kind = (_WITH_RETRACTION.get(name) if retracts else None) or _FUNCTIONS.get(name)
+    if kind is None:
+        raise UnsupportedFeatureError(f"the SQL aggregate function {name} is not supported")
+    function = kind(parse_type(call["type"]))
+    return _Bound(function, tuple(call["argList"]), call.get("filterArg", -1), call.get("distinct", False))

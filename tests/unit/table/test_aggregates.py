@@ -1,0 +1,94 @@
+"""Aggregate functions: what is taken back, merged or pickled leaves the result of what remains."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.table.functions.aggregates import AggregateHandler, make_aggregates
+from penstock.table.logical_types import row_type_of
+
+INPUT = row_type_of("ROW<`a` INT, `f` BOOLEAN>")
+
+
+def call(name: str, result: str, **more: Any) -> dict[str, Any]:
+    return {"internalName": f"${name}$1", "argList": [0], "filterArg": -1, "distinct": False, "type": result} | more
+
+
+def handler(retracts: bool) -> AggregateHandler:
+    calls = [
+        call("COUNT", "BIGINT NOT NULL", argList=[]),
+        call("COUNT", "BIGINT NOT NULL"),
+        call("COUNT", "BIGINT NOT NULL", distinct=True),
+        call("SUM", "INT"),
+        call("$SUM0", "INT NOT NULL", filterArg=1),
+        call("AVG", "INT"),
+        call("MIN", "INT"),
+        call("MAX", "INT"),
+        call("COLLECT", "MULTISET<INT>"),
+        call("SUM", "INT", distinct=True),
+    ]
+    return make_aggregates(calls, INPUT, [retracts] * len(calls))
+
+
+def model(rows: list[tuple[int | None, bool | None]]) -> tuple[Any, ...]:
+    values = [value for value, _ in rows if value is not None]
+    total = sum(values)
+    average = None if not values else int(total / len(values))
+    return (
+        len(rows),
+        len(values),
+        len(set(values)),
+        total if values else None,
+        sum(value for value, flag in rows if flag and value is not None),
+        average,
+        min(values, default=None),
+        max(values, default=None),
+        dict(Counter(values)),
+        sum(set(values)) if values else None,
+    )
+
+
+ROWS = st.lists(st.tuples(st.none() | st.integers(-9, 9), st.none() | st.booleans()), max_size=12)
+
+
+@given(kept=ROWS, taken_back=ROWS, merged=ROWS)
+def test_result_is_of_the_rows_that_remain(kept: list[Any], taken_back: list[Any], merged: list[Any]):
+    aggregates = pickle.loads(pickle.dumps(handler(True)))
+    acc, other = aggregates.create_accumulators(), aggregates.create_accumulators()
+    for row in [*taken_back, *kept]:
+        aggregates.accumulate(acc, row)
+    for row in taken_back:
+        aggregates.retract(acc, row)
+    for row in merged:
+        aggregates.accumulate(other, row)
+    aggregates.merge(acc, pickle.loads(pickle.dumps(other)))
+    assert aggregates.get_value(acc) == model([*kept, *merged])
+
+
+@given(rows=ROWS)
+def test_without_retraction_the_result_is_the_same(rows: list[Any]):
+    aggregates = handler(False)
+    acc = aggregates.create_accumulators()
+    for row in rows:
+        aggregates.accumulate(acc, row)
+    assert aggregates.get_value(acc) == model(rows)
+
+
+def test_a_sum_wraps_as_in_java():
+    aggregates = make_aggregates([call("SUM", "INT")], INPUT, [False])
+    acc = aggregates.create_accumulators()
+    for value in (2**31 - 1, 1):
+        aggregates.accumulate(acc, (value, True))
+    assert aggregates.get_value(acc) == (-(2**31),)
+
+
+def test_a_missing_function_is_named():
+    with pytest.raises(UnsupportedFeatureError, match="PERCENTILE"):
+        make_aggregates([call("PERCENTILE", "DOUBLE")], INPUT, [False])
