@@ -32,6 +32,9 @@ _MODULES = {
     "common.utils": "java",
 }
 
+_WITHOUT_API = {"table"}
+"""Packages of Penstock that lay the ground for such a module, but do not offer its names yet."""
+
 _STAND_INS = {"table": "penstock.compat.datagen_tables", "java": "penstock.datastream.java_handles"}
 
 
@@ -54,6 +57,11 @@ def kind_of(module: str) -> str | None:
     parts = module.split(".")
     prefixes = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
     return next((_MODULES[prefix] for prefix in prefixes if prefix in _MODULES), None)
+
+
+def has_api(module: str) -> bool:
+    """False if Penstock's package of the same name (without "pyflink.") cannot take the place of PyFlink's yet."""
+    return module.partition(".")[0] not in _WITHOUT_API
 
 
 class AbsentModule(ModuleType):

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from penstock.common import config_keys as keys
-from penstock.compat.absent import AbsentModule, kind_of
+from penstock.compat.absent import AbsentModule, has_api, kind_of
 from penstock.compat.pyflink_names import lookup_in
 
 _ALIAS, _REAL = "pyflink", "penstock"
@@ -77,7 +77,7 @@ class _AliasFinder(MetaPathFinder):
             return None
         own_name = fullname[len(_ALIAS) + 1 :]
         real = f"{_REAL}.{own_name}" if own_name else _REAL
-        if real in sys.modules or _exists(real):
+        if has_api(own_name) and (real in sys.modules or _exists(real)):
             return ModuleSpec(fullname, _AliasLoader(real))
         if kind_of(own_name) is not None:
             return ModuleSpec(fullname, _AbsentLoader(), is_package=True)

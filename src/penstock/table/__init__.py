@@ -1,1 +1,1 @@
-"""PyFlink's Table API and SQL."""
+"""The ground for PyFlink's Table API and SQL: types, expressions, functions. There is no API to use them yet."""
