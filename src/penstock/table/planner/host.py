@@ -6,7 +6,6 @@ import importlib.metadata
 import json
 import re
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +42,7 @@ def flink_jars() -> list[Path]:
         files = importlib.metadata.files(_DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:
         raise EnvironmentSetupError(
-            "tables and SQL need Flink's planner, which is not installed; install it with "
-            "pip install 'penstock[table]'"
+            "tables and SQL need Flink's planner, which is not installed; install it with pip install 'penstock[table]'"
         ) from None
     jars = [Path(str(file.locate())) for file in files if file.name.endswith(".jar")]
     found = [next((jar for jar in jars if re.fullmatch(rf"{name}-\d.*\.jar", jar.name)), None) for name in _JARS]
@@ -57,20 +55,15 @@ def flink_jars() -> list[Path]:
     return [jar for jar in found if jar is not None]
 
 
-@cache
-def _java() -> Any:
-    # Here, because a program that has no tables needs neither PySpark nor Java for its types and functions.
-    from penstock.spark.planner_java import planner_java
-
-    return planner_java()
-
-
 class Planner:
     """The catalog and the planner of one table environment."""
 
     def __init__(self, is_streaming: bool, catalog: str, database: str) -> None:
+        # Here, because a program that has no tables needs neither PySpark nor Java for its types and functions.
+        from penstock.spark.planner_java import planner_java
+
         jars = flink_jars()
-        java = self._java = _java()
+        java = self._java = planner_java()
         planner_class = java.load([_HERE / "logging", *jars], _HERE / "java", "penstock.planner.Planner")
         self._planner = java.create(planner_class, is_streaming, catalog, database)
         for key, value in _SETTINGS.items():
@@ -113,14 +106,13 @@ class Planner:
         inputs: Sequence[str] | None,
         result: str,
         accumulator: str | None = None,
-        is_pandas: bool = False,
         is_deterministic: bool = True,
-        full_name: str | None = None,
+        is_of_system: bool = True,
     ) -> None:
-        """Make a Python function known by its types: as `name`, or for LANGUAGE PYTHON statements as `full_name`."""
+        """Make a Python function known by its types; plans call it by its name. `form`: scalar, table or aggregate."""
         types = None if inputs is None else self._java.texts(inputs)
         planner = self._planner
-        self._call(planner.declare, form, name, types, result, accumulator, is_pandas, is_deterministic, full_name)
+        self._call(planner.declare, form, name, types, result, accumulator, is_deterministic, is_of_system)
 
     def drop_function(self, name: str) -> bool:
         return bool(self._call(self._planner.drop, name))

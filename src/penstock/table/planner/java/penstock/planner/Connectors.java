@@ -10,18 +10,23 @@ import java.util.Optional;
 import java.util.Set;
 
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.connector.source.Boundedness;
+import org.apache.flink.api.connector.source.lib.NumberSequenceSource;
+import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 import org.apache.flink.table.api.DataTypes;
 import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.catalog.Column;
 import org.apache.flink.table.catalog.ResolvedCatalogTable;
 import org.apache.flink.table.connector.ChangelogMode;
 import org.apache.flink.table.connector.sink.DynamicTableSink;
+import org.apache.flink.table.connector.sink.SinkV2Provider;
 import org.apache.flink.table.connector.sink.abilities.SupportsOverwrite;
 import org.apache.flink.table.connector.sink.abilities.SupportsPartitioning;
 import org.apache.flink.table.connector.sink.abilities.SupportsWritingMetadata;
 import org.apache.flink.table.connector.source.DynamicTableSource;
 import org.apache.flink.table.connector.source.LookupTableSource;
 import org.apache.flink.table.connector.source.ScanTableSource;
+import org.apache.flink.table.connector.source.SourceProvider;
 import org.apache.flink.table.connector.source.abilities.SupportsProjectionPushDown;
 import org.apache.flink.table.connector.source.abilities.SupportsReadingMetadata;
 import org.apache.flink.table.connector.source.abilities.SupportsSourceWatermark;
@@ -209,15 +214,17 @@ public class Connectors implements Module {
         }
     }
 
-    static class Scan implements ScanTableSource.ScanRuntimeProvider {
+    /** Stands for what reads a table where Flink draws the whole job, which EXPLAIN does. */
+    public static class Scan extends NumberSequenceSource {
         private final boolean bounded;
 
-        Scan(boolean bounded) {
+        public Scan(boolean bounded) {
+            super(0, 0);
             this.bounded = bounded;
         }
 
-        public boolean isBounded() {
-            return bounded;
+        public Boundedness getBoundedness() {
+            return bounded ? Boundedness.BOUNDED : Boundedness.CONTINUOUS_UNBOUNDED;
         }
     }
 
@@ -233,7 +240,7 @@ public class Connectors implements Module {
         }
 
         public ScanTableSource.ScanRuntimeProvider getScanRuntimeProvider(ScanTableSource.ScanContext context) {
-            return new Scan(Connectors.isBounded(table));
+            return SourceProvider.of((org.apache.flink.api.connector.source.Source) new Scan(Connectors.isBounded(table)));
         }
 
         public Map listReadableMetadata() {
@@ -289,7 +296,7 @@ public class Connectors implements Module {
         }
 
         public ScanTableSource.ScanRuntimeProvider getScanRuntimeProvider(ScanTableSource.ScanContext context) {
-            return new Scan(true);
+            return SourceProvider.of((org.apache.flink.api.connector.source.Source) new Scan(true));
         }
 
         public LookupTableSource.LookupRuntimeProvider getLookupRuntimeProvider(LookupTableSource.LookupContext context) {
@@ -329,7 +336,7 @@ public class Connectors implements Module {
         }
 
         public DynamicTableSink.SinkRuntimeProvider getSinkRuntimeProvider(DynamicTableSink.Context context) {
-            throw new UnsupportedOperationException("this table is only planned with");
+            return SinkV2Provider.of((org.apache.flink.api.connector.sink2.Sink) new DiscardingSink());
         }
 
         public Map listWritableMetadata() {

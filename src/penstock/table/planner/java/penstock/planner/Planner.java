@@ -1,6 +1,7 @@
 package penstock.planner;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -11,7 +12,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ThreadFactory;
 
-import org.apache.flink.client.python.PythonFunctionFactory;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.ExplainDetail;
@@ -20,20 +20,17 @@ import org.apache.flink.table.api.Table;
 import org.apache.flink.table.api.TableDescriptor;
 import org.apache.flink.table.api.TableEnvironment;
 import org.apache.flink.table.api.TableResult;
+import org.apache.flink.table.api.ValidationException;
 import org.apache.flink.table.api.internal.TableEnvironmentInternal;
+import org.apache.flink.table.catalog.CatalogFunction;
 import org.apache.flink.table.catalog.Column;
 import org.apache.flink.table.catalog.ContextResolvedTable;
+import org.apache.flink.table.catalog.FunctionLanguage;
 import org.apache.flink.table.catalog.ObjectIdentifier;
 import org.apache.flink.table.catalog.ResolvedCatalogTable;
 import org.apache.flink.table.catalog.ResolvedSchema;
 import org.apache.flink.table.catalog.UniqueConstraint;
 import org.apache.flink.table.functions.UserDefinedFunction;
-import org.apache.flink.table.functions.python.PythonAggregateFunction;
-import org.apache.flink.table.functions.python.PythonEnv;
-import org.apache.flink.table.functions.python.PythonFunction;
-import org.apache.flink.table.functions.python.PythonFunctionKind;
-import org.apache.flink.table.functions.python.PythonScalarFunction;
-import org.apache.flink.table.functions.python.PythonTableFunction;
 import org.apache.flink.table.operations.CreateTableASOperation;
 import org.apache.flink.table.operations.ModifyOperation;
 import org.apache.flink.table.operations.Operation;
@@ -42,6 +39,8 @@ import org.apache.flink.table.operations.SinkModifyOperation;
 import org.apache.flink.table.operations.StatementSetOperation;
 import org.apache.flink.table.operations.command.ResetOperation;
 import org.apache.flink.table.operations.command.SetOperation;
+import org.apache.flink.table.operations.ddl.CreateCatalogFunctionOperation;
+import org.apache.flink.table.operations.ddl.CreateTempSystemFunctionOperation;
 import org.apache.flink.table.types.logical.LogicalType;
 import org.apache.flink.table.types.logical.TimestampKind;
 import org.apache.flink.table.types.logical.TimestampType;
@@ -144,7 +143,24 @@ public class Planner implements ThreadFactory {
             answer.put("key", ((ResetOperation) operation).getKey().orElse(null));
             return answer;
         }
-        TableResult result = environment.executeInternal(operation);
+        if (operation instanceof CreateTempSystemFunctionOperation) {
+            CreateTempSystemFunctionOperation create = (CreateTempSystemFunctionOperation) operation;
+            if (create.getCatalogFunction().getFunctionLanguage() == FunctionLanguage.PYTHON) {
+                return function(create.getFunctionName(), create.getCatalogFunction(), true, create.isIgnoreIfExists());
+            }
+        }
+        if (operation instanceof CreateCatalogFunctionOperation) {
+            CreateCatalogFunctionOperation create = (CreateCatalogFunctionOperation) operation;
+            if (create.getCatalogFunction().getFunctionLanguage() == FunctionLanguage.PYTHON) {
+                return function(create.getFunctionIdentifier().asSerializableString(), create.getCatalogFunction(), false, create.isIgnoreIfExists());
+            }
+        }
+        TableResult result;
+        try {
+            result = environment.executeInternal(operation);
+        } catch (ValidationException e) {
+            throw functionsOfPython(e);
+        }
         Map answer = answer("result");
         answer.put("operation", operation.getClass().getSimpleName());
         answer.put("resultKind", result.getResultKind().name());
@@ -161,6 +177,17 @@ public class Planner implements ThreadFactory {
             rows.add(values);
         }
         answer.put("rows", rows);
+        return answer;
+    }
+
+    /** A function that Python is to find by its name, and then to declare. */
+    private Map function(String name, CatalogFunction described, boolean ofSystem, boolean ignoreIfExists) {
+        Map answer = answer("function");
+        answer.put("name", name);
+        answer.put("class", described.getClassName());
+        answer.put("ofSystem", Boolean.valueOf(ofSystem));
+        answer.put("exists", Boolean.valueOf(Arrays.asList(environment.listUserDefinedFunctions()).contains(name.substring(name.lastIndexOf('.') + 1).replace("`", "").toLowerCase())));
+        answer.put("ignoreIfExists", Boolean.valueOf(ignoreIfExists));
         return answer;
     }
 
@@ -221,9 +248,20 @@ public class Planner implements ThreadFactory {
                 for (int i = 0; i < details.length; i++) {
                     wanted[i] = ExplainDetail.valueOf(details[i]);
                 }
-                return environment.explainInternal(operations, ExplainFormat.TEXT, wanted);
+                try {
+                    return environment.explainInternal(operations, ExplainFormat.TEXT, wanted);
+                } catch (ValidationException e) {
+                    throw functionsOfPython(e);
+                }
             }
         });
+    }
+
+    /** Flink draws the whole job, with code that calls the functions, and finds that Python's cannot be called. */
+    private static RuntimeException functionsOfPython(ValidationException e) {
+        String message = String.valueOf(e.getMessage());
+        boolean isOurs = message.indexOf("in class 'penstock.planner.Functions") >= 0;
+        return isOurs ? (RuntimeException) new UnsupportedOperationException("EXPLAIN of statements that call Python functions") : e;
     }
 
     /** The columns of a query. */
@@ -309,26 +347,19 @@ public class Planner implements ThreadFactory {
 
     /**
      * Declares a Python function by its types; its code stays with Python. `form`: scalar, table or aggregate (then with the type of its
-     * accumulator). `fullName`: what a LANGUAGE PYTHON statement names, or null for a function that is registered as `name`.
+     * accumulator). A function of the system has a plain name, another one a path in the catalog.
      */
-    public void declare(String form, final String name, String[] inputs, String result, String accumulator, boolean pandas, boolean deterministic, final String fullName) throws Throwable {
-        PythonFunctionKind kind = pandas ? PythonFunctionKind.PANDAS : PythonFunctionKind.GENERAL;
-        PythonEnv process = new PythonEnv(PythonEnv.ExecType.PROCESS);
-        final UserDefinedFunction function;
-        if (form.equals("table")) {
-            function = new PythonTableFunction(name, new byte[0], inputs, result, kind, deterministic, false, process);
-        } else if (form.equals("aggregate")) {
-            function = new PythonAggregateFunction(name, new byte[0], inputs, result, accumulator, kind, deterministic, false, process);
-        } else {
-            function = new PythonScalarFunction(name, new byte[0], inputs, result, kind, deterministic, false, process);
-        }
-        if (fullName != null) {
-            PythonFunctionFactory.declare(fullName, (PythonFunction) function);
-            return;
-        }
+    public void declare(String form, final String name, String[] inputs, String result, String accumulator, boolean deterministic, final boolean ofSystem) throws Throwable {
+        final UserDefinedFunction function = Functions.of(form, name, inputs, result, accumulator, deterministic);
         call(new Callable() {
             public Object call() {
-                environment.createTemporarySystemFunction(name, function);
+                if (ofSystem) {
+                    environment.dropTemporarySystemFunction(name);
+                    environment.createTemporarySystemFunction(name, function);
+                } else {
+                    environment.dropTemporaryFunction(name);
+                    environment.createTemporaryFunction(name, function);
+                }
                 return null;
             }
         });
