@@ -137,7 +137,7 @@ def test_a_declared_function_is_planned_by_its_types(planner: Planner):
     assert nodes_of(answer)[1]["projection"][0]["systemName"] == "shout"
     with pytest.raises(UnsupportedFeatureError, match="EXPLAIN of statements that call Python functions"):
         planner.execute("EXPLAIN SELECT shout(CAST(n AS STRING)) FROM numbers")
-    assert planner.drop_function("shout")
+    assert planner.drop_temporary("system function", "shout")
     with pytest.raises(TableException, match="No match found for function signature shout"):
         planner.execute("SELECT shout('a')")
 

@@ -72,9 +72,17 @@ class Planner:
     def set(self, key: str, value: str) -> None:
         self._call(self._planner.set, key, value)
 
+    def reset(self, key: str) -> None:
+        self._call(self._planner.reset, key)
+
     def execute(self, statement: str) -> dict[str, Any]:
         """The rows of a statement that runs no job; the plan of one that does. `kind` says which it is."""
         answer: dict[str, Any] = json.loads(self._call(self._planner.execute, statement))
+        return answer
+
+    def query(self, query: str, changes: str = "requested") -> dict[str, Any]:
+        """The plan of a query. `changes`: what its rows may be: insert, upsert, all, or requested (whatever comes)."""
+        answer: dict[str, Any] = json.loads(self._call(self._planner.query, query, changes))
         return answer
 
     def compile(self, inserts: Sequence[str]) -> dict[str, Any]:
@@ -114,8 +122,13 @@ class Planner:
         planner = self._planner
         self._call(planner.declare, form, name, types, result, accumulator, is_deterministic, is_of_system)
 
-    def drop_function(self, name: str) -> bool:
-        return bool(self._call(self._planner.drop, name))
+    def names(self, what: str) -> list[str]:
+        """Names of catalogs, databases, tables, views, functions, user functions, temporary tables or views."""
+        return list(self._call(self._planner.names, what))
+
+    def drop_temporary(self, what: str, path: str) -> bool:
+        """Remove a table, view, function or system function that is temporary; False if there is none."""
+        return bool(self._call(self._planner.dropTemporary, what, path))
 
     def close(self) -> None:
         self._planner.close()

@@ -12,6 +12,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ThreadFactory;
 
+import org.apache.flink.configuration.ConfigOptions;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.flink.table.api.EnvironmentSettings;
 import org.apache.flink.table.api.ExplainDetail;
@@ -37,6 +38,7 @@ import org.apache.flink.table.operations.Operation;
 import org.apache.flink.table.operations.QueryOperation;
 import org.apache.flink.table.operations.SinkModifyOperation;
 import org.apache.flink.table.operations.StatementSetOperation;
+import org.apache.flink.table.operations.command.ExecutePlanOperation;
 import org.apache.flink.table.operations.command.ResetOperation;
 import org.apache.flink.table.operations.command.SetOperation;
 import org.apache.flink.table.operations.ddl.CreateCatalogFunctionOperation;
@@ -55,6 +57,10 @@ import org.apache.flink.util.CloseableIterator;
  */
 public class Planner implements ThreadFactory {
     private static final ObjectMapper JSON = new ObjectMapper();
+    /** What Flink would run itself: none of it may start here. */
+    private static final String[] JOBS = {
+        "CompileAndExecutePlanOperation", "ReplaceTableAsOperation", "AnalyzeTableOperation", "TruncateTableOperation", "PlannerCallProcedureOperation", "CallProcedureOperation"
+    };
 
     private final ExecutorService executor = Executors.newSingleThreadExecutor(this);
     private TableEnvironmentInternal environment;
@@ -104,6 +110,59 @@ public class Planner implements ThreadFactory {
         });
     }
 
+    public void reset(final String key) throws Throwable {
+        call(new Callable() {
+            public Object call() {
+                environment.getConfig().getConfiguration().removeConfig(ConfigOptions.key(key).stringType().noDefaultValue());
+                return null;
+            }
+        });
+    }
+
+    /** Names of what the environment has. */
+    public String[] names(final String what) throws Throwable {
+        return (String[]) call(new Callable() {
+            public Object call() {
+                if (what.equals("catalogs")) {
+                    return environment.listCatalogs();
+                } else if (what.equals("databases")) {
+                    return environment.listDatabases();
+                } else if (what.equals("tables")) {
+                    return environment.listTables();
+                } else if (what.equals("views")) {
+                    return environment.listViews();
+                } else if (what.equals("functions")) {
+                    return environment.listFunctions();
+                } else if (what.equals("user functions")) {
+                    return environment.listUserDefinedFunctions();
+                } else if (what.equals("temporary tables")) {
+                    return environment.listTemporaryTables();
+                } else if (what.equals("temporary views")) {
+                    return environment.listTemporaryViews();
+                } else if (what.equals("current")) {
+                    return new String[] {environment.getCurrentCatalog(), environment.getCurrentDatabase()};
+                }
+                throw new IllegalArgumentException(what);
+            }
+        });
+    }
+
+    /** Removes a temporary table, view or function; false if there is none. */
+    public boolean dropTemporary(final String what, final String path) throws Throwable {
+        return ((Boolean) call(new Callable() {
+            public Object call() {
+                if (what.equals("table")) {
+                    return Boolean.valueOf(environment.dropTemporaryTable(path));
+                } else if (what.equals("view")) {
+                    return Boolean.valueOf(environment.dropTemporaryView(path));
+                } else if (what.equals("function")) {
+                    return Boolean.valueOf(environment.dropTemporaryFunction(path));
+                }
+                return Boolean.valueOf(environment.dropTemporarySystemFunction(path));
+            }
+        })).booleanValue();
+    }
+
     /** Runs a statement that is no job, and answers with its rows; of a query, an INSERT or a statement set it answers with the plan. */
     public String execute(final String statement) throws Throwable {
         return (String) call(new Callable() {
@@ -130,7 +189,7 @@ public class Planner implements ThreadFactory {
             return inserts(Collections.singletonList(operation));
         }
         if (operation instanceof QueryOperation) {
-            return query(statement);
+            return plan(statement, "requested");
         }
         if (operation instanceof SetOperation) {
             Map answer = answer("set");
@@ -142,6 +201,16 @@ public class Planner implements ThreadFactory {
             Map answer = answer("reset");
             answer.put("key", ((ResetOperation) operation).getKey().orElse(null));
             return answer;
+        }
+        if (operation instanceof ExecutePlanOperation) {
+            Map answer = answer("plan");
+            answer.put("file", ((ExecutePlanOperation) operation).getFilePath());
+            return answer;
+        }
+        for (int i = 0; i < JOBS.length; i++) {
+            if (operation.getClass().getSimpleName().equals(JOBS[i])) {
+                throw new UnsupportedOperationException(operation.asSummaryString());
+            }
         }
         if (operation instanceof CreateTempSystemFunctionOperation) {
             CreateTempSystemFunctionOperation create = (CreateTempSystemFunctionOperation) operation;
@@ -211,12 +280,21 @@ public class Planner implements ThreadFactory {
         return answer;
     }
 
+    /** The plan of a query whose rows may be these changes: `insert`, `upsert`, `all` or `requested`. */
+    public String query(final String query, final String changes) throws Throwable {
+        return (String) call(new Callable() {
+            public Object call() throws Exception {
+                return JSON.writeValueAsString(plan(query, changes));
+            }
+        });
+    }
+
     /** A query is planned as an insert into a table that has no name, of the connector `collect`, with the query's columns. */
-    private Map query(String query) throws Exception {
+    private Map plan(String query, String changes) throws Exception {
         Table table = environment.sqlQuery(query);
         Map answer = answer("query");
         answer.put("columns", columns(table.getResolvedSchema()));
-        answer.put("plan", table.insertInto(TableDescriptor.forConnector("collect").build()).compilePlan().asJsonString());
+        answer.put("plan", table.insertInto(TableDescriptor.forConnector("collect").option("penstock.changelog", changes).build()).compilePlan().asJsonString());
         return answer;
     }
 
@@ -363,13 +441,5 @@ public class Planner implements ThreadFactory {
                 return null;
             }
         });
-    }
-
-    public boolean drop(final String name) throws Throwable {
-        return ((Boolean) call(new Callable() {
-            public Object call() {
-                return Boolean.valueOf(environment.dropTemporarySystemFunction(name));
-            }
-        })).booleanValue();
     }
 }
