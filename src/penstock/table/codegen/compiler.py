@@ -37,12 +37,18 @@ class ExpressionContext:
 
     def function_for(self, name: str, arguments: Sequence[DataType], result: DataType) -> Callable[..., Any]:
         """The user's function, between values inside rows."""
-        function = self.functions.get(name) or self.functions.get(name.split(".")[-1].strip("`").lower())
-        if function is None:
-            raise UnsupportedFeatureError(f"the function {name} is not known here; known are {sorted(self.functions)}")
+        function = self.user_function(name)
         inward = [external_converter(one, self.time_zone) or _same for one in arguments]
         outward = internal_converter(result, self.time_zone) or _same
         return lambda *values: outward(function(*[f(value) for f, value in zip(inward, values, strict=True)]))
+
+
+    def user_function(self, name: str) -> Callable[..., Any]:
+        """The user's function by its name in the plan."""
+        function = self.functions.get(name) or self.functions.get(name.split(".")[-1].strip("`").lower())
+        if function is None:
+            raise UnsupportedFeatureError(f"the function {name} is not known here; known are {sorted(self.functions)}")
+        return function
 
 
 def _same(value: Any) -> Any:

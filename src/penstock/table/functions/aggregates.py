@@ -255,8 +255,66 @@ class ListAgg(ValuesInOrder):
         return first + "".join(separator + text for text, separator in others)
 
 
+class Lag(Aggregate):
+    """LAG: the value so many rows before the current one, NULLs included: [the last values]."""
+
+    skips_nulls = False
+
+    def create(self) -> Accumulator:
+        return [[], 1, None]
+
+    def accumulate(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        acc[1] = values[1] if len(values) > 1 else 1
+        acc[2] = values[2] if len(values) > 2 else None
+        acc[0].append(values[0])
+        del acc[0][: -(acc[1] + 1)]
+
+    def value(self, acc: Accumulator) -> Any:
+        kept, offset, otherwise = acc
+        return kept[-1 - offset] if len(kept) > offset else otherwise
+
+
+class SquaredDeviations(Aggregate):
+    """$WELFORD_M2: the sum of the squares of the differences from the mean: [count, mean, sum]."""
+
+    def create(self) -> Accumulator:
+        return [0, 0.0, 0.0]
+
+    def accumulate(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        value = float(values[0])
+        acc[0] += 1
+        delta = value - acc[1]
+        acc[1] += delta / acc[0]
+        acc[2] += delta * (value - acc[1])
+
+    def retract(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        value = float(values[0])
+        acc[0] -= 1
+        if acc[0] == 0:
+            acc[1] = acc[2] = 0.0
+            return
+        delta = value - acc[1]
+        acc[1] -= delta / acc[0]
+        acc[2] -= delta * (value - acc[1])
+
+    def merge(self, acc: Accumulator, other: Accumulator) -> None:
+        count = acc[0] + other[0]
+        if count == 0 or other[0] == 0:
+            return
+        delta = other[1] - acc[1]
+        acc[2] += other[2] + delta * delta * acc[0] * other[0] / count
+        acc[1] += delta * other[0] / count
+        acc[0] = count
+
+    def value(self, acc: Accumulator) -> Any:
+        return None if acc[0] == 0 else acc[2]
+
+
 _FUNCTIONS: dict[str, type[Aggregate]] = {
     "COUNT": Count,
+    "LAG": Lag,
+    "ROW_NUMBER": Count,
+    "$WELFORD_M2$1": SquaredDeviations,
     "SUM": Sum,
     "$SUM0": Sum0,
     "AVG": Avg,
