@@ -60,7 +60,7 @@ def _type_of(value: Any) -> DataType:
     for python, data_type in _SIMPLE:
         if isinstance(value, python):
             return data_type
-    if isinstance(value, Row) or (isinstance(value, tuple)):
+    if isinstance(value, (Row, tuple)):
         return _row_of(value, None)
     if isinstance(value, Mapping):
         return t.MapType(_merged_all(list(value)), _merged_all(list(value.values())))
@@ -97,7 +97,9 @@ def _merged(a: DataType, b: DataType) -> DataType:
 def _check_known(found: DataType, where: str) -> None:
     match found:
         case t.NullType():
-            raise ValueError(f"the type of column {where} is not known, because all of its values are None; give a schema")
+            raise ValueError(
+                f"the type of column {where} is not known, because all of its values are None; give a schema"
+            )
         case RowType():
             for field in found:
                 _check_known(field.data_type, f"{where}.{field.name}" if where else field.name)

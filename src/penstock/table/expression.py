@@ -13,7 +13,6 @@ from penstock.common.types import Row
 from penstock.table.types import DataType, DataTypes, quoted
 
 if TYPE_CHECKING:
-    from penstock.table.table import Table
     from penstock.table.udf import UserDefinedFunctionWrapper
 
 __all__ = [
@@ -399,11 +398,15 @@ class Expression(Generic[T]):
 
     def floor(self, time_interval_unit: TimeIntervalUnit | None = None) -> Expression[Any]:
         """The next smaller whole number; of a point in time, the begin of its unit."""
-        return Expression("FLOOR({0})" if time_interval_unit is None else f"FLOOR({{0}} TO {time_interval_unit.name})", self)
+        return Expression(
+            "FLOOR({0})" if time_interval_unit is None else f"FLOOR({{0}} TO {time_interval_unit.name})", self
+        )
 
     def ceil(self, time_interval_unit: TimeIntervalUnit | None = None) -> Expression[Any]:
         """The next greater whole number; of a point in time, the begin of the next unit."""
-        return Expression("CEIL({0})" if time_interval_unit is None else f"CEIL({{0}} TO {time_interval_unit.name})", self)
+        return Expression(
+            "CEIL({0})" if time_interval_unit is None else f"CEIL({{0}} TO {time_interval_unit.name})", self
+        )
 
     # --- JSON --------------------------------------------------------------------------------------------------------
 

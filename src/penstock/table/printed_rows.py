@@ -22,6 +22,7 @@ def printed_table(
     zone: str,
     with_kind: bool,
     widths: Sequence[int] | None = None,
+    null: str = NULL,
 ) -> Iterator[str]:
     """The lines of a table, as the rows come. Without widths, those of the types."""
     widths = widths_of_types(row_type) if widths is None else widths
@@ -29,7 +30,7 @@ def printed_table(
     if with_kind:
         widths, names = [2, *widths], ["op", *names]
     frame = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
-    texts = texts_of_rows(row_type, zone)
+    texts = texts_of_rows(row_type, zone, null)
     count = 0
     for kind, row in rows:
         if count == 0:
@@ -44,12 +45,12 @@ def printed_table(
         yield f"{count} row{'' if count == 1 else 's'} in set"
 
 
-def texts_of_rows(row_type: RowType, zone: str) -> Callable[[Sequence[Any]], list[str]]:
+def texts_of_rows(row_type: RowType, zone: str, null: str = NULL) -> Callable[[Sequence[Any]], list[str]]:
     """The function that gives the texts of a row's values."""
     columns = [_shown(data_type, zone) for data_type in row_type.field_types()]
 
     def texts(row: Sequence[Any]) -> list[str]:
-        return [NULL if value is None else of(value) for of, value in zip(columns, row, strict=True)]
+        return [null if value is None else of(value) for of, value in zip(columns, row, strict=True)]
 
     return texts
 
@@ -67,7 +68,7 @@ def widths_of_types(row_type: RowType) -> list[int]:
 
 def widths_of_rows(rows: Sequence[Sequence[Any]], row_type: RowType) -> list[int]:
     """The widths that rows need."""
-    texts = texts_of_rows(row_type, "UTC")
+    texts = texts_of_rows(row_type, "UTC", "")
     cells = [row_type.field_names(), *(texts(row) for row in rows)]
     return [max(map(display_width, column)) for column in zip(*cells, strict=True)]
 

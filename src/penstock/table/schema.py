@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.table.expression import Expression
 from penstock.table.types import DataType, RowType, quoted
@@ -69,7 +70,7 @@ class _Builder:
         self._columns.append(Column(column_name, _type_text(column_name, data_type)))
         return self
 
-    def column_by_expression(self, column_name: str, expr: str | Expression) -> _Builder:
+    def column_by_expression(self, column_name: str, expr: str | Expression[Any]) -> _Builder:
         """A column that is computed from others, such as `"price * amount"`."""
         text = expr.as_sql() if isinstance(expr, Expression) else expr
         self._columns.append(Column(column_name, expression=text))
@@ -87,7 +88,7 @@ class _Builder:
         self._columns.append(Column(column_name, text, None, True, metadata_key, is_virtual))
         return self
 
-    def watermark(self, column_name: str, watermark_expr: str | Expression) -> _Builder:
+    def watermark(self, column_name: str, watermark_expr: str | Expression[Any]) -> _Builder:
         """The column that is the event time, and its watermark, such as `"ts - INTERVAL '5' SECOND"`."""
         text = watermark_expr.as_sql() if isinstance(watermark_expr, Expression) else watermark_expr
         self._watermarks.append((column_name, text))

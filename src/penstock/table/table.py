@@ -222,7 +222,7 @@ class Table:
         both = sorted(set(self._names()) & set(right._names()))
         if both:
             raise InvalidProgramError(
-                f"join relations with ambiguous names: [{', '.join(both)}]; rename columns of one table first: alias(...)"
+                f"join relations with ambiguous names: [{', '.join(both)}]; rename columns of one table: alias(...)"
             )
         if predicate is None:
             return self._make(f"SELECT * FROM ({self._query}) CROSS JOIN ({right._query})")
@@ -265,9 +265,7 @@ class Table:
         call, names = self._called(function)
         condition = "TRUE" if predicate is None else self._sql(predicate, "join_lateral")
         columns = f"({', '.join(map(quoted, names))})" if names else ""
-        return self._make(
-            f"SELECT * FROM ({self._query}) {kind} LATERAL TABLE({call}) AS `T`{columns} ON {condition}"
-        )
+        return self._make(f"SELECT * FROM ({self._query}) {kind} LATERAL TABLE({call}) AS `T`{columns} ON {condition}")
 
     def _called(self, function: Any) -> tuple[str, tuple[str, ...]]:
         """The call of a function as SQL has it, and the names of its columns. A bare function gets the whole row."""
@@ -320,7 +318,9 @@ class Table:
 
     def fetch(self, fetch: int) -> Table:
         """The first rows of a table in order."""
-        return self._make(f"{self._query if self._order else f'SELECT * FROM ({self._query})'} FETCH NEXT {fetch} ROWS ONLY")
+        return self._make(
+            f"{self._query if self._order else f'SELECT * FROM ({self._query})'} FETCH NEXT {fetch} ROWS ONLY"
+        )
 
     def limit(self, fetch: int, offset: int = 0) -> Table:
         """Some rows: `offset` and `fetch` in one."""
@@ -394,9 +394,7 @@ class Table:
         verb = "OVERWRITE" if overwrite else "INTO"
         return TablePipeline(f"INSERT {verb} {target} {self._query}", self._t_env)
 
-    def execute_insert(
-        self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False
-    ) -> TableResult:
+    def execute_insert(self, table_path_or_descriptor: str | TableDescriptor, overwrite: bool = False) -> TableResult:
         """Start a job that writes the rows into another table."""
         return self.insert_into(table_path_or_descriptor, overwrite).execute()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -145,7 +145,9 @@ class TableEnvironment:
 
     def _create(self, what: str, path: str, descriptor: TableDescriptor, ignore: bool | None) -> None:
         if not isinstance(descriptor, TableDescriptor):
-            raise TypeError(f"table {path!r} needs a descriptor, TableDescriptor.for_connector(...), got {descriptor!r}")
+            raise TypeError(
+                f"table {path!r} needs a descriptor, TableDescriptor.for_connector(...), got {descriptor!r}"
+            )
         self._planner.execute(descriptor.as_sql(_quoted_path(path), f"{what}{' IF NOT EXISTS' if ignore else ''}"))
 
     def create_temporary_view(self, view_path: str, table: Any, *fields_or_schema: Any) -> None:
@@ -168,7 +170,7 @@ class TableEnvironment:
         """A name by which statements can use a table."""
         known = self._views.get(id(table))
         if known is None:
-            name = self._new_name("view")
+            name = f"UnnamedTable${len(self._views)}"
             self._create_view("TEMPORARY VIEW", name, table)
             known = self._views[id(table)] = (table, name)  # The table stays, so that its id is not given away.
         return quoted(known[1])
@@ -276,9 +278,7 @@ class TableEnvironment:
         inputs = None if wrapped.input_types is None else [each.as_sql() for each in wrapped.input_types]
         result = wrapped.result_type.as_sql()
         accumulator = "BYTES" if wrapped.form == "aggregate" else None  # Accumulators stay with Python.
-        self._planner.declare(
-            wrapped.form, name, inputs, result, accumulator, wrapped.is_deterministic, is_of_system
-        )
+        self._planner.declare(wrapped.form, name, inputs, result, accumulator, wrapped.is_deterministic, is_of_system)
         self._functions[name.rpartition(".")[2].strip("`").lower()] = wrapped
 
     def drop_temporary_system_function(self, name: str) -> bool:
@@ -391,7 +391,9 @@ class TableEnvironment:
                 return CompiledPlan(path.read_text(encoding="utf-8"), self)
             case JsonContentPlanReference(content=content):
                 return CompiledPlan(content, self)
-        raise TypeError(f"load_plan takes PlanReference.from_file(...) or from_json_string(...), got {plan_reference!r}")
+        raise TypeError(
+            f"load_plan takes PlanReference.from_file(...) or from_json_string(...), got {plan_reference!r}"
+        )
 
     def execute_plan(self, plan_reference: PlanReference) -> TableResult:
         """Start the job of a plan that was kept."""
@@ -580,7 +582,9 @@ class StreamTableEnvironment(TableEnvironment):
     ) -> Table:
         """The rows of a stream as changes of a table, by their kinds."""
         changes = (changelog_mode or ChangelogMode.all()).changes
-        return self._from_stream(data_stream, self._schema_of(data_stream, () if schema is None else (schema,)), changes)
+        return self._from_stream(
+            data_stream, self._schema_of(data_stream, () if schema is None else (schema,)), changes
+        )
 
     def create_temporary_view(self, view_path: str, table: Any, *fields_or_schema: Any) -> None:
         """Name a query or a stream, for this environment."""
@@ -663,7 +667,8 @@ class StreamTableEnvironment(TableEnvironment):
     def _stream_of(self, table: Table, changes: str) -> DataStream[Any]:
         answer = self._planner.query(table._query, changes)
         (sink,) = self._translate(answer["plan"])
-        function = FromRows(columns_of(answer["columns"]), self._zone, sink.is_changelog)
+        row_type = columns_of(answer["columns"])
+        function = FromRows(row_type, self._zone, sink.is_changelog)
         stream: DataStream[Any] = sink.stream.map(function).name("Rows of the table")
         return stream
 
@@ -735,5 +740,3 @@ def _zone_of_machine() -> str:
     target = os.path.realpath("/etc/localtime")
     _, found, zone = target.partition("zoneinfo/")
     return zone if found else "UTC"
-
-

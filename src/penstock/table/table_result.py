@@ -94,8 +94,7 @@ class TableResult:
 
         def rows() -> Iterator[Row]:
             for kind, values in self._rows.take():
-                row = Row(*values) if convert is None else convert(tuple(values))
-                row.set_field_names(None)
+                row = Row(*[_as_collected(value) for value in (values if convert is None else convert(tuple(values)))])
                 row.set_row_kind(_KINDS[kind])
                 yield row
 
@@ -120,7 +119,7 @@ class TableResult:
         else:
             kept = list(rows)
             widths = widths_of_rows([row for _, row in kept], content.row_type)
-            yield from printed_table(kept, content.row_type, content.zone, False, widths)
+            yield from printed_table(kept, content.row_type, content.zone, False, widths, null="")
 
 
 class _Rows:
@@ -158,6 +157,20 @@ class _Rows:
             self._first = [row for row in [next(self._iterator, None)] if row is not None]
         except Exception as error:  # Raised by the thread that waits.
             failures.append(error)
+
+
+def _as_collected(value: Any) -> Any:
+    """A value as PyFlink collects it: rows by position only, bytes as a bytearray."""
+    match value:
+        case Row():
+            return Row(*map(_as_collected, value))
+        case list():
+            return [_as_collected(item) for item in value]
+        case dict():
+            return {_as_collected(key): _as_collected(item) for key, item in value.items()}
+        case bytes():
+            return bytearray(value)
+    return value
 
 
 def _nothing() -> None:

@@ -78,7 +78,7 @@ class FunctionContext:
         return int(self._runtime.get_attempt_number())
 
 
-class UserDefinedFunction(ABC):
+class UserDefinedFunction(ABC):  # noqa: B024  The kinds of functions have the abstract methods.
     """What all functions have."""
 
     def open(self, function_context: FunctionContext) -> None:
@@ -149,7 +149,9 @@ class _Aggregating(UserDefinedFunction):
 
     def merge(self, accumulator: Any, accumulators: Iterable[Any]) -> None:
         """Take in what other accumulators have; needed for sessions."""
-        raise NotImplementedError(f"{type(self).__name__} has no merge(accumulator, accumulators), which this query needs")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no merge(accumulator, accumulators), which this query needs"
+        )
 
     def get_result_type(self) -> DataType | str:
         """The type of the result, if `udaf` is not given one."""
@@ -312,7 +314,9 @@ class UserDefinedAggregateFunctionWrapper(UserDefinedFunctionWrapper):
 
     def _wrapped(self, func: Callable[..., Any]) -> UserDefinedFunction:
         if not self.is_pandas:
-            raise TypeError(f"udaf(...) takes an AggregateFunction, or a function with func_type='pandas', got {func!r}")
+            raise TypeError(
+                f"udaf(...) takes an AggregateFunction, or a function with func_type='pandas', got {func!r}"
+            )
         return _PandasAggregate(func)
 
 

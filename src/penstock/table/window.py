@@ -33,7 +33,9 @@ class GroupWindow:
 
 def _checked_span(span: Any, where: str) -> Expression[Any]:
     if isinstance(span, RowInterval):
-        raise UnsupportedFeatureError(f"{where}: windows of a number of rows are not supported; use a time, lit(5).minutes")
+        raise UnsupportedFeatureError(
+            f"{where}: windows of a number of rows are not supported; use a time, lit(5).minutes"
+        )
     if not isinstance(span, Expression):
         raise TypeError(f"{where} takes an interval such as lit(5).minutes, got {span!r}")
     return span

@@ -1,0 +1,87 @@
+"""Functions in Python: scalar, table and aggregate functions, in SQL and in the Table API."""
+
+from pyflink.table import AggregateFunction, DataTypes, EnvironmentSettings, Row, ScalarFunction, TableEnvironment
+from pyflink.table import TableFunction
+from pyflink.table.expressions import call, col
+from pyflink.table.udf import udaf, udf, udtf
+
+t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+t_env.get_config().set("parallelism.default", "1")
+table = t_env.from_elements([(1, "a b"), (2, "c"), (3, None), (1, "")], ["n", "words"])
+
+
+def show(made):
+    print(", ".join(made.get_schema().get_field_names()))
+    for each in made.execute().collect():
+        print(each.get_row_kind(), each)
+
+
+@udf(result_type=DataTypes.BIGINT())
+def add(i, j):
+    return i + j
+
+
+class Greeting(ScalarFunction):
+    def open(self, function_context):
+        self.word = "Hello"
+
+    def eval(self, name):
+        return None if name is None else f"{self.word} {name}"
+
+
+greet = udf(Greeting(), result_type=DataTypes.STRING())
+show(table.select(add(col("n"), 10), greet(col("words")).alias("g"), add(col("n"), add(col("n"), 1))))
+t_env.create_temporary_system_function("greet", greet)
+t_env.create_temporary_function("added", add)
+show(t_env.sql_query(f"SELECT greet(words) AS g, added(n, 1) FROM {table} WHERE added(n, n) > 2"))
+show(table.select(call("greet", "you"), call("added", col("n"), 1).alias("p")))
+
+
+@udtf(result_types=[DataTypes.STRING(), DataTypes.INT()])
+def split(line):
+    for word in (line or "").split():
+        yield word, len(word)
+
+
+class Repeat(TableFunction):
+    def eval(self, n):
+        for i in range(n):
+            yield i
+
+
+repeat = udtf(Repeat(), result_types=DataTypes.BIGINT())
+t_env.create_temporary_system_function("split", split)
+show(table.join_lateral(split(col("words")).alias("word", "length")).select(col("n"), col("word"), col("length")))
+show(table.left_outer_join_lateral(split(col("words")).alias("word", "length")).select(col("n"), col("word")))
+show(t_env.sql_query(f"SELECT n, w, l FROM {table}, LATERAL TABLE(split(words)) AS T(w, l)"))
+show(table.join_lateral(repeat(col("n")).alias("i")).select(col("n"), col("i")))
+
+
+class Mean(AggregateFunction):
+    def create_accumulator(self):
+        return Row(0, 0)
+
+    def accumulate(self, accumulator, value):
+        accumulator[0] += value
+        accumulator[1] += 1
+
+    def retract(self, accumulator, value):
+        accumulator[0] -= value
+        accumulator[1] -= 1
+
+    def get_value(self, accumulator):
+        return accumulator[0] / accumulator[1] if accumulator[1] else None
+
+    def get_result_type(self):
+        return DataTypes.DOUBLE()
+
+    def get_accumulator_type(self):
+        return DataTypes.ROW(
+            [DataTypes.FIELD("total", DataTypes.BIGINT()), DataTypes.FIELD("count", DataTypes.BIGINT())]
+        )
+
+
+mean = udaf(Mean())
+t_env.create_temporary_system_function("mean", mean)
+show(table.group_by(col("words").is_null).select(mean(col("n")).alias("m")))
+show(t_env.sql_query(f"SELECT mean(n) AS m FROM {table}"))
