@@ -42,7 +42,6 @@ class ExpressionContext:
         outward = internal_converter(result, self.time_zone) or _same
         return lambda *values: outward(function(*[f(value) for f, value in zip(inward, values, strict=True)]))
 
-
     def user_function(self, name: str) -> Callable[..., Any]:
         """The user's function by its name in the plan."""
         function = self.functions.get(name) or self.functions.get(name.split(".")[-1].strip("`").lower())

@@ -20,7 +20,7 @@ def java_text(data_type: DataType) -> Callable[[Any], str]:
 def row_text(row_type: RowType) -> Callable[[Any, str], str]:
     """What Flink's `Row.toString` gives: `+I[1, abc]`."""
     fields = [java_text(each) for each in row_type.field_types()]
-    return lambda row, kind: f"{kind}[{', '.join([write(value) for write, value in zip(fields, row)])}]"
+    return lambda row, kind: f"{kind}[{', '.join([write(value) for write, value in zip(fields, row, strict=False)])}]"
 
 
 def _writer(data_type: DataType) -> Callable[[Any], str]:

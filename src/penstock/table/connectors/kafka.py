@@ -21,7 +21,8 @@ from penstock.table.connectors import formats
 from penstock.table.connectors.options import Options
 from penstock.table.connectors.sources import Rows, rows_of
 from penstock.table.connectors.tables import SinkTable, SourceTable
-from penstock.table.operators.rows import DELETE, INSERT, NANOS_PER_MILLI, UPDATE_AFTER, RowTuple, is_accumulate
+from penstock.table.durations import duration_ms
+from penstock.table.rows import DELETE, INSERT, NANOS_PER_MILLI, UPDATE_AFTER, RowTuple, is_accumulate
 from penstock.table.types import RowField, RowType
 
 METADATA: dict[str, Callable[[KafkaConsumerRecord], Any]] = {
@@ -131,8 +132,6 @@ def source(table: SourceTable) -> Any:
     if end is not None:
         builder = builder.set_bounded(end)
     if interval := options.get("scan.topic-partition-discovery.interval"):
-        from penstock.table.operators.plan import duration_ms
-
         builder = builder.set_property("partition.discovery.interval.ms", str(duration_ms(interval)))
     return rows_of(table.env.from_source(builder.build(), table.watermarks, table.name))
 
@@ -253,6 +252,6 @@ def sink(table: SinkTable, stream: Any) -> Any:
             builder = builder.set_property(property_name, setting)
     guarantee = options.get("sink.delivery-guarantee") or "at-least-once"
     builder = builder.set_delivery_guarantee(DeliveryGuarantee[guarantee.upper().replace("-", "_")])
-    if prefix := options.get("sink.transactional-id-prefix"):
-        builder = builder.set_transactional_id_prefix(prefix)
+    if transactions := options.get("sink.transactional-id-prefix"):
+        builder = builder.set_transactional_id_prefix(transactions)
     return stream.sink_to(builder.build())

@@ -23,9 +23,9 @@ from penstock.table.connectors import formats
 from penstock.table.connectors.java_text import java_text, row_text
 from penstock.table.connectors.sources import connection_options
 from penstock.table.connectors.tables import SinkTable
+from penstock.table.durations import duration_ms
 from penstock.table.logical_types import external_converter
-from penstock.table.operators.plan import duration_ms
-from penstock.table.operators.rows import ROW_KINDS, RowTuple, is_accumulate
+from penstock.table.rows import ROW_KINDS, RowTuple, is_accumulate
 from penstock.table.types import RowType
 
 # --- print, blackhole ----------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class _PartitionFolders(BucketAssigner):
 
 
 def _escaped(text: str) -> str:
-    return "".join(f"%{ord(each):02X}" if each in '"#%\'*/:=?\\{[]^' or ord(each) < 32 else each for each in text)
+    return "".join(f"%{ord(each):02X}" if each in "\"#%'*/:=?\\{[]^" or ord(each) < 32 else each for each in text)
 
 
 def filesystem(table: SinkTable, stream: Any) -> Any:

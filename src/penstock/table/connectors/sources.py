@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime
 import random
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
@@ -23,10 +25,11 @@ from penstock.table import types as t
 from penstock.table.connectors import formats
 from penstock.table.connectors.options import Options
 from penstock.table.connectors.tables import SourceTable
+from penstock.table.durations import duration_ms
 from penstock.table.logical_types import internal_converter
-from penstock.table.operators.plan import duration_ms
-from penstock.table.operators.rows import RowTuple
+from penstock.table.rows import RowTuple
 from penstock.table.types import DataType, RowType
+from penstock.table.values import times
 from penstock.table.values.numbers import decimal_of_type, to_float32
 
 Rows = list[RowTuple]
@@ -59,13 +62,7 @@ class _RowLines(StreamFormat):
     def read_file(self, file: FileToRead, offset: int | None) -> Iterator[FileBatch]:
         rows = self.decoder.rows
         for batch in self.lines.read_file(file, offset):
-            yield _replaced(batch, [rows(line.encode("ISO-8859-1")) for line in batch.records])
-
-
-def _replaced(batch: FileBatch, records: list[Any]) -> FileBatch:
-    from dataclasses import replace
-
-    return replace(batch, records=records)
+            yield replace(batch, records=[rows(line.encode("ISO-8859-1")) for line in batch.records])
 
 
 def filesystem(table: SourceTable) -> Any:
@@ -82,8 +79,6 @@ def filesystem(table: SourceTable) -> Any:
 
 
 # --- datagen -------------------------------------------------------------------------------------------------------
-
-_ENDLESS = None
 
 
 @dataclass(frozen=True)
@@ -118,7 +113,7 @@ def datagen(table: SourceTable) -> Any:
     table.refuse_metadata()
     options = table.options
     counts = [] if (most := options.whole("number-of-rows")) is None else [most]
-    columns = []
+    columns: list[Callable[[int], Any]] = []
     for name, data_type in zip(table.columns.field_names(), table.columns.field_types(), strict=True):
         field = Options(options.below(f"fields.{name}."), f"{options.owner}, fields.{name}")
         if field.choice("kind", ("random", "sequence"), "random") == "sequence":
@@ -130,7 +125,7 @@ def datagen(table: SourceTable) -> Any:
         else:
             columns.append(_Random(random_maker(data_type, field), float(field.get("null-rate") or 0)))
     rate = float(options.get("rows-per-second") or 10_000)
-    count = min(counts) if counts else _ENDLESS
+    count = min(counts) if counts else None
     source = DataGeneratorSource(_GeneratedRow(tuple(columns)), count, RateLimiterStrategy.per_second(rate))
     return rows_of(table.env.from_source(source, table.watermarks, table.name))
 
@@ -199,11 +194,7 @@ def _length(data_type: Any, field: Options) -> int:
 
 
 def _now_ms() -> int:
-    import time
-
     return time.time_ns() // 1_000_000
-
-
 
 
 # --- socket --------------------------------------------------------------------------------------------------------
@@ -278,8 +269,6 @@ def database_converter(row_type: RowType, zone: str) -> Callable[[Any], RowTuple
 
 
 def _of_database(data_type: DataType, zone: str) -> Callable[[Any], Any]:
-    from penstock.table.values import times
-
     convert = internal_converter(data_type, zone) or (lambda value: value)
     of_text: dict[type, Callable[[str], Any]] = {
         t.DateType: times.date_of_text,
@@ -319,6 +308,4 @@ def _partitions(options: Options) -> list[str]:
             f"{options.owner}: 'scan.partition.column', 'num', 'lower-bound' and 'upper-bound' are given together"
         )
     bounds = [low + (high - low + 1) * part // parts for part in range(parts + 1)]
-    return [
-        f"{column} BETWEEN {begin} AND {end - 1}" for begin, end in zip(bounds, bounds[1:], strict=False) if begin < end
-    ]
+    return [f"{column} BETWEEN {begin} AND {end - 1}" for begin, end in pairwise(bounds) if begin < end]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from penstock.table.codegen.compiler import CompiledCalc, compile_projection
 from penstock.table.operators.plan import TableStream, Translation
-from penstock.table.operators.rows import INSERT, RowTuple
+from penstock.table.rows import INSERT, RowTuple
 
 
 def calc(at: Translation) -> TableStream:

@@ -8,8 +8,8 @@ from typing import Any
 from penstock.datastream.functions import KeyedProcessFunction, RuntimeContext
 from penstock.table.codegen.compiler import CompiledCalc
 from penstock.table.operators.plan import TableStream, Translation
-from penstock.table.operators.rows import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, RowTuple, is_accumulate
 from penstock.table.operators.states import value_state
+from penstock.table.rows import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, RowTuple, is_accumulate
 
 
 def without_update_before(rows: list[RowTuple]) -> list[RowTuple]:

@@ -10,7 +10,7 @@ from penstock.table.codegen.compiler import CompiledCalc, ExpressionContext
 from penstock.table.codegen.rex import function_name, parse_rex
 from penstock.table.logical_types import external_converter, internal_converter, parse_type
 from penstock.table.operators.plan import TableStream, Translation
-from penstock.table.operators.rows import RowTuple
+from penstock.table.rows import RowTuple
 from penstock.table.types import DataType, RowType
 
 MakeRows = Callable[[RowTuple], Iterable[RowTuple]]

@@ -7,7 +7,8 @@ from typing import Any
 
 from penstock.datastream.functions import KeyedProcessFunction, RuntimeContext
 from penstock.table.operators.plan import TableStream, Translation
-from penstock.table.operators.rows import (
+from penstock.table.operators.states import value_state
+from penstock.table.rows import (
     DELETE,
     INSERT,
     NANOS_PER_MILLI,
@@ -16,7 +17,6 @@ from penstock.table.operators.rows import (
     RowTuple,
     is_accumulate,
 )
-from penstock.table.operators.states import value_state
 
 
 class KeepFirstByArrival(KeyedProcessFunction):

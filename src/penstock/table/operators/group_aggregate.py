@@ -8,8 +8,16 @@ from typing import Any
 from penstock.datastream.functions import KeyedProcessFunction, RuntimeContext
 from penstock.table.functions.aggregates import AggregateHandler, make_aggregates
 from penstock.table.operators.plan import TableStream, Translation
-from penstock.table.operators.rows import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, RowTuple, is_accumulate, values_of
 from penstock.table.operators.states import value_state
+from penstock.table.rows import (
+    DELETE,
+    INSERT,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    RowTuple,
+    is_accumulate,
+    values_of,
+)
 
 
 class GroupAggregateFunction(KeyedProcessFunction):

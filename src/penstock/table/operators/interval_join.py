@@ -9,8 +9,8 @@ from penstock.datastream.functions import KeyedCoProcessFunction, RuntimeContext
 from penstock.graph import descriptions as d
 from penstock.table.operators.joins import OUTER, JoinCondition
 from penstock.table.operators.plan import TableStream, Translation
-from penstock.table.operators.rows import NANOS_PER_MILLI, RowTuple
 from penstock.table.operators.states import map_state
+from penstock.table.rows import NANOS_PER_MILLI, RowTuple
 
 
 class IntervalJoinFunction(KeyedCoProcessFunction):
@@ -49,7 +49,9 @@ class IntervalJoinFunction(KeyedCoProcessFunction):
 
     def span(self, side: int, time_ms: int) -> tuple[int, int]:
         """The times of rows of the other side that a row matches."""
-        return (time_ms - self.upper, time_ms - self.lower) if side == 0 else (time_ms + self.lower, time_ms + self.upper)
+        return (
+            (time_ms - self.upper, time_ms - self.lower) if side == 0 else (time_ms + self.lower, time_ms + self.upper)
+        )
 
     def last_use(self, side: int, time_ms: int) -> int:
         """The time of the last row of the other side that can still match."""
@@ -68,7 +70,7 @@ class IntervalJoinFunction(KeyedCoProcessFunction):
         first, last = self.span(side, time_ms)
         others = self.rows[1 - side]
         has_matched = False
-        for other_time in sorted(each for each in others.keys() if first <= each <= last):
+        for other_time in sorted(each for each in others if first <= each <= last):
             entries = others.get(other_time)
             for entry in entries:
                 pair = (row, entry[0]) if side == 0 else (entry[0], row)
@@ -94,7 +96,7 @@ class IntervalJoinFunction(KeyedCoProcessFunction):
         """Drop the rows that nothing can match any more."""
         for side in (0, 1):
             rows = self.rows[side]
-            for time_ms in sorted(each for each in rows.keys() if self.last_use(side, each) < timestamp):
+            for time_ms in sorted(each for each in rows if self.last_use(side, each) < timestamp):
                 if self.outer[side]:
                     for row, has_matched in rows.get(time_ms):
                         if not has_matched:

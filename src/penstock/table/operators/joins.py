@@ -8,7 +8,8 @@ from typing import Any
 from penstock.datastream.functions import KeyedCoProcessFunction, RuntimeContext
 from penstock.table.codegen.compiler import ExpressionContext, compile_condition
 from penstock.table.operators.plan import TableStream, Translation
-from penstock.table.operators.rows import (
+from penstock.table.operators.states import map_state
+from penstock.table.rows import (
     DELETE,
     INSERT,
     RowTuple,
@@ -17,7 +18,6 @@ from penstock.table.operators.rows import (
     is_hashable,
     values_of,
 )
-from penstock.table.operators.states import map_state
 from penstock.table.types import RowType
 
 Matches = Callable[[RowTuple, RowTuple], bool]
@@ -61,38 +61,38 @@ class SideState:
         self.key_values = values_of(tuple(columns))
 
     def open(self, context: RuntimeContext, name: str, ttl_ms: int) -> None:
-        self.entries = map_state(context, name, ttl_ms)
+        self.records = map_state(context, name, ttl_ms)
 
     def key_of(self, row: RowTuple) -> RowTuple:
         key = self.key_values(row)
-        return key if self.is_plain else hashable(key)  # type: ignore[no-any-return]
+        return key if self.is_plain else hashable(key)
 
     def add(self, row: RowTuple, matches: int) -> None:
         key = self.key_of(row)
-        entry = None if self.unique_key is not None else self.entries.get(key)
+        entry = None if self.unique_key is not None else self.records.get(key)
         if entry is None:
-            self.entries.put(key, [row, 1, matches])
+            self.records.put(key, [row, 1, matches])
         else:
-            self.entries.put(key, [row, entry[1] + 1, matches])
+            self.records.put(key, [row, entry[1] + 1, matches])
 
     def retract(self, row: RowTuple) -> None:
         key = self.key_of(row)
-        entry = self.entries.get(key)
+        entry = self.records.get(key)
         if entry is None:
             return
         if entry[1] > 1:
-            self.entries.put(key, [entry[0], entry[1] - 1, entry[2]])
+            self.records.put(key, [entry[0], entry[1] - 1, entry[2]])
         else:
-            self.entries.remove(key)
+            self.records.remove(key)
 
     def set_matches(self, row: RowTuple, matches: int) -> None:
         key = self.key_of(row)
-        entry = self.entries.get(key)
+        entry = self.records.get(key)
         if entry is not None:
-            self.entries.put(key, [entry[0], entry[1], matches])
+            self.records.put(key, [entry[0], entry[1], matches])
 
     def all(self) -> list[list[Any]]:
-        return list(self.entries.values())
+        return list(self.records.values())
 
 
 class JoinFunction(KeyedCoProcessFunction):
@@ -230,12 +230,12 @@ class SemiAntiJoinFunction(JoinFunction):
 OUTER = {"INNER": (False, False), "LEFT": (True, False), "RIGHT": (False, True), "FULL": (True, True)}
 
 
-def _unique_key(upsert_keys: Any, join_keys: list[int]) -> tuple[int, ...] | None:
+def _unique_key(upsert_keys: list[list[int]] | None, join_keys: list[int]) -> tuple[int, ...] | None:
     """The smallest of a side's unique keys; None if it has none."""
     if not upsert_keys:
         return None
     within = [key for key in upsert_keys if set(key) <= set(join_keys)]
-    return tuple(min(within or upsert_keys, key=len))
+    return tuple(sorted(within or upsert_keys, key=len)[0])
 
 
 def join(at: Translation) -> TableStream:
@@ -253,9 +253,7 @@ def join(at: Translation) -> TableStream:
     function: JoinFunction
     if kind in ("SEMI", "ANTI"):
         emits_changes = kind == "ANTI" or any(are_changelogs)
-        function = SemiAntiJoinFunction(
-            condition, sides, are_changelogs, ttls, emits_changes, is_anti=kind == "ANTI"
-        )
+        function = SemiAntiJoinFunction(condition, sides, are_changelogs, ttls, emits_changes, is_anti=kind == "ANTI")
     else:
         emits_changes = kind != "INNER" or any(are_changelogs)
         widths = len(left.row_type), len(right.row_type)

@@ -10,8 +10,8 @@ from penstock.table.codegen.rex import literal_value
 from penstock.table.functions.aggregates import AggregateHandler, make_aggregates
 from penstock.table.logical_types import parse_type
 from penstock.table.operators.plan import TableStream, Translation
-from penstock.table.operators.rows import NANOS_PER_MILLI, RowTuple
 from penstock.table.operators.states import map_state, value_state
+from penstock.table.rows import NANOS_PER_MILLI, RowTuple
 from penstock.table.types import RowField, RowType
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from penstock.datastream.functions import KeyedProcessFunction, RuntimeContext
 from penstock.table.operators.plan import TableStream, Translation
-from penstock.table.operators.rows import (
+from penstock.table.operators.states import value_state
+from penstock.table.rows import (
     DELETE,
     INSERT,
     UPDATE_AFTER,
@@ -18,7 +19,6 @@ from penstock.table.operators.rows import (
     is_accumulate,
     values_of,
 )
-from penstock.table.operators.states import value_state
 
 
 class TopNFunction(KeyedProcessFunction):
@@ -89,6 +89,20 @@ class TopNFunction(KeyedProcessFunction):
         return None
 
     def changed_ranks(self, before: list[RowTuple], after: list[RowTuple]) -> Iterator[RowTuple]:
+        changes = self.changes_by_rank(before, after)
+        if self.unique_key is None:
+            yield from changes
+            return
+        # As Flink does it where rows are replaced by key: a key is gone from its old rank before it gets a new one.
+        later = []
+        for change in changes:
+            if change[-1] == UPDATE_BEFORE:
+                yield change
+            else:
+                later.append(change)
+        yield from later
+
+    def changes_by_rank(self, before: list[RowTuple], after: list[RowTuple]) -> Iterator[RowTuple]:
         for rank in range(self.start, self.end + 1):
             old = before[rank - 1] if rank <= len(before) else None
             new = after[rank - 1] if rank <= len(after) else None

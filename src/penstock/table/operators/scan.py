@@ -18,9 +18,10 @@ from penstock.table.codegen.rex import literal_value
 from penstock.table.connectors import formats, kafka, sources
 from penstock.table.connectors.options import Options
 from penstock.table.connectors.tables import SourceTable, TableSchema
+from penstock.table.durations import duration_ms
 from penstock.table.logical_types import parse_type, row_type_of
-from penstock.table.operators.plan import TableStream, Translation, duration_ms
-from penstock.table.operators.rows import NANOS_PER_MILLI, RowTuple
+from penstock.table.operators.plan import TableStream, Translation
+from penstock.table.rows import NANOS_PER_MILLI, RowTuple
 from penstock.table.types import RowType
 
 SOURCES: dict[str, Callable[[SourceTable], Any]] = {
@@ -186,9 +187,7 @@ def table_source_scan(at: Translation) -> TableStream:
     scan.apply(description.get("abilities"))
     name = at.node.description.split("(")[0] + f" {identifier.split('.')[-1].strip('`')}"
     stream = SOURCES[connector](
-        SourceTable(
-            at.env, name, options, schema, scan.columns, scan.metadata, at.context.time_zone, scan.strategy
-        )
+        SourceTable(at.env, name, options, schema, scan.columns, scan.metadata, at.context.time_zone, scan.strategy)
     )
     _name_source(at, stream)
     return TableStream(at.named(stream, "rows"), at.node.row_type, has_changes(options))

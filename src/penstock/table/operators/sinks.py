@@ -15,7 +15,9 @@ from penstock.table.connectors import sinks as connectors
 from penstock.table.connectors.options import Options
 from penstock.table.connectors.tables import SinkTable, TableSchema
 from penstock.table.operators.plan import TableStream, Translation, short_name
-from penstock.table.operators.rows import (
+from penstock.table.operators.scan import STREAM, resolved_table
+from penstock.table.operators.states import value_state
+from penstock.table.rows import (
     DELETE,
     INSERT,
     NANOS_PER_MILLI,
@@ -24,8 +26,6 @@ from penstock.table.operators.rows import (
     RowTuple,
     is_accumulate,
 )
-from penstock.table.operators.scan import STREAM, resolved_table
-from penstock.table.operators.states import value_state
 from penstock.table.types import RowType
 
 SINKS: dict[str, connectors.SinkMaker] = {
@@ -130,8 +130,9 @@ def sink(at: Translation) -> TableSink:
     upsert_key = node.get("inputUpsertKey")
     key = None if upsert_key is None else tuple(upsert_key)
     if connector in (COLLECT, STREAM):
-        stream = _with_row_times(at, checked)
-        return TableSink(identifier, connector, stream, source.row_type, checked.is_changelog, key)
+        return TableSink(
+            identifier, connector, _with_row_times(at, checked), source.row_type, checked.is_changelog, key
+        )
     if connector not in SINKS:
         raise UnsupportedFeatureError(
             f"{options.owner}: the connector cannot be written here; these can: {', '.join([*SINKS, COLLECT, STREAM])}"

@@ -7,8 +7,8 @@ from typing import Any
 
 from penstock.datastream.functions import KeyedProcessFunction, RuntimeContext
 from penstock.table.operators.plan import TableStream, Translation
-from penstock.table.operators.rows import NANOS_PER_MILLI, RowOrder, RowTuple
 from penstock.table.operators.states import map_state, value_state
+from penstock.table.rows import NANOS_PER_MILLI, RowOrder, RowTuple
 
 
 class TemporalSortFunction(KeyedProcessFunction):

@@ -8,8 +8,8 @@ from typing import Any
 from penstock.datastream.functions import KeyedCoProcessFunction, RuntimeContext
 from penstock.table.operators.joins import JoinCondition
 from penstock.table.operators.plan import TableStream, Translation
-from penstock.table.operators.rows import INSERT, NANOS_PER_MILLI, RowTuple, is_accumulate
 from penstock.table.operators.states import map_state, value_state
+from penstock.table.rows import INSERT, NANOS_PER_MILLI, RowTuple, is_accumulate
 
 
 class EventTimeTemporalJoin(KeyedCoProcessFunction):

@@ -8,7 +8,6 @@ from typing import Any
 from penstock.datastream.functions import KeyedProcessFunction, RuntimeContext
 from penstock.table.functions.aggregates import AggregateHandler, make_aggregates
 from penstock.table.operators.plan import TableStream, Translation
-from penstock.table.operators.rows import INSERT, NANOS_PER_MILLI, RowTuple, is_accumulate, values_of
 from penstock.table.operators.states import map_state, value_state
 from penstock.table.operators.windows import (
     AlignedWindows,
@@ -20,6 +19,7 @@ from penstock.table.operators.windows import (
     group_windows_of,
     windows_of,
 )
+from penstock.table.rows import INSERT, NANOS_PER_MILLI, RowTuple, is_accumulate, values_of
 
 
 class _WindowFunction(KeyedProcessFunction):
@@ -62,7 +62,7 @@ class _WindowFunction(KeyedProcessFunction):
 
 
 class AlignedWindowFunction(_WindowFunction):
-    """Tumbling, hopping and cumulating windows: rows are added to slices, which are merged when a window is complete."""
+    """Tumbling, hopping and cumulating windows: rows are added to slices, which are merged for a complete window."""
 
     windows: AlignedWindows
 
@@ -93,7 +93,7 @@ class AlignedWindowFunction(_WindowFunction):
         windows = self.windows
         end = self.clock.window_end(timestamp)
         start = windows.start_of(end)
-        ends = sorted(each for each in self.slices.keys() if start < each <= end)
+        ends = sorted(each for each in self.slices if start < each <= end)
         merged = self.merged(ends)
         if merged[0] > 0:
             yield self.result(merged, start, end)
@@ -146,7 +146,7 @@ class AttachedWindowFunction(_WindowFunction):
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[RowTuple]:
         end = self.clock.window_end(timestamp)
-        for window in sorted(each for each in self.contents.keys() if each[1] == end):
+        for window in sorted(each for each in self.contents if each[1] == end):
             contents = self.contents.get(window)
             if contents[0] > 0:
                 yield self.result(contents, *window)
@@ -169,7 +169,7 @@ class SessionWindowFunction(_WindowFunction):
         timers = ctx.timer_service()
         start = self.clock.local_ms(value, timers)
         end = start + self.windows.gap_ms
-        touched = sorted(each for each in self.sessions.keys() if each[0] <= end and each[1] >= start)
+        touched = sorted(each for each in self.sessions if each[0] <= end and each[1] >= start)
         merged_end = max([end, *(each[1] for each in touched)])
         if self.clock.is_over(merged_end, timers):
             return  # Late.
@@ -191,7 +191,7 @@ class SessionWindowFunction(_WindowFunction):
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[RowTuple]:
         end = self.clock.window_end(timestamp)
-        for session in [each for each in self.sessions.keys() if each[1] == end]:
+        for session in [each for each in self.sessions if each[1] == end]:
             contents = self.sessions.get(session)
             self.sessions.remove(session)
             if contents[0] > 0:

@@ -8,9 +8,9 @@ from typing import Any
 from penstock.datastream.functions import KeyedCoProcessFunction, RuntimeContext
 from penstock.table.operators.joins import OUTER, JoinCondition
 from penstock.table.operators.plan import TableStream, Translation
-from penstock.table.operators.rows import NANOS_PER_MILLI, RowTuple
 from penstock.table.operators.states import map_state
 from penstock.table.operators.windows import AttachedWindows, WindowClock, windows_of
+from penstock.table.rows import NANOS_PER_MILLI, RowTuple
 
 
 class WindowJoinFunction(KeyedCoProcessFunction):
@@ -52,7 +52,7 @@ class WindowJoinFunction(KeyedCoProcessFunction):
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[RowTuple]:
         end = self.clock.window_end(timestamp)
-        for window in sorted({each for rows in self.rows for each in rows.keys() if each[1] == end}):
+        for window in sorted({each for rows in self.rows for each in rows if each[1] == end}):
             lefts, rights = [rows.get(window) or [] for rows in self.rows]
             yield from self.joined(lefts, rights)
             for rows in self.rows:

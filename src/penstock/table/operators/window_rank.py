@@ -8,13 +8,13 @@ from typing import Any
 
 from penstock.datastream.functions import KeyedProcessFunction, RuntimeContext
 from penstock.table.operators.plan import TableStream, Translation
-from penstock.table.operators.rows import NANOS_PER_MILLI, RowOrder, RowTuple, SortField
 from penstock.table.operators.states import map_state
 from penstock.table.operators.windows import AttachedWindows, WindowClock, windows_of
+from penstock.table.rows import NANOS_PER_MILLI, RowOrder, RowTuple, SortField
 
 
 class WindowRankFunction(KeyedProcessFunction):
-    """State: (begin, end) of a window -> its first rows in order. Of equal rows the earlier one is first, or the later."""
+    """State: (begin, end) of a window -> its first rows in order. Of equal ones the earlier is first, or the later."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class WindowRankFunction(KeyedProcessFunction):
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[RowTuple]:
         end = self.clock.window_end(timestamp)
-        for window in sorted(each for each in self.rows.keys() if each[1] == end):
+        for window in sorted(each for each in self.rows if each[1] == end):
             rows = self.rows.get(window)
             self.rows.remove(window)
             for number, row in enumerate(rows, start=1):

@@ -8,9 +8,9 @@ from typing import Any
 
 from penstock.datastream.functions import KeyedProcessFunction, ProcessFunction, RuntimeContext
 from penstock.table.operators.plan import TableStream, Translation
-from penstock.table.operators.rows import NANOS_PER_MILLI, RowTuple
 from penstock.table.operators.states import map_state
 from penstock.table.operators.windows import AlignedWindows, SessionWindows, WindowClock, windows_of
+from penstock.table.rows import NANOS_PER_MILLI, RowTuple
 
 
 def _window_columns(clock: WindowClock, start_ms: int, end_ms: int) -> tuple[int, int, int]:
@@ -59,7 +59,7 @@ class SessionRows(KeyedProcessFunction):
         timers = ctx.timer_service()
         start = self.clock.local_ms(value, timers)
         end = start + self.windows.gap_ms
-        touched = sorted(each for each in self.sessions.keys() if each[0] <= end and each[1] >= start)
+        touched = sorted(each for each in self.sessions if each[0] <= end and each[1] >= start)
         merged_end = max([end, *(each[1] for each in touched)])
         if self.clock.is_over(merged_end, timers):
             return
@@ -74,7 +74,7 @@ class SessionRows(KeyedProcessFunction):
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[RowTuple]:
         end = self.clock.window_end(timestamp)
-        for session in [each for each in self.sessions.keys() if each[1] == end]:
+        for session in [each for each in self.sessions if each[1] == end]:
             rows = self.sessions.get(session)
             self.sessions.remove(session)
             for row in rows:

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.table.durations import duration_ms
 from penstock.table.logical_types import parse_type
-from penstock.table.operators.plan import ExecNode, duration_ms
-from penstock.table.operators.rows import NANOS_PER_MILLI, RowTuple
+from penstock.table.operators.plan import ExecNode
+from penstock.table.rows import NANOS_PER_MILLI, RowTuple
 from penstock.table.types import LocalZonedTimestampType
 from penstock.table.values.times import to_instant, to_local
 
@@ -41,7 +42,9 @@ class WindowClock:
         return self.to_local(time // NANOS_PER_MILLI)
 
     def to_local(self, instant_ms: int) -> int:
-        return instant_ms if self.zone == "UTC" else to_local(instant_ms * NANOS_PER_MILLI, self.zone) // NANOS_PER_MILLI
+        return (
+            instant_ms if self.zone == "UTC" else to_local(instant_ms * NANOS_PER_MILLI, self.zone) // NANOS_PER_MILLI
+        )
 
     def to_instant(self, local_ms: int) -> int:
         return local_ms if self.zone == "UTC" else to_instant(local_ms * NANOS_PER_MILLI, self.zone) // NANOS_PER_MILLI
@@ -77,8 +80,8 @@ class WindowClock:
 class AlignedWindows:
     """Windows that begin at the same times for all rows. They consist of slices, which windows share.
 
-    A tumbling window is one slice; a hopping one has as many as its size and slide need; a cumulating one grows by a slice
-    at a time.
+    A tumbling window is one slice; a hopping one has as many as its size and slide need; a cumulating one grows
+    by a slice at a time.
     """
 
     size_ms: int

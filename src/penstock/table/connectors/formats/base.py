@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.common.exceptions import ConnectorError
 from penstock.table.connectors.options import Options
-from penstock.table.operators.rows import RowTuple
+from penstock.table.rows import RowTuple
 from penstock.table.types import RowType
 
 
@@ -44,8 +44,8 @@ class RowDecoder(ABC):
             if self.skips_errors:
                 return []
             raise ConnectorError(
-                f"{self.options.owner}: {message!r} cannot be read as {self.row_type.as_sql()}: {failure}; to skip such "
-                f"messages set '{self.skips_errors_option}' of the format"
+                f"{self.options.owner}: {message!r} cannot be read as {self.row_type.as_sql()}: {failure}; to skip "
+                f"such messages set '{self.skips_errors_option}' of the format"
             ) from failure
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.table.connectors.formats.base import RowDecoder, RowEncoder
 from penstock.table.connectors.formats.json import JsonDecoder, JsonEncoder
-from penstock.table.operators.rows import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, RowTuple, is_accumulate
+from penstock.table.rows import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE, RowTuple, is_accumulate
 
 
 class _ChangeDecoder(RowDecoder):

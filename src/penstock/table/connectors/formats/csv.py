@@ -12,7 +12,7 @@ from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureEr
 from penstock.table import types as t
 from penstock.table.connectors.formats.base import RowDecoder, RowEncoder
 from penstock.table.connectors.options import Options
-from penstock.table.operators.rows import RowTuple
+from penstock.table.rows import RowTuple
 from penstock.table.types import DataType, RowType
 from penstock.table.values import times
 from penstock.table.values.numbers import (
@@ -138,7 +138,9 @@ class CsvEncoder(RowEncoder):
         self.writers = [self.writer(each) for each in self.row_type.field_types()]
 
     def encode(self, row: RowTuple, kind: int = 0) -> bytes:
-        return self.dialect.delimiter.join([write(value) for write, value in zip(self.writers, row)]).encode("utf-8")
+        return self.dialect.delimiter.join(
+            [write(value) for write, value in zip(self.writers, row, strict=False)]
+        ).encode("utf-8")
 
     def writer(self, data_type: DataType) -> Callable[[Any], str]:
         write, null = self._writer(data_type), self.dialect.null or ""
@@ -181,7 +183,9 @@ class CsvEncoder(RowEncoder):
         quote = self.dialect.quote
         if quote is None:
             return text
-        special = any(not (each.isalnum() or each in "_.!/+-") or each in (self.dialect.delimiter, quote) for each in text)
+        special = any(
+            not (each.isalnum() or each in "_.!/+-") or each in (self.dialect.delimiter, quote) for each in text
+        )
         if text and not special:
             return text
         escape = self.dialect.escape

@@ -12,7 +12,7 @@ from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.table import types as t
 from penstock.table.connectors.formats.base import RowDecoder, RowEncoder
 from penstock.table.connectors.options import Options
-from penstock.table.operators.rows import RowTuple
+from penstock.table.rows import RowTuple
 from penstock.table.types import DataType, RowType
 from penstock.table.values import times
 from penstock.table.values.numbers import decimal_of_type, text_of_double, text_of_float, to_float32, wrap
@@ -44,7 +44,9 @@ class JsonDecoder(RowDecoder):
         return [self.read_row(parsed)]
 
     def row_reader(self, row_type: RowType) -> Callable[[Any], RowTuple]:
-        fields = [(name, self.reader(each)) for name, each in zip(row_type.field_names(), row_type.field_types())]
+        fields = [
+            (name, self.reader(each)) for name, each in zip(row_type.field_names(), row_type.field_types(), strict=True)
+        ]
 
         def read(value: Any) -> RowTuple:
             if not isinstance(value, dict):
@@ -157,10 +159,6 @@ def _checked(read: Callable[[str], int | None], what: str) -> Reader:
     return checked
 
 
-class _Number(str):
-    """A number that is already text."""
-
-
 class JsonEncoder(RowEncoder):
     """Writes an object for each row, in the order of the columns."""
 
@@ -169,7 +167,9 @@ class JsonEncoder(RowEncoder):
         self.leaves_out_nulls = self.options.flag("encode.ignore-null-fields")
         self.is_decimal_plain = self.options.flag("encode.decimal-as-plain-number")
         mode = self.options.get("map-null-key.mode") or "FAIL"
-        self.null_key = {"FAIL": None, "DROP": None, "LITERAL": self.options.get("map-null-key.literal", "null")}.get(mode)
+        self.null_key = {"FAIL": None, "DROP": None, "LITERAL": self.options.get("map-null-key.literal", "null")}.get(
+            mode
+        )
         self.null_key_mode = mode
         self.write_row = self.row_writer(self.row_type)
 
@@ -183,9 +183,11 @@ class JsonEncoder(RowEncoder):
         ]
         if self.leaves_out_nulls:
             return lambda row: (
-                "{" + ",".join([n + write(v) for (n, write), v in zip(fields, row) if v is not None]) + "}"
+                "{"
+                + ",".join([n + write(v) for (n, write), v in zip(fields, row, strict=False) if v is not None])
+                + "}"
             )
-        return lambda row: "{" + ",".join([n + write(v) for (n, write), v in zip(fields, row)]) + "}"
+        return lambda row: "{" + ",".join([n + write(v) for (n, write), v in zip(fields, row, strict=False)]) + "}"
 
     def writer(self, data_type: DataType) -> Callable[[Any], str]:
         write = self._writer(data_type)

@@ -9,7 +9,7 @@ from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureEr
 from penstock.table import types as t
 from penstock.table.connectors.formats.base import RowDecoder, RowEncoder
 from penstock.table.connectors.options import Options
-from penstock.table.operators.rows import RowTuple
+from penstock.table.rows import RowTuple
 from penstock.table.types import DataType, RowType
 
 _NUMBERS = {"TINYINT": "b", "SMALLINT": "h", "INT": "i", "BIGINT": "q", "FLOAT": "f", "DOUBLE": "d", "BOOLEAN": "?"}

@@ -52,7 +52,7 @@ class KeyOf:
 
     def __call__(self, row: RowTuple) -> RowTuple:
         key = tuple([row[column] for column in self.columns])
-        return key if self._is_plain else hashable(key)  # type: ignore[attr-defined, no-any-return]
+        return key if self._is_plain else hashable(key)  # type: ignore[attr-defined]
 
 
 def values_of(columns: Sequence[int]) -> Callable[[RowTuple], RowTuple]:
