@@ -127,6 +127,9 @@ class SqlContext(Protocol):
     def over(self, window: str) -> str:
         """What the over window with this alias is in brackets after OVER."""
 
+    def field(self, row: str, position: int) -> str:
+        """The name of a field of a row."""
+
 
 class _NoContext:
     """For expressions outside of a table, such as those of a schema."""
@@ -145,6 +148,9 @@ class _NoContext:
             f"over(col({window!r})): there is no over window with this alias; use it in select(...) after "
             f"over_window(...)"
         )
+
+    def field(self, row: str, position: int) -> str:
+        return f"f{position}"
 
 
 NO_CONTEXT = _NoContext()
@@ -311,35 +317,35 @@ class Expression(Generic[T]):
 
     @property
     def asc(self) -> Expression[Any]:
-        """For `order_by`: small values first."""
-        return Expression("{0} ASC", self)
+        """For `order_by`: small values first, NULL last."""
+        return Expression("{0} ASC NULLS LAST", self)
 
     @property
     def desc(self) -> Expression[Any]:
-        """For `order_by`: great values first."""
-        return Expression("{0} DESC", self)
+        """For `order_by`: NULL first, then great values."""
+        return Expression("{0} DESC NULLS FIRST", self)
 
     # --- windows -----------------------------------------------------------------------------------------------------
 
     @property
     def start(self) -> Expression[Any]:
         """When a group window begins."""
-        return _WindowProperty(self, "START")
+        return WindowProperty(self, "START")
 
     @property
     def end(self) -> Expression[Any]:
         """When a group window ends."""
-        return _WindowProperty(self, "END")
+        return WindowProperty(self, "END")
 
     @property
     def rowtime(self) -> Expression[Any]:
         """The event time of a group window's results, for the next window."""
-        return _WindowProperty(self, "ROWTIME")
+        return WindowProperty(self, "ROWTIME")
 
     @property
     def proctime(self) -> Expression[Any]:
         """The processing time of a group window's results, for the next window."""
-        return _WindowProperty(self, "PROCTIME")
+        return WindowProperty(self, "PROCTIME")
 
     def over(self, alias: Any) -> Expression[T]:
         """An aggregate over the rows before this one, by the alias of an over window."""
@@ -376,10 +382,8 @@ class Expression(Generic[T]):
     # --- parts of values ---------------------------------------------------------------------------------------------
 
     def get(self, name_or_index: str | int) -> Expression[Any]:
-        """A field of a row, by its name or position."""
-        field = name_or_index if isinstance(name_or_index, str) else f"f{name_or_index}"
-        name = None if self._name is None else f"{self._name}${name_or_index}"
-        return Expression("{0}.{1}", self, Verbatim(quoted(field)), name=name)
+        """A field of a row, by its name or position from 0."""
+        return _Field(self, name_or_index)
 
     @property
     def flatten(self) -> Expression[Any]:
@@ -1251,7 +1255,21 @@ class FunctionCall(Expression[Any]):
         return f"{context.function(self.function)}({'DISTINCT ' if self._is_distinct else ''}{arguments})"
 
 
-class _WindowProperty(Expression[Any]):
+class _Field(Expression[Any]):
+    """A field of a row. The table knows the name of a field by its position."""
+
+    def __init__(self, row: Expression[Any], field: str | int) -> None:
+        key = field if isinstance(field, str) else f"_{field}"
+        super().__init__("", row, name=None if row.own_name is None else f"{row.own_name}${key}")
+        self._field = field
+
+    def as_sql(self, context: SqlContext = NO_CONTEXT) -> str:
+        row = self._arguments[0].as_sql(context)
+        name = self._field if isinstance(self._field, str) else context.field(row, self._field)
+        return f"{row}.{quoted(name)}"
+
+
+class WindowProperty(Expression[Any]):
     def __init__(self, window: Expression[Any], what: str) -> None:
         super().__init__("", window)
         self.what = what

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
-from penstock.table.expression import NO_CONTEXT, Aggregate, Column, Expression, FunctionCall, SqlContext
+from penstock.table.expression import (
+    NO_CONTEXT,
+    Aggregate,
+    Column,
+    Expression,
+    FunctionCall,
+    SqlContext,
+    WindowProperty,
+)
 from penstock.table.expressions import ColumnSelection
 from penstock.table.logical_types import parse_type
 from penstock.table.table_descriptor import TableDescriptor
@@ -29,6 +37,7 @@ class _Context(SqlContext):
     """The functions of an environment, and the windows that a table has."""
 
     t_env: TableEnvironment
+    query: str
     group_windows: Mapping[str, GroupWindow] = field(default_factory=dict)
     over_windows: Mapping[str, OverWindow] = field(default_factory=dict)
 
@@ -45,11 +54,19 @@ class _Context(SqlContext):
             return NO_CONTEXT.over(window)
         return self.over_windows[window].as_sql(self)
 
+    def field(self, row: str, position: int) -> str:
+        (column,) = self.t_env._planner.schema(f"SELECT {row} AS `r` FROM ({self.query})")
+        of = parse_type(column["dataType"])
+        if not isinstance(of, RowType) or position >= len(of):
+            raise InvalidProgramError(f"{row} has no field {position}: it is of type {of.as_sql()}")
+        return of.field_names()[position]
+
 
 def _is_aggregate(expression: Expression[Any]) -> bool:
+    """True for what a group has one value of: these share the numbers of their names."""
     if isinstance(expression, FunctionCall):
         return expression.function.form == "aggregate"
-    return isinstance(expression, Aggregate)
+    return isinstance(expression, (Aggregate, WindowProperty))
 
 
 def _checked(fields: Sequence[Any], where: str) -> list[Expression[Any]]:
@@ -125,7 +142,7 @@ class Table:
         return Table(query, self._t_env)
 
     def _context(self) -> _Context:
-        return _Context(self._t_env)
+        return _Context(self._t_env, self._query)
 
     def _sql(self, expression: Any, where: str) -> str:
         return _checked([expression], f"Table.{where}(...)")[0].as_sql(self._context())

@@ -22,7 +22,7 @@ from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.compiled_plan import CompiledPlan
 from penstock.table.element_types import row_type_of_arrow, row_type_of_elements
 from penstock.table.environment_settings import EnvironmentSettings
-from penstock.table.expression import Column, Expression, _WindowProperty
+from penstock.table.expression import Column, Expression, WindowProperty
 from penstock.table.logical_types import internal_converter, parse_type
 from penstock.table.materialized import final_rows
 from penstock.table.operators import PlanContext, translate
@@ -36,7 +36,7 @@ from penstock.table.table import Table, columns_of
 from penstock.table.table_config import TableConfig
 from penstock.table.table_descriptor import TableDescriptor
 from penstock.table.table_result import Content, TableResult
-from penstock.table.types import DataType, RowField, RowType, quoted
+from penstock.table.types import DataType, LocalZonedTimestampType, RowField, RowType, TimestampType, quoted
 from penstock.table.udf import AggregateFunction, UserDefinedFunctionWrapper, udaf
 from penstock.table.user_functions import callable_of
 
@@ -521,8 +521,14 @@ class TableEnvironment:
         self._planner.execute(TableDescriptor(options, schema).as_sql(quoted(name), "TEMPORARY TABLE"))
         return Table(f"SELECT * FROM {quoted(name)}", self)
 
-    def _type_of_column(self, column: Mapping[str, Any]) -> DataType:
-        return parse_type(column["dataType"])
+    @staticmethod
+    def _type_of_column(column: Mapping[str, Any]) -> DataType:
+        found = parse_type(column["dataType"])
+        kind = column.get("timeAttribute")
+        if kind is not None:
+            assert isinstance(found, (TimestampType, LocalZonedTimestampType))
+            found = type(found)(found.precision, found.is_nullable, kind)
+        return found
 
     # --- dependencies ------------------------------------------------------------------------------------------------
 
@@ -687,11 +693,11 @@ def _schema_of_fields(own: RowType, fields: Sequence[Expression[Any]]) -> Schema
     """A schema of columns as expressions: by name if one of them is a field of the stream, else by position."""
     names = own.field_names()
     builder = Schema.new_builder()
-    plain = [each for each in fields if not isinstance(each, _WindowProperty)]
+    plain = [each for each in fields if not isinstance(each, WindowProperty)]
     by_name = any(isinstance(each, Column) and each.column in names for each in plain)
     types = dict(zip(names, own.field_types(), strict=True))
     for at, each in enumerate(fields):
-        if isinstance(each, _WindowProperty):
+        if isinstance(each, WindowProperty):
             _add_time(builder, each)
         elif not isinstance(each, Column):
             raise InvalidProgramError(f"from_data_stream: columns are named by col(...), got {each}")
@@ -706,7 +712,7 @@ def _schema_of_fields(own: RowType, fields: Sequence[Expression[Any]]) -> Schema
     return builder.build()
 
 
-def _add_time(builder: Any, each: _WindowProperty) -> None:
+def _add_time(builder: Any, each: WindowProperty) -> None:
     assert isinstance(each.window, Column)
     name = each.window.column
     if each.what == "ROWTIME":

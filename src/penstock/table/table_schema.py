@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from penstock.table.types import DataType, RowField, RowType
@@ -93,5 +94,6 @@ class TableSchema:
 def summary(data_type: DataType) -> str:
     """The type as Flink shows it to people: STRING and BYTES by these names, time attributes marked."""
     text = data_type.as_sql().replace("VARCHAR(2147483647)", "STRING").replace("VARBINARY(2147483647)", "BYTES")
+    text = re.sub(r"TIMESTAMP\((\d)\) WITH LOCAL TIME ZONE", r"TIMESTAMP_LTZ(\1)", text)
     kind = getattr(data_type, "kind", "REGULAR")
     return text if kind == "REGULAR" else f"{text} *{kind}*"

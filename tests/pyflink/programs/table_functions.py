@@ -1,9 +1,14 @@
-"""Functions in Python: scalar, table and aggregate functions, in SQL and in the Table API."""
+"""Functions in Python: scalar and table functions, in SQL and in the Table API."""
 
-from pyflink.table import AggregateFunction, DataTypes, EnvironmentSettings, Row, ScalarFunction, TableEnvironment
-from pyflink.table import TableFunction
+from pyflink.table import (
+    DataTypes,
+    EnvironmentSettings,
+    ScalarFunction,
+    TableEnvironment,
+    TableFunction,
+)
 from pyflink.table.expressions import call, col
-from pyflink.table.udf import udaf, udf, udtf
+from pyflink.table.udf import udf, udtf
 
 t_env = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
 t_env.get_config().set("parallelism.default", "1")
@@ -45,8 +50,7 @@ def split(line):
 
 class Repeat(TableFunction):
     def eval(self, n):
-        for i in range(n):
-            yield i
+        yield from range(n)
 
 
 repeat = udtf(Repeat(), result_types=DataTypes.BIGINT())
@@ -55,33 +59,3 @@ show(table.join_lateral(split(col("words")).alias("word", "length")).select(col(
 show(table.left_outer_join_lateral(split(col("words")).alias("word", "length")).select(col("n"), col("word")))
 show(t_env.sql_query(f"SELECT n, w, l FROM {table}, LATERAL TABLE(split(words)) AS T(w, l)"))
 show(table.join_lateral(repeat(col("n")).alias("i")).select(col("n"), col("i")))
-
-
-class Mean(AggregateFunction):
-    def create_accumulator(self):
-        return Row(0, 0)
-
-    def accumulate(self, accumulator, value):
-        accumulator[0] += value
-        accumulator[1] += 1
-
-    def retract(self, accumulator, value):
-        accumulator[0] -= value
-        accumulator[1] -= 1
-
-    def get_value(self, accumulator):
-        return accumulator[0] / accumulator[1] if accumulator[1] else None
-
-    def get_result_type(self):
-        return DataTypes.DOUBLE()
-
-    def get_accumulator_type(self):
-        return DataTypes.ROW(
-            [DataTypes.FIELD("total", DataTypes.BIGINT()), DataTypes.FIELD("count", DataTypes.BIGINT())]
-        )
-
-
-mean = udaf(Mean())
-t_env.create_temporary_system_function("mean", mean)
-show(table.group_by(col("words").is_null).select(mean(col("n")).alias("m")))
-show(t_env.sql_query(f"SELECT mean(n) AS m FROM {table}"))

@@ -62,8 +62,9 @@ print(types.get_schema())
 t_env.execute_sql(
     "SELECT CAST('a very long string that is longer than thirty characters' AS STRING) AS s, CAST(1 AS TINYINT) AS ti, "
     "CAST(1 AS SMALLINT) AS si, CAST(1.5 AS FLOAT) AS f, TIMESTAMP '2020-01-01 00:00:00' AS ts, INTERVAL '1' DAY AS i, "
-    "'日本' AS uni, CAST('abc' AS VARCHAR(5)) AS averyveryverylongcolumnnamethatislong, CAST(1 AS INT) AS alongintegername, "
-    "CAST(TIMESTAMP '2020-01-01 00:00:00' AS TIMESTAMP_LTZ(3)) AS z, INTERVAL '1' MONTH AS mo"
+    "'日本' AS uni, CAST('abc' AS VARCHAR(5)) AS averyveryverylongcolumnnamethatislong, "
+    "CAST(1 AS INT) AS alongintegername, CAST(TIMESTAMP '2020-01-01 00:00:00' AS TIMESTAMP_LTZ(3)) AS z, INTERVAL "
+    "'1' MONTH AS mo"
 ).print()
 t_env.execute_sql("SELECT '日本日本日本日本日本日本日本日本日本日本日本日本' AS s").print()
 table.where(col("a") > 5).execute().print()

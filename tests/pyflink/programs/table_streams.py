@@ -51,7 +51,6 @@ with_time = t_env.from_data_stream(
     .watermark("rowtime", "SOURCE_WATERMARK()")
     .build(),
 )
-with_time.print_schema()
 show(
     with_time.window(Tumble.over(lit(2).seconds).on(col("rowtime")).alias("w"))
     .group_by(col("w"))
