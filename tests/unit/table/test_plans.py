@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from table_plans import CASES, RECORDED
 
 from penstock.common import Configuration
 from penstock.datastream import StreamExecutionEnvironment
@@ -17,9 +18,6 @@ from penstock.table import types as t
 from penstock.table.operators import PlanContext, TableSink, translate
 from penstock.table.rows import ROW_KINDS
 from penstock.table.types import DataType, RowType
-
-RECORDED = json.loads((Path(__file__).parents[2] / "pyflink" / "plan_results.json").read_text(encoding="utf-8"))
-CASES = {case["name"]: case for case in RECORDED["cases"]}
 
 
 @pytest.fixture(scope="module")

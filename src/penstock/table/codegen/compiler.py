@@ -28,8 +28,9 @@ class ExpressionContext:
     """What expressions need besides their input."""
 
     time_zone: str = "UTC"
-    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    """The user's functions, by their names in the plan; they take and return what users see."""
+    functions: Mapping[str, Any] = field(default_factory=dict)
+    """The user's functions, by their names in the plan: callables, or objects with the methods of aggregate functions.
+    They take and return what users see."""
     current_time_ms: Callable[[], int] = system_time_ms
 
     def now_nanos(self) -> int:
@@ -42,9 +43,9 @@ class ExpressionContext:
         outward = internal_converter(result, self.time_zone) or _same
         return lambda *values: outward(function(*[f(value) for f, value in zip(inward, values, strict=True)]))
 
-    def user_function(self, name: str) -> Callable[..., Any]:
+    def user_function(self, name: str) -> Any:
         """The user's function by its name in the plan."""
-        function = self.functions.get(name) or self.functions.get(name.split(".")[-1].strip("`").lower())
+        function: Any = self.functions.get(name) or self.functions.get(name.split(".")[-1].strip("`").lower())
         if function is None:
             raise UnsupportedFeatureError(f"the function {name} is not known here; known are {sorted(self.functions)}")
         return function

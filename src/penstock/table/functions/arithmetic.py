@@ -82,7 +82,7 @@ def rounded_to_whole(data_type: DataType, up: bool) -> Callable[[Any], Any]:
     """FLOOR and CEIL of a type."""
     if isinstance(data_type, t.DecimalType):
         mode = ROUND_CEILING if up else ROUND_FLOOR
-        return lambda value: value.quantize(Decimal(1), mode, EXACT)
+        return lambda value: value.quantize(Decimal(1), mode, EXACT) + 0  # Zero has no sign.
     function: Callable[[float], float] = math.ceil if up else math.floor
 
     def whole(value: float) -> float:
@@ -124,6 +124,7 @@ def round_to(source: DataType, result: DataType, truncates: bool) -> Callable[..
             return value
         text = Decimal(repr(value))
         found = float(exact(text, digits)) if -text.as_tuple().exponent > digits else value  # type: ignore[operator]
+        found += 0.0  # Zero has no sign.
         return to_float32(found) if isinstance(source, t.FloatType) else found
 
     return rounded

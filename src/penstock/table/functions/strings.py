@@ -234,7 +234,13 @@ def character(code: int) -> str:
     return "" if code < 0 else chr(code & 0xFF)
 
 
-LENIENT: dict[str, Callable[..., Any]] = {"CONCAT_WS": concat_ws, "ELT": elt}
+LENIENT: dict[str, Callable[..., Any]] = {
+    "CONCAT_WS": concat_ws,
+    "ELT": elt,
+    "IS_DIGIT": lambda text: bool(text) and text.isdigit(),
+    "IS_ALPHA": lambda text: bool(text) and text.isalpha(),
+    "IS_DECIMAL": lambda text: text is not None and is_decimal(text),
+}
 """They get NULLs as None."""
 NULLABLE: dict[str, Callable[..., Any]] = {
     "SPLIT_INDEX": split_index,
@@ -272,12 +278,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "TO_BASE64": lambda text: base64.b64encode(text.encode("utf-8")).decode("ascii"),
     "URL_ENCODE": lambda text: urllib.parse.quote_plus(text, safe="*-._"),
     "TRANSLATE": translate,
+    "TRANSLATE3": translate,
     "STARTSWITH": lambda text, part: text.startswith(part),
     "ENDSWITH": lambda text, part: text.endswith(part),
     "SHA2": sha2,
-    "IS_DIGIT": lambda text: text.isdigit() if text else False,
-    "IS_ALPHA": lambda text: text.isalpha() if text else False,
-    "IS_DECIMAL": is_decimal,
     "STR_TO_MAP": str_to_map,
     "HEX": hexadecimal,
     "BIN": lambda number: f"{number & (2**64 - 1):b}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,9 @@ from penstock.table import types as t
 from penstock.table.functions.date_patterns import formatter, parse
 from penstock.table.types import CharType, DataType, LocalZonedTimestampType, VarCharType
 from penstock.table.values import times
-from penstock.table.values.numbers import divide_int
+from penstock.table.values.numbers import divide_int, remainder_int
 
+_FRACTIONS = {"MILLISECOND": 1_000_000, "MICROSECOND": 1_000, "NANOSECOND": 1}
 _CLOCK = {"HOUR": (3_600, 24), "MINUTE": (60, 60), "SECOND": (1, 60)}
 
 
@@ -33,7 +35,20 @@ def extraction(unit: str, data_type: DataType, zone: str) -> Callable[[int], int
         if isinstance(data_type, t.TimestampType):
             return lambda value: divide_int(times.split_toward_zero(value)[1], seconds * 1_000) % modulus
         return lambda value: to_nanos(value) // (seconds * times.SECOND) % modulus
+    if unit == "EPOCH":
+        if isinstance(data_type, t.LocalZonedTimestampType):
+            return lambda value: value // times.SECOND
+        return lambda value: divide_int(to_nanos(value), times.SECOND)
+    if unit in _FRACTIONS:
+        size = _FRACTIONS[unit]
+        return lambda value: remainder_int(divide_int(to_nanos(value), size), times.SECOND // size)
     parts: dict[str, Callable[[int], int]] = {
+        "WEEK": lambda days: datetime.date.fromordinal(days + 719_163).isocalendar()[1],
+        "ISODOW": lambda days: (days + 3) % 7 + 1,
+        "ISOYEAR": lambda days: datetime.date.fromordinal(days + 719_163).isocalendar()[0],
+        "DECADE": lambda days: times.date_of(days)[0] // 10,
+        "CENTURY": lambda days: (times.date_of(days)[0] + 99) // 100,
+        "MILLENNIUM": lambda days: (times.date_of(days)[0] + 999) // 1000,
         "YEAR": lambda days: times.date_of(days)[0],
         "QUARTER": lambda days: (times.date_of(days)[1] + 2) // 3,
         "MONTH": lambda days: times.date_of(days)[1],
