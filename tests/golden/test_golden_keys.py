@@ -11,7 +11,11 @@ from pathlib import Path
 import golden_keys
 import pytest
 
+from penstock.datastream import KeyedProcessFunction
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.runtime import key_hashing
 from penstock.runtime.key_hashing import stable_hash
+from penstock.testing import JobInEpochs
 
 PINNED = json.loads((Path(__file__).parent / "key_hashes.json").read_text(encoding="utf-8"))
 
@@ -31,6 +35,41 @@ def test_equal_keys_have_one_hash(equal):
     for at, key in enumerate(keys[1:], start=1):
         assert any(are_equal(key, before) for before in keys[:at]), "the list itself is wrong"
     assert len({PINNED[expression] for expression in equal}) == 1
+
+
+@pytest.mark.parametrize("equal", golden_keys.BY_THEIR_OWN_HASH, ids=lambda equal: ascii(equal[0]))
+def test_equal_keys_of_a_class_with_its_own_hash_have_one_hash(equal):
+    keys = [key_of(expression) for expression in equal]
+    assert len(set(keys)) == len({stable_hash(key) for key in keys}) == 1
+
+
+FORMER = {golden_keys.Pair: 3954540162, golden_keys.SlottedPair: 3143834986}
+"""What version 0.1 made of `kind('a', 1)`, which it hashed by all attributes."""
+
+
+class Count(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count"))
+
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+        yield value, self.count.value()
+
+
+@pytest.mark.parametrize("kind", FORMER)
+@pytest.mark.parametrize("parallelism", [3, 1, 4])
+def test_keys_that_an_earlier_version_hashed_otherwise_are_found(kind, parallelism, monkeypatch):
+    numbers = list(range(30))
+    by_kind = lambda stream: stream.key_by(lambda number: kind("a", number)).process(Count()).uid("count")
+    monkeypatch.setitem(key_hashing._hashers_of_classes, kind, key_hashing._hash_object)
+    assert stable_hash(kind("a", 1)) == FORMER[kind]
+    before = JobInEpochs(by_kind, 3)
+    before.epoch(numbers)
+    before.close()
+    monkeypatch.delitem(key_hashing._hashers_of_classes, kind)
+    assert stable_hash(kind("a", 1)) != FORMER[kind]
+    after = JobInEpochs(by_kind, parallelism, restored=before.checkpoint)
+    assert after.epoch(numbers) == sorted(repr((number, 2)) for number in numbers)
 
 
 def are_equal(one, other) -> bool:

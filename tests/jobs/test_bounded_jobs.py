@@ -10,7 +10,9 @@ import pytest
 
 from penstock.common import Row, Types
 from penstock.common.exceptions import InvalidProgramError
+from penstock.common.serialization import SimpleStringEncoder
 from penstock.datastream import MapFunction, RuntimeExecutionMode
+from penstock.datastream.connectors import FileSink
 
 TEXT = ["to be or not to be", "that is the question", "to sleep", "", "perchance to dream"]
 SCORES = [("ada", 3, "x"), ("bob", 5, "x"), ("ada", 1, "y"), ("bob", 5, "y"), ("ada", 7, "z"), ("ada", 7, "w")]
@@ -258,3 +260,29 @@ def test_environment_can_run_one_job_after_the_other(run_target, capsys):
     env.from_collection([2]).print()
     env.execute()
     assert capsys.readouterr().out == "1\n2\n"
+
+
+class Subtask(MapFunction):
+    def open(self, runtime_context):
+        self.subtask = runtime_context.get_index_of_this_subtask()
+
+    def map(self, value):
+        return value % 10, self.subtask
+
+
+def test_a_union_of_keyed_streams_keeps_keys_together(run_target):
+    env = run_target(2)
+    one, two = (env.from_collection(range(start, start + 60)).key_by(lambda v: v % 10) for start in (0, 60))
+    seen = Counter(values(one.union(two).map(Subtask())))
+    assert list(seen.values()) == [12] * 10
+    assert len({subtask for _, subtask in seen}) == 2
+
+
+def test_a_sink_after_key_by_gets_each_key_in_one_subtask(run_target, tmp_path):
+    env = run_target(2)
+    sink = FileSink.for_row_format(str(tmp_path), SimpleStringEncoder()).build()
+    env.from_collection([number % 10 for number in range(60)], Types.INT()).key_by(lambda v: v).sink_to(sink)
+    env.execute()
+    written = [set(path.read_text().split()) for path in tmp_path.rglob("part-*")]
+    assert len(written) == 2 and written[0].isdisjoint(written[1])
+    assert written[0] | written[1] == set(map(str, range(10)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import re
 from collections import UserList
@@ -187,3 +188,17 @@ def test_job_recovers_when_a_worker_dies(on_spark, tmp_path, capsys):
     env.execute()
     shown = [int(line.partition("> ")[2]) for line in capsys.readouterr().out.splitlines()]
     assert sorted(shown) == [1, 2, 4, 6, 9, 12, 16]
+
+
+def test_failure_in_a_cell_of_a_notebook_shows_its_line(run_target):
+    """Only the process of the notebook knows the text of a cell; there is no file that workers could read."""
+    name, text = "<ipython-input-7-abc>", "def invert(number):\n    return 12 // number\n"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    cell: dict = {"__name__": "__main__"}
+    exec(compile(text, name, "exec"), cell)
+    env = run_target(1)
+    env.from_collection([0]).map(cell["invert"]).print()
+    with pytest.raises(UserFunctionError) as caught:
+        env.execute()
+    shown = f'  File "{name}", line 2, in invert\n    return 12 // number\n'
+    assert shown in str(caught.value) and shown in caught.value.user_traceback

@@ -13,6 +13,8 @@ import pytest
 
 from penstock.common import JobStatus, Time
 from penstock.common.exceptions import JobExecutionError
+from penstock.common.serialization import Encoder
+from penstock.datastream.connectors import FileSink
 
 PATIENCE_S = 60
 QUICK = {"penstock.epoch.interval": "10 ms"}
@@ -117,6 +119,17 @@ def test_running_job_reports_its_status_and_can_be_cancelled(run_target, server)
     assert job.get_job_status().result() is JobStatus.CANCELED
     with pytest.raises(JobExecutionError, match=rf"job 'endless' \({job.get_job_id()}\) was cancelled"):
         job.get_job_execution_result().result()
+
+
+def test_files_of_a_job_without_checkpoints_can_be_read_at_once_and_outlive_it(run_target, server, tmp_path):
+    env = run_target(1, QUICK)
+    sink = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build()
+    env.socket_text_stream("127.0.0.1", server.port).sink_to(sink)
+    job = env.execute_async()
+    server.send("hello")
+    wait_until(lambda: [path.read_text() for path in tmp_path.rglob(".part-*")] == ["hello\n"])
+    job.cancel().result()
+    assert [path.read_text() for path in tmp_path.rglob(".part-*")] == ["hello\n"]
 
 
 @pytest.mark.spark

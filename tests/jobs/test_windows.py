@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.common import Duration, Time, WatermarkStrategy
+from penstock.common import Duration, Time, Types, WatermarkStrategy
 from penstock.datastream import ProcessWindowFunction
 from penstock.datastream.window import (
     EventTimeSessionWindows,
@@ -98,3 +98,17 @@ def test_results_do_not_depend_on_how_the_input_is_cut_into_epochs(run_target: A
     events = events_within_bound(3, count=150)
     for epochs in (1, 2, 7, 50):
         assert run(run_target, events, kind, epochs) == expected(events, kind), f"{epochs} epochs"
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 4])
+@pytest.mark.parametrize("kind", ASSIGNERS)
+def test_reduce_that_counts_its_calls_is_given_one_element_after_the_other(
+    run_target: Any, parallelism: int, kind: str
+) -> None:
+    """No partial results: one of eleven elements would count as one."""
+    env = run_target(parallelism)
+    times = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda pair, _: 10)
+    pairs = env.from_collection([("a", 1)] * 20).assign_timestamps_and_watermarks(times)
+    dealt = pairs.rebalance().map(lambda pair: pair, Types.TUPLE([Types.STRING(), Types.LONG()]))
+    counts = dealt.key_by(lambda pair: pair[0]).window(ASSIGNERS[kind]).reduce(lambda a, b: (a[0], a[1] + 1))
+    assert set(counts.execute_and_collect()) == {("a", 20)}

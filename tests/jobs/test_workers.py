@@ -24,6 +24,17 @@ RESTARTS = {
 }
 
 
+def keep_interpreter(seconds: float) -> None:
+    """One call that takes about so long, and during which no other thread of the process runs."""
+    steps, took_s = 100_000, 0.0
+    while took_s < 0.1:
+        steps *= 2
+        began = time.thread_time()
+        sum(range(steps))
+        took_s = time.thread_time() - began
+    sum(range(int(steps * seconds / took_s)))
+
+
 class NotesItsProcess(MapFunction):
     """Leaves a line for every subtask that was opened: attempt, subtask, process."""
 
@@ -42,6 +53,9 @@ class NotesItsProcess(MapFunction):
             mark.touch()
             if trouble == "raise":
                 raise ValueError("once")
+            if trouble == "compute":
+                keep_interpreter(4)
+                return value
             os.kill(os.getpid(), getattr(signal, trouble))
         return value
 
@@ -89,6 +103,12 @@ def test_job_continues_when_a_worker_is_killed_or_hangs(on_spark, tmp_path, how)
     while any(map(_is_alive, processes)) and time.monotonic() < deadline:
         threading.Event().wait(0.1)
     assert not any(map(_is_alive, processes))
+
+
+def test_a_worker_that_computes_without_an_answer_is_not_given_up(on_spark, tmp_path):
+    env = on_spark(2, {**RESTARTS, "heartbeat.interval": "100 ms", "heartbeat.timeout": "1500 ms"})
+    assert run(env, tmp_path, {20: "compute"}) == EXPECTED
+    assert {attempt for attempt, _, _ in opened(tmp_path)} == {0}
 
 
 def test_two_jobs_with_several_regions_each_find_their_slots(on_spark, tmp_path):

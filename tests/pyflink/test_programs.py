@@ -38,7 +38,9 @@ def test_a_program_prints_what_it_prints_on_pyflink(program, capsys):
     assert capsys.readouterr().out.splitlines() == recorded(program)
 
 
-@pytest.mark.skipif(PYFLINK is None, reason="PENSTOCK_PYFLINK_PYTHON is not set")
+@pytest.mark.skipif(
+    PYFLINK is None, reason="needs PyFlink: set PENSTOCK_PYFLINK_PYTHON to a Python that has apache-flink"
+)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
 def test_the_recorded_output_is_pyflinks(program):
     assert output_of(program, str(PYFLINK)).splitlines() == recorded(program)

@@ -104,7 +104,9 @@ def test_every_case_was_recorded():
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(PYFLINK is None, reason="PENSTOCK_PYFLINK_PYTHON names no Python with apache-flink")
+@pytest.mark.skipif(
+    PYFLINK is None, reason="needs PyFlink: set PENSTOCK_PYFLINK_PYTHON to a Python that has apache-flink"
+)
 def test_pyflink_still_gives_what_was_recorded(tmp_path):
     results = tmp_path / "results.json"
     command = [PYFLINK, str(HERE / "run_window_cases.py"), str(HERE / "window_cases.json"), str(results)]

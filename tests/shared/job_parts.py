@@ -39,7 +39,7 @@ from penstock.jobmaster.execution.stage_executor import InlineExecutor
 from penstock.jobmaster.job_master import JobMaster
 from penstock.jobmaster.sinks.job_output import CollectedValues
 
-PATIENCE_S = 120
+PATIENCE_S = 10
 
 
 # --- sources ---------------------------------------------------------------------------------------------------------

@@ -40,7 +40,9 @@ def write_canonical(
     Needs memory for what changed since the base, and for one block of the base at a time.
     """
     with open_chain(chain, frozenset(vertex.names)) as source:
-        writer = PartWriter(target, subtask, max((handle.epoch for handle in chain.handles), default=0))
+        epoch = max((handle.epoch for handle in chain.handles), default=0)
+        has_fixed_keys = all(handle.has_fixed_keys or not handle.has_keyed_state for handle in chain.handles)
+        writer = PartWriter(target, subtask, epoch, has_fixed_keys)
         for state in source.keyed_states():
             if state not in left_out:
                 _write_keyed_state(writer, state, source.entries_of(state), vertex.max_parallelism)
@@ -120,7 +122,9 @@ class CanonicalState:
                 continue
             if state.kind == "keyed":
                 has_times = self._part(handle).has_times()
-                for contents in self._part(handle).contents(key_groups):
+                # The key groups in the file are those of the classes that the program had.
+                wanted = key_groups if handle.has_fixed_keys else None
+                for contents in self._part(handle).contents(wanted):
                     yield self._block(state.operator_id, "keyed", state.name, contents, has_times)
             elif state.kind == "operator":
                 lists.setdefault(state.operator_id, {})[state.name] = self._part(handle).saved()

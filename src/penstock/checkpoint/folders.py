@@ -6,12 +6,13 @@ import contextlib
 import os
 import posixpath
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from penstock.common.abandoned_calls import check_wanted
 from penstock.common.exceptions import CheckpointError
 from penstock.files.arrow_store import ArrowStore
 from penstock.files.local_store import LocalStore
@@ -49,7 +50,7 @@ class Folder(StateFolder, Protocol):
 
 
 class _FolderOfStore(ABC):
-    """What a folder does, as calls to its store."""
+    """What a folder does, as calls to its store. Nothing changes in it for a job that has ended without waiting."""
 
     @abstractmethod
     def _at(self, name: str = "") -> tuple[FileStore, str]:
@@ -59,12 +60,13 @@ class _FolderOfStore(ABC):
     def path_of(self, name: str) -> str: ...
 
     def make(self) -> None:
+        check_wanted()
         store, path = self._at()
         store.make_folder(path)
 
     def create(self, name: str) -> AbstractContextManager[BinaryIO]:
         store, path = self._at(name)
-        return store.create_whole(path)
+        return _created(store, path)
 
     def open(self, name: str) -> BinaryIO:
         store, path = self._at(name)
@@ -90,13 +92,23 @@ class _FolderOfStore(ABC):
         return store.names(path)
 
     def delete(self, name: str) -> None:
+        check_wanted()
         store, path = self._at(name)
         with contextlib.suppress(FileNotFoundError):
             store.delete(path)
 
     def delete_all(self) -> None:
+        check_wanted()
         store, path = self._at()
         store.delete_folder(path)
+
+
+@contextlib.contextmanager
+def _created(store: FileStore, path: str) -> Iterator[BinaryIO]:
+    check_wanted()
+    with store.create_whole(path) as out:
+        yield out
+        check_wanted()  # When this block ends, the file can be seen.
 
 
 @dataclass(frozen=True)

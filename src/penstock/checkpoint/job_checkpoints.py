@@ -70,6 +70,9 @@ class JobCheckpoints:
         self._job_id = job_id
         self._topology = fingerprint(job_graph)
         self._lock = threading.RLock()
+        """Never held while the store works: all regions need it, whatever they do."""
+        self._completing = threading.RLock()
+        """Held by the region that completes a checkpoint, also while the store works. Taken before the other lock."""
         self._book = HandleBook(job_graph, store.folder, tracks_changes, restored.orders if restored else None)
         store.files_in_use = self._files_in_use
         self._positions: dict[str, bytes] = {}
@@ -84,7 +87,7 @@ class JobCheckpoints:
         self.latest: CheckpointMetadata | None = None
         if restored is not None and store.leadership.checkpoint is not None:
             store.recover(restored.found.metadata)
-            if restored.is_exact:
+            if restored.is_exact and not any(order.strays for order in restored.orders.values()):
                 self._continue_from(restored.found.metadata)
 
     def _continue_from(self, metadata: CheckpointMetadata) -> None:
@@ -147,23 +150,31 @@ class JobCheckpoints:
     ) -> Completed:
         """Make a region's checkpoint part of the job's."""
         part = _part_of(positions, committables)
-        with self._lock:
-            missing = self._missing - {region}
-            number: int | None = None
-            unwanted: list[CheckpointMetadata] = []
-            if not missing:
-                number = self._last_number = self._next_number(checkpoint_id)
-                metadata = self._metadata(number, now_ms, {region: part})
-                unwanted = self.store.add(metadata)
-                self.latest = metadata
-            self._missing = missing
-            self._proposed.pop(region, None)
-            self._book.completed(region)
-            self._positions.update(part.positions)
-            self._committables[region] = part.committables
+        with self._completing:
+            metadata = self._next_metadata(region, checkpoint_id, part, now_ms)
+            unwanted = [] if metadata is None else self.store.add(metadata)
+            with self._lock:
+                self.latest = metadata or self.latest
+                self._missing.discard(region)
+                self._proposed.pop(region, None)
+                self._book.completed(region)
+                self._positions.update(part.positions)
+                self._committables[region] = part.committables
         # Only now: until here, subtasks would have been restored from the older files.
         self.store.discard(unwanted)
+        number = None if metadata is None else metadata.checkpoint_id
         return Completed(number, [each.checkpoint_id for each in unwanted])
+
+    def _next_metadata(self, region: Region, checkpoint_id: int, part: _Part, now_ms: int) -> CheckpointMetadata | None:
+        """The job's next checkpoint, with a new part of this region; None while other regions have yet to save state.
+
+        The others' parts do not change before it is complete, since only completing a checkpoint changes them.
+        """
+        with self._lock:
+            if self._missing - {region}:
+                return None
+            self._last_number = self._next_number(checkpoint_id)
+            return self._metadata(self._last_number, now_ms, {region: part})
 
     def committed(self, region: Region) -> None:
         """All that belongs to a region's last checkpoint is committed: later checkpoints of others need not list it.
@@ -237,7 +248,9 @@ class JobCheckpoints:
         with self._lock:
             self._book.reset(region)
             self._proposed.pop(region, None)
-            self.store.remove_doubtful()
+        if self.store.has_doubtful:
+            with self._completing:  # Nobody confirms a checkpoint while another one is taken back.
+                self.store.remove_doubtful()
         self.store.remove_leftovers(region)
 
     def _files_in_use(self) -> set[str]:

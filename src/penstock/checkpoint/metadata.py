@@ -50,6 +50,11 @@ class VertexEntry:
     def names(self) -> dict[str, str]:
         return {operator.operator_id: operator.name for operator in self.operators}
 
+    @property
+    def has_fixed_keys(self) -> bool:
+        """False if a key may belong to another subtask, although parallelism is the same: see `StateHandle`."""
+        return all(each.has_fixed_keys or not each.has_keyed_state for handles in self.subtasks for each in handles)
+
     def states_of(self, operator_id: str) -> dict[str, set[str]]:
         """Kind -> names of the states that were saved for an operator."""
         found: dict[str, set[str]] = {}
@@ -170,6 +175,7 @@ def _handle_to_json(handle: StateHandle) -> dict[str, Any]:
         "size": handle.size,
         "extent": handle.extent.value,
         "states": sorted(map(list, handle.states)),
+        "fixed-keys": handle.has_fixed_keys,
     }
 
 
@@ -178,7 +184,8 @@ def _handle_from_json(found: dict[str, Any]) -> StateHandle:
     if name.startswith("/") or ".." in name.split("/"):
         raise ValueError(f"the state file {name!r} lies outside of the checkpoint")
     states = frozenset((operator, kind, name) for operator, kind, name in found["states"])
-    return StateHandle(name, found["epoch"], found["size"], Extent(found["extent"]), states)
+    is_fixed = found.get("fixed-keys", False)  # Earlier versions do not say.
+    return StateHandle(name, found["epoch"], found["size"], Extent(found["extent"]), states, is_fixed)
 
 
 def _to_text(pickled: dict[str, bytes]) -> dict[str, str]:

@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 
 from penstock.checkpoint.folders import Folder
 from penstock.checkpoint.json_text import json_of, text_of
-from penstock.common.exceptions import CorruptStateError
+from penstock.common.exceptions import CorruptStateError, StateMismatchError
 from penstock.runtime.key_groups import key_group_of
 from penstock.runtime.nan_keys import as_key
 from penstock.runtime.saved_state import StateFolder, StateHandle
-from penstock.runtime.state.codec import decode_state, encode_state
+from penstock.runtime.state.codec import decode_state, encode_state, unreadable
 from penstock.runtime.state.contents import Contents, PartialMaps
 from penstock.runtime.state.operator import Distribution
 from penstock.runtime.state.state_file import Kind, StateFileWriter
@@ -120,10 +120,11 @@ def broadcast_row(key: Any, item: Any) -> PartRow:
 class PartWriter:
     """Writes the files of one subtask; `handles` are those written."""
 
-    def __init__(self, target: Folder, subtask: int, epoch: int) -> None:
+    def __init__(self, target: Folder, subtask: int, epoch: int, has_fixed_keys: bool = False) -> None:
         self._target = target
         self._subtask = subtask
         self._epoch = epoch
+        self._has_fixed_keys = has_fixed_keys
         self.handles: list[StateHandle] = []
 
     def keyed(
@@ -174,7 +175,8 @@ class PartWriter:
 
     def _written(self, state: StateName, name: str) -> None:
         states = frozenset({(state.operator_id, str(state.kind), state.name)})
-        self.handles.append(StateHandle(name, self._epoch, self._target.size(name), Extent.ALL, states))
+        size = self._target.size(name)
+        self.handles.append(StateHandle(name, self._epoch, size, Extent.ALL, states, self._has_fixed_keys))
 
 
 def _groups(rows: Iterable[PartRow]) -> Iterator[list[PartRow]]:
@@ -189,6 +191,12 @@ def _groups(rows: Iterable[PartRow]) -> Iterator[list[PartRow]]:
             group, size = [], 0
     if group:
         yield group
+
+
+def _within(groups: Any, key_groups: range | None) -> Any:
+    if key_groups is None:
+        return pc.is_valid(groups)
+    return pc.and_(pc.greater_equal(groups, key_groups.start), pc.less(groups, key_groups.stop))
 
 
 def _table(rows: list[PartRow], schema: Any) -> Any:
@@ -247,12 +255,12 @@ class Part:
         with self._open(KEYED_COLUMNS) as (_, description):
             return description.has_times
 
-    def contents(self, key_groups: range) -> Iterator[Contents]:
-        """The entries of these key groups, in parts that fit into memory. Others are not unpickled."""
+    def contents(self, key_groups: range | None) -> Iterator[Contents]:
+        """The entries of these key groups (None: all), in parts that fit into memory. Others are not unpickled."""
         with self._open(KEYED_COLUMNS) as (file, description):
             for number, size in enumerate(description.row_groups):
                 groups = self._columns(file, number, ["key_group"], size).column(0)
-                wanted = pc.and_(pc.greater_equal(groups, key_groups.start), pc.less(groups, key_groups.stop))
+                wanted = _within(groups, key_groups)
                 if pc.any(wanted).as_py():
                     rows = self._columns(file, number, ["key", "namespace", "value"], size).filter(wanted)
                     contents = self._contents(*(column.to_pylist() for column in rows.columns))
@@ -305,6 +313,8 @@ class Part:
                 yield file, self._description(file, columns)
         except FileNotFoundError:
             raise CorruptStateError(f"{self._where()} is missing") from None
+        except StateMismatchError:
+            raise
         except (OSError, ValueError, pa.ArrowException) as error:  # Arrow raises any of these for damage.
             raise CorruptStateError(f"{self._where()} is damaged or cut off: {error}") from error
 
@@ -321,10 +331,7 @@ class Part:
         try:
             return decode_state(content)
         except Exception as error:
-            raise CorruptStateError(
-                f"{self._where()} cannot be read back ({type(error).__name__}: {error}); a class that is part of state "
-                f"must exist under its old name when the state is restored"
-            ) from error
+            raise unreadable(self._where(), error) from error
 
     def _where(self) -> str:
         state = state_of(self.handle)

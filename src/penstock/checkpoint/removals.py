@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from dataclasses import dataclass
 
-from penstock.common.exceptions import LeadershipLostError
+from penstock.common.daemon_pool import DaemonPool
+from penstock.common.exceptions import AbandonedError, LeadershipLostError
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +32,7 @@ class Removals:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._waiting: set[_Removal] = set()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: DaemonPool | None = None
 
     def start(self, path: str, remove: Callable[[], None]) -> None:
         """Have another thread call `remove` soon. `path` names what it removes, for people."""
@@ -41,21 +40,17 @@ class Removals:
         with self._changed:
             self._waiting.add(removal)
             if self._pool is None:
-                self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="removal")
+                self._pool = DaemonPool(_THREADS, "removal")
             try:
-                # In the context of the job, so that messages are in its log.
-                self._pool.submit(copy_context().run, self._carry_out, removal)
+                self._pool.submit(self._carry_out, removal)
             except RuntimeError as error:  # The system has no more threads, or Python is about to end.
                 self._waiting.discard(removal)
                 _report(path, error)
 
     def _carry_out(self, removal: _Removal) -> None:
-        with self._changed:
-            if removal not in self._waiting:
-                return  # The pool has kept it although it could not start a thread.
         try:
             removal.remove()
-        except LeadershipLostError as lost:
+        except (AbandonedError, LeadershipLostError) as lost:
             _log.info("%s stays: %s", removal.path, lost)
         except Exception as error:  # Stores raise errors of their own.
             _report(removal.path, error)

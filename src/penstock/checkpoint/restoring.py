@@ -8,12 +8,12 @@ from typing import Any
 from penstock.checkpoint.folders import Folder
 from penstock.checkpoint.metadata import CANONICAL, CheckpointMetadata, OperatorEntry, VertexEntry
 from penstock.checkpoint.topology import fingerprint, with_max_parallelism
-from penstock.common.exceptions import CorruptStateError, StateMismatchError
+from penstock.common.exceptions import StateMismatchError
 from penstock.graph.job_graph import JobGraph, JobVertex
 from penstock.runtime.key_groups import key_group_range
 from penstock.runtime.protocol import SubtaskOrder
 from penstock.runtime.saved_state import FileChain, SavedState
-from penstock.runtime.state.codec import decode_state
+from penstock.runtime.state.codec import decode_state, unreadable
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,12 @@ class _Orders:
     found: FoundCheckpoint
 
     def exact(self, vertex: JobVertex, subtask: int) -> SubtaskOrder:
-        return SubtaskOrder((saved_state_of(self.found, self.found.metadata.vertices[vertex.id], subtask),))
+        former = self.found.metadata.vertices[vertex.id]
+        others = () if former.has_fixed_keys else (each for each in range(former.parallelism) if each != subtask)
+        return SubtaskOrder(
+            (saved_state_of(self.found, former, subtask),),
+            strays=tuple(saved_state_of(self.found, former, each) for each in others),
+        )
 
     def share(self, vertex: JobVertex, subtask: int) -> SubtaskOrder:
         """All former subtasks that may hold state of the vertex's operators for this subtask."""
@@ -76,8 +81,9 @@ class _Orders:
         for former in self.found.metadata.vertices:
             mine = operators & set(former.names)
             has_lists = any("operator" in former.states_of(operator) for operator in mine)
+            needs_all = has_lists or not former.has_fixed_keys
             for number in range(former.parallelism) if mine else ():
-                if has_lists or _shares_key_groups(former, number, vertex, subtask):
+                if needs_all or _shares_key_groups(former, number, vertex, subtask):
                     saved.append(saved_state_of(self.found, former, number))
         return SubtaskOrder(tuple(saved), is_exact=False)
 
@@ -160,7 +166,5 @@ def _decoded(content: bytes, found: FoundCheckpoint, operator_id: str) -> Any:
         return decode_state(content)
     except Exception as error:
         names = {each.operator_id: each.name for vertex in found.metadata.vertices for each in vertex.operators}
-        raise CorruptStateError(
-            f"{found.path}: what is kept there of operator '{names.get(operator_id, operator_id)}' cannot be read back "
-            f"({type(error).__name__}: {error})"
-        ) from error
+        what = f"{found.path}: what is kept there of operator '{names.get(operator_id, operator_id)}'"
+        raise unreadable(what, error) from error

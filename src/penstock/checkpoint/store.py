@@ -18,7 +18,8 @@ from penstock.checkpoint.leadership import JobLeadership
 from penstock.checkpoint.metadata import METADATA, CheckpointMetadata, decode_metadata
 from penstock.checkpoint.removals import Removals
 from penstock.checkpoint.restoring import FoundCheckpoint
-from penstock.common.exceptions import CheckpointError, CorruptStateError, LeadershipLostError
+from penstock.common.abandoned_calls import check_wanted
+from penstock.common.exceptions import AbandonedError, CheckpointError, CorruptStateError, LeadershipLostError
 from penstock.graph.regions import Region
 from penstock.runtime.saved_state import SHARED
 
@@ -59,18 +60,18 @@ class CompletedCheckpointStore:
         """Make a checkpoint complete; returns those that are no longer wanted, which are to be discarded."""
         folder = self._folder_of(metadata.checkpoint_id)
         self.leadership.reserve(metadata.checkpoint_id)
-        self._doubtful.add(metadata.checkpoint_id)
         try:
             folder.make()
             folder.write(METADATA, metadata.encode())
+            check_wanted()
             self.leadership.confirm(metadata.checkpoint_id, self.path_of(metadata.checkpoint_id))
-        except LeadershipLostError:
-            raise  # Another leader may continue from it: it stays.
+        except (AbandonedError, LeadershipLostError):
+            raise  # Another leader, or a job that is restored, may continue from it: it stays.
         except BaseException:
+            self._doubtful.add(metadata.checkpoint_id)
             with _reporting_what_stays(folder.uri):
                 self.remove_doubtful()
             raise
-        self._doubtful.discard(metadata.checkpoint_id)
         with self._lock:
             self._checkpoints.append(metadata)
             dropped, self._checkpoints = self._checkpoints[: -self._retained], self._checkpoints[-self._retained :]
@@ -106,6 +107,11 @@ class CompletedCheckpointStore:
         except (OSError, CorruptStateError) as error:
             _log.warning("%s is no checkpoint: %s", path, error)
             return None
+
+    @property
+    def has_doubtful(self) -> bool:
+        """True if a checkpoint that counts as failed may be on disk."""
+        return bool(self._doubtful)
 
     def remove_doubtful(self) -> None:
         """Make sure that no checkpoint that counts as failed is on disk. Raises OSError if that is impossible.
@@ -243,7 +249,7 @@ def _reporting_what_stays(path: str) -> Iterator[None]:
     """A file that cannot be removed only takes up room: the job continues."""
     try:
         yield
-    except LeadershipLostError:
+    except (AbandonedError, LeadershipLostError):
         raise
     except Exception as error:  # Stores raise errors of their own.
         _log.warning("%s is no longer needed but cannot be removed: %s", path, error)

@@ -267,7 +267,8 @@ def _program(given: dict[str, Any]) -> Program:
         if not words:
             raise click.UsageError("which job? Name a script (job.py), or a module with -pym")
         script, *rest = words
-        words = tuple(rest)
+        # As after any command, `--` only says that what follows belongs to the program.
+        words = tuple(rest[1:] if rest[:1] == ["--"] else rest)
     if not Path(script).is_file():
         raise NoSuchFile(script)
     return Program(script, False, words, files)

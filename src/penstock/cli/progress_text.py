@@ -36,13 +36,13 @@ def _joined(forms: Mapping[str, tuple[str, ...]]) -> str:
 
 def _forms(progress: Progress, now_ms: int) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The parts of the line by name, each with its forms from the longest to the shortest."""
-    yield "state", (progress["state"],)
+    yield "state", (_state(progress),)
     if progress["share-done"] is not None:
         yield "bar", (bar(progress["share-done"]), f"{progress['share-done']:.0%}")
     yield "records", (f"{count(progress['records'])} records",)
     yield "rate", (f"{count(progress['records-per-second'])}/s",)
     if progress["watermark"] is not None:
-        lag = f"lag {duration(progress['watermark-lag'])}"
+        lag = _lag(progress["watermark-lag"])
         yield "watermark", (f"watermark {clock(progress['watermark'])} ({lag})", lag)
     checkpoint = progress["checkpoint"]
     if checkpoint is not None:
@@ -54,6 +54,19 @@ def _forms(progress: Progress, now_ms: int) -> Iterator[tuple[str, tuple[str, ..
         yield "restarts", (f"restarts {progress['restarts']}",)
 
 
+_AWAITED = {"workers": "waiting for workers", "state": "restoring state", "functions": "opening functions"}
+
+
+def _state(progress: Progress) -> str:
+    awaited = progress.get("waiting-for")  # A job manager of an older version does not say it.
+    return f"{progress['state']}, {_AWAITED[awaited]}" if awaited in _AWAITED else str(progress["state"])
+
+
+def _lag(ms: int) -> str:
+    """How far event time is behind the clock, or ahead of it: timestamps may be in the future."""
+    return f"lag {duration(ms)}" if ms >= 0 else f"ahead {duration(-ms)}"
+
+
 def closing_line(progress: Progress) -> str:
     """How the job has ended, how much it has read and how long it took."""
     ends = {"FINISHED": "finished", "CANCELED": "was cancelled", "FAILED": "failed", "SUSPENDED": "was suspended"}
@@ -61,7 +74,8 @@ def closing_line(progress: Progress) -> str:
     if progress["savepoint"] is not None:
         how = f"stopped with savepoint {progress['savepoint']}"
     restarts = f", {progress['restarts']} restarts" if progress["restarts"] else ""
-    amount = f"{count(progress['records'])} records in {duration(progress['duration'])}"
+    again = " in all attempts" if progress["restarts"] else ""
+    amount = f"{count(progress['records'])} records{again} in {duration(progress['duration'])}"
     return f"Job '{progress['name']}' {how}: {amount}{restarts}"
 
 
@@ -69,14 +83,17 @@ def status_lines(progress: Progress, now_ms: int) -> Iterator[str]:
     """What `penstock status` prints."""
     yield f"Job:          {progress['name']} ({progress['jid']})"
     since = moment(progress["start-time"])
-    yield f"State:        {progress['state']}, for {duration(progress['duration'])} since {since}"
+    yield f"State:        {_state(progress)}, for {duration(progress['duration'])} since {since}"
     if progress["share-done"] is not None:
         yield f"Done:         {bar(progress['share-done'])}"
-    yield f"Records:      {count(progress['records'])} read, {count(progress['records-per-second'])}/s now"
+    again = " in all attempts" if progress["restarts"] else ""
+    yield f"Records:      {count(progress['records'])} read{again}, {count(progress['records-per-second'])}/s now"
     if progress["watermark"] is None:
         yield "Watermark:    none"
     else:
-        yield f"Watermark:    {moment(progress['watermark'])}, {duration(progress['watermark-lag'])} behind"
+        behind = progress["watermark-lag"]
+        distance = f"{duration(behind)} behind" if behind >= 0 else f"{duration(-behind)} ahead of the clock"
+        yield f"Watermark:    {moment(progress['watermark'])}, {distance}"
     busy, held = progress["busy"], progress["backpressure"]
     if busy["vertex"] is not None:
         yield f"Busiest:      {busy['vertex']} ({busy['share']:.0%})"

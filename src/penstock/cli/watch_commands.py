@@ -173,7 +173,7 @@ def _cells(job: dict[str, Any], now_ms: int) -> dict[str, str]:
         "TIME": text.duration(job["duration"]),
         "RECORDS": text.count(job["records"]),
         "/S": text.count(job["records-per-second"]),
-        "LAG": "" if job["watermark-lag"] is None else text.duration(job["watermark-lag"]),
+        "LAG": "" if job["watermark-lag"] is None else text.duration(max(0, job["watermark-lag"])),
         "BUSY": f"{job['busy']['share']:.0%}",
         "BACKPR.": job["backpressure"]["level"],
         "CHECKPOINT": "" if checkpoint is None else f"{text.duration(max(0, now_ms - checkpoint['completed']))} ago",

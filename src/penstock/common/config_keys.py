@@ -212,6 +212,30 @@ SPOOL_MAX_BYTES = (
     .default_value(64 * 1024 * 1024)
     .with_description("the most bytes that a source function or socket may be ahead of the job in each subtask")
 )
+ON_ERROR = (
+    _key("penstock.on-error")
+    .string_type()
+    .default_value("fail")
+    .with_description(
+        "what happens to an element for which a function raises, unless its operator has an on_error(...) of its own: "
+        "fail (the job), or skip (leave it out and count it)"
+    )
+)
+ON_ERROR_MOST = (
+    _key("penstock.on-error.max-failures")
+    .int_type()
+    .no_default_value()
+    .with_description(
+        "with penstock.on-error: skip: a subtask in which more elements fail within penstock.on-error.interval fails "
+        "the job; not set: any number"
+    )
+)
+ON_ERROR_INTERVAL = (
+    _key("penstock.on-error.interval")
+    .duration_type()
+    .default_value(_MINUTE_MS)
+    .with_description("the time in which penstock.on-error.max-failures elements may fail")
+)
 INLINE_FUNCTIONS = (
     _key("penstock.inline-functions.enabled")
     .boolean_type()
@@ -513,7 +537,11 @@ TASK_CANCELLATION_TIMEOUT = (
     _key("task.cancellation.timeout")
     .duration_type()
     .default_value(180_000)
-    .with_description("how long a source function may take to end when its job ends; 10 s unless set")
+    .with_description(
+        "how long a source function may take to end when its job ends; after half as much again the job ends without "
+        "waiting for calls that do not return, such as those of a store or a committer; 10 s unless set; 0: a job that "
+        "is cancelled waits for ever for them"
+    )
 )
 
 # Cluster, REST, metrics

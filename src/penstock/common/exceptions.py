@@ -9,9 +9,11 @@ PenstockError
 ├── StateAccessError                             state or timers used where there are none
 ├── LocalStateError                              state on the local disk cannot be written or read
 ├── EnvironmentSetupError                        the machine lacks something (Java, a package)
+├── MissingInputError (FileNotFoundError)        a file that a source is to read is not there
 ├── ConnectorError                               a system that a source or sink uses refused, or is out of reach
 ├── LeadershipLostError                          another job manager leads now, and this one must stop
 ├── ClusterLostError                             everything that could run the job's tasks has ended
+├── AbandonedError                               a call that returned after its job had ended without it
 ├── CheckpointError                              a checkpoint or savepoint cannot be written, found or used
 │   ├── CorruptStateError                        ... because a file of it is missing or damaged
 │   └── StateMismatchError (ValueError)          ... because it does not fit the job
@@ -54,6 +56,10 @@ class EnvironmentSetupError(PenstockError):
     """Something the machine must provide is missing or too old."""
 
 
+class MissingInputError(PenstockError, FileNotFoundError):
+    """A file or folder that a source is to read is not there when the job starts: waiting will not bring it."""
+
+
 class ConnectorError(PenstockError):
     """A system that a source or sink uses refused what it was asked for, or cannot be reached."""
 
@@ -64,6 +70,10 @@ class LeadershipLostError(PenstockError):
 
 class ClusterLostError(PenstockError):
     """Everything that could run the tasks of this process's jobs has ended: nothing can be restarted here."""
+
+
+class AbandonedError(PenstockError):
+    """A call has returned after its job had ended without waiting for it: nothing may follow it."""
 
 
 class CheckpointError(PenstockError):

@@ -31,6 +31,9 @@ _PARAMETER = re.compile(rf"{_QUOTED}|[^\s,;&\"'<>)}}\]]+")
 _NAME_OF_ENTRY = re.compile(r"(?<=[\"'])([\w.\-]+)[\"']\s*:\s*[bru]?")
 _ENTRY = re.compile(rf"{_QUOTED}|[^\s,\"'}}\]]+")
 """`"password": "x"`, as in JSON and in Python's dictionaries"""
+_ENTRY_OF_MAP = re.compile(r"(?:'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[^,'\"]|['\"])+")
+_NAME_IN_MAP = re.compile(r"[\s\"']*([\w.\-]+)\s*:(?!//)")
+"""`db.password:x,url:'http://host'`, the form of settings that are maps. In messages, words often follow a colon."""
 _HEADER = re.compile(
     r"\b((?:proxy-)?authorization|(?:set-)?cookie|x-[\w\-]{0,60}(?:key|token))(\s*:\s*)[^\r\n]+", re.IGNORECASE
 )
@@ -70,7 +73,16 @@ def _without_values(text: str, names: re.Pattern[str], values: re.Pattern[str]) 
 
 def redacted_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """Settings in a form that may be shown: secret ones are hidden, and so are secrets within the others."""
-    return {key: HIDDEN if is_secret(key) else redacted_text(str(value)) for key, value in settings.items()}
+    return {key: HIDDEN if is_secret(key) else _redacted_value(str(value)) for key, value in settings.items()}
+
+
+def _redacted_value(text: str) -> str:
+    return redacted_text(_ENTRY_OF_MAP.sub(_redacted_entry, text))
+
+
+def _redacted_entry(entry: re.Match[str]) -> str:
+    name = _NAME_IN_MAP.match(entry[0])
+    return entry[0] if name is None or not is_secret(name[1]) else f"{name[1]}:{HIDDEN}"
 
 
 def redacted_repr(value: Any) -> str:

@@ -21,6 +21,7 @@ __all__ = [
     "RowDataBulkWriterFactory",
     "RowFieldExtractorSchema",
     "SerializationSchema",
+    "SimpleStringEncoder",
     "SimpleStringSchema",
 ]
 
@@ -199,11 +200,16 @@ class Encoder:
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
         """One line for each element, in the form in which `print()` shows it."""
-        return _SimpleStringEncoder(charset_name)
+        return SimpleStringEncoder(charset_name)
 
 
-class _SimpleStringEncoder(Encoder):
-    def __init__(self, charset_name: str, type_info: TypeInformation | None = None) -> None:
+class SimpleStringEncoder(Encoder):
+    """What `Encoder.simple_string_encoder()` gives; programs for PyFlink 1.12 and before make it themselves.
+
+    `Encoder` has an example.
+    """
+
+    def __init__(self, charset_name: str = "UTF-8", type_info: TypeInformation | None = None) -> None:
         self._charset = _known_charset(charset_name)
         self._type_info = type_info
 
@@ -211,7 +217,7 @@ class _SimpleStringEncoder(Encoder):
         return f"Encoder.simple_string_encoder({self._charset!r})"
 
     def of_type(self, type_info: TypeInformation) -> Encoder:
-        return _SimpleStringEncoder(self._charset, type_info)
+        return SimpleStringEncoder(self._charset, type_info)
 
     def encode(self, element: Any, stream: BinaryIO) -> None:
         stream.write(f"{format_value(element, self._type_info)}\n".encode(self._charset))

@@ -178,6 +178,7 @@ class WatermarksWithIdleness(WatermarkGenerator):
     def restart(self) -> None:
         """Start the count over: there was a reason for the lack of events."""
         self._had_event = True
+        self.is_idle = False
 
     def _check_if_idle(self) -> bool:
         if self._had_event:

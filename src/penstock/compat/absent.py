@@ -31,7 +31,7 @@ _MODULES = {
     "common.utils": "java",
 }
 
-_STAND_INS = {"java": "penstock.datastream.java_handles"}
+_STAND_INS = {"java": "penstock.datastream.java_handles", "internal": "penstock.compat.internals"}
 
 
 class AbsentName(RefusedName):
@@ -67,6 +67,6 @@ class AbsentModule(ModuleType):
 
 
 def made_here(kind: str, name: str) -> Any:
-    """What takes the place of a name of PyFlink's Java side; None if there is nothing."""
+    """What takes the place of a name of PyFlink's Java side or its insides; None if there is nothing."""
     # Imported here because it loads the whole API, which a program that only imports the name does not need.
     return getattr(importlib.import_module(_STAND_INS[kind]), name, None) if kind in _STAND_INS else None

@@ -69,6 +69,7 @@ _INTERNAL = frozenset((
     "InternalTimer", "InternalTimerService", "WindowOperationDescriptor", "PickleSerializer", "GenericMetricGroup",
     "MetricGroupType", "convert_to_python_obj", "pickled_bytes_to_python_obj", "pickled_bytes_to_python_converter",
     "Min", "mod_inverse", "long_to_int_with_bit_mixing", "keyword", "add_version_doc", "Public", "void",
+    "_get_one_input_stream_operator", "_get_two_input_stream_operator",
 ))
 # fmt: on
 
@@ -85,7 +86,7 @@ def lookup_in(module: str) -> Callable[[str], Any]:
 
     def find(name: str) -> Any:
         # `from package import submodule` asks for the name first, and imports the submodule if there is none.
-        if name.startswith("_") or _is_submodule(real, name):
+        if (name.startswith("_") and name not in _INTERNAL) or _is_submodule(real, name):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         if name in _TYPE_VARIABLES:
             return TypeVar(name)

@@ -84,6 +84,10 @@ from penstock.datastream.functions import (
     TwoPhaseCommitSinkFunction,
     WindowFunction,
 )
+from penstock.datastream.on_error import (
+    FailedElement,
+    OnError,
+)
 from penstock.datastream.output_tag import (
     OutputTag,
 )
@@ -156,6 +160,7 @@ __all__ = [
     "ExternalizedCheckpointCleanup",
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
+    "FailedElement",
     "FilterFunction",
     "FlatJoinFunction",
     "FlatMapFunction",
@@ -174,6 +179,7 @@ __all__ = [
     "MemorySize",
     "MemoryStateBackend",
     "MergingWindowAssigner",
+    "OnError",
     "OutputTag",
     "ParallelSourceFunction",
     "Partitioner",

@@ -6,11 +6,14 @@ import copy
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, Literal
 
 from penstock.common.exceptions import InvalidProgramError
+from penstock.common.typeinfo import BasicType, BasicTypeInfo, TypeInformation
 from penstock.common.types import Row
+from penstock.datastream.declared_types import converter_of
 from penstock.datastream.functions import KeySelector, ReduceFunction
 
 Field = int | str
@@ -130,6 +133,41 @@ class FieldKey:
         if len(self.fields) == 1:
             return get_field(element, self.fields[0])
         return tuple(get_field(element, field) for field in self.fields)
+
+
+@dataclass(frozen=True)
+class DeclaredKey:
+    """A key selector whose keys get the form of their declared type, as in PyFlink."""
+
+    select: Callable[[Any], Any]
+    key_type: TypeInformation
+
+    @cached_property
+    def convert(self) -> Callable[[Any], Any]:
+        convert = converter_of(self.key_type)
+        assert convert is not None  # `with_key_type` makes no DeclaredKey for other types.
+        return convert
+
+    def __call__(self, element: Any) -> Any:
+        return self.convert(self.select(element))
+
+    def __reduce__(self) -> Any:
+        return DeclaredKey, (self.select, self.key_type)
+
+    @property
+    def kept_kind(self) -> type | None:
+        """The type whose instances stay as they are (whole numbers of up to 64 bits); None if that is not known."""
+        match self.key_type:
+            case BasicTypeInfo(_basic_type=basic):
+                return {BasicType.LONG: int, BasicType.STRING: str, BasicType.BOOLEAN: bool}.get(basic)
+        return None
+
+
+def with_key_type(selector: Callable[[Any], Any], key_type: TypeInformation | None) -> Callable[[Any], Any]:
+    """A key selector that gives keys the form of their declared type."""
+    if key_type is None or converter_of(key_type) is None:
+        return selector
+    return DeclaredKey(selector, key_type)
 
 
 class Projection:

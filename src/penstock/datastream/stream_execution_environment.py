@@ -27,6 +27,7 @@ from penstock.datastream.environment_settings import EnvironmentSettings
 from penstock.datastream.functions import ParallelSourceFunction, SourceFunction
 from penstock.datastream.java_handles import JavaEnvironment
 from penstock.datastream.launch import starting_configuration
+from penstock.datastream.on_error import FailedElement, OnError, on_error_of
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.streams.data_stream import DataStream
 from penstock.datastream.streams.operator_settings import check_parallelism
@@ -34,7 +35,13 @@ from penstock.datastream.users_frames import ShowingUsersFrames, users_line
 from penstock.graph import descriptions as d
 from penstock.graph.batch import RuntimeMode
 from penstock.graph.stream_graph import StreamGraph, StreamGraphGenerator
-from penstock.graph.transformations import ChainingStrategy, PhysicalTransformation, Transformation
+from penstock.graph.transformations import (
+    ChainingStrategy,
+    PhysicalTransformation,
+    SideOutputTransformation,
+    Transformation,
+    UnionTransformation,
+)
 
 DEFAULT_JOB_NAME = "Penstock Streaming Job"
 
@@ -56,6 +63,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             self._configuration.add_all(configuration)
         check_keys(self._configuration)
         self._transformations: list[PhysicalTransformation] = []
+        self._on_error: OnError | None = None
+        self._failed_elements: list[UnionTransformation] = []
         self._last_id = 0
         self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
         self._dependencies = JobDependencies()
@@ -311,6 +320,66 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         name = type(input_format).__name__
         return self.from_source(input_format.to_source(), WatermarkStrategy.no_watermarks(), name, type_info)
 
+    # --- elements that fail ------------------------------------------------------------------------------------------
+
+    def set_on_error(self, on_error: OnError) -> StreamExecutionEnvironment:
+        """What happens to an element for which a function raises, unless its operator has an `on_error` of its own.
+
+        It replaces the setting `penstock.on-error`. Operators that cannot leave single elements out, such as windows,
+        still fail the job.
+        """
+        if not isinstance(on_error, OnError):
+            raise TypeError(f"set_on_error() needs an OnError, got {on_error!r}; write set_on_error(OnError.skip())")
+        self._on_error = on_error
+        return self
+
+    def get_failed_elements(self) -> DataStream[FailedElement]:
+        """All elements that `set_on_error(OnError.to_side_output(tag))` keeps apart, of all operators of the job.
+
+        Operators that read this stream fail the job: what they cannot take has nowhere else to go.
+
+        >>> from penstock.datastream import OnError, OutputTag
+        >>> _ = env.set_on_error(OnError.to_side_output(OutputTag("failed")))
+        >>> numbers = env.from_collection(["1", "two", "0"]).map(int).name("parse").map(lambda n: 1 // n).name("invert")
+        >>> failed = env.get_failed_elements().map(lambda each: (each.operator, each.value, each.error))
+        >>> sorted(failed.execute_and_collect())
+        [('invert', 0, 'ZeroDivisionError'), ('parse', 'two', 'ValueError')]
+        """
+        if self._on_error is None or self._on_error.tag is None:
+            raise InvalidProgramError(
+                "get_failed_elements() needs set_on_error(OnError.to_side_output(tag)) before it: without a side "
+                "output failed elements are not kept"
+            )
+        union = UnionTransformation(
+            self._next_id(), "failed elements", self.get_parallelism(), [], output_type=self._on_error.tag.type_info
+        )
+        self._failed_elements.append(union)
+        return DataStream(self, union)
+
+    def _outputs_of_failures(self, failed: UnionTransformation) -> list[Transformation]:
+        """The side outputs of all operators whose failed elements belong to `failed`."""
+        after = {failed.id}
+        found: list[Transformation] = []
+        for each in self._transformations:  # Each comes after its inputs.
+            if after & set(_ids_above(each)):
+                after.add(each.id)
+                each.on_error = each.on_error or OnError.fail()
+            elif (
+                each.operator.takes_on_error
+                and each.on_error is None
+                and not isinstance(each.operator, d.SinkDescription)
+            ):
+                assert self._on_error is not None and self._on_error.tag is not None
+                tag = self._on_error.tag
+                found.append(
+                    SideOutputTransformation(
+                        -each.id, "side output", each.parallelism, [each], tag.type_info, tag_id=tag.tag_id
+                    )
+                )
+        if not found:
+            raise InvalidProgramError("get_failed_elements(): the job has no function whose elements could fail")
+        return found
+
     # --- execution ---------------------------------------------------------------------------------------------------
 
     def get_execution_plan(self) -> str:
@@ -334,8 +403,12 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             reuses_objects=self._configuration.get(keys.OBJECT_REUSE),
             inlines_functions=self._configuration.get(keys.INLINE_FUNCTIONS),
             exchanges_columns=self._configuration.get(keys.COLUMNAR_EXCHANGE),
+            takes_checkpoints=self.get_checkpoint_config().is_checkpointing_enabled(),
+            on_error=self._on_error or on_error_of(self._configuration),
             generates_uids=self._configuration.get(keys.AUTO_GENERATE_UIDS),
         )
+        for failed in self._failed_elements:
+            failed.inputs = self._outputs_of_failures(failed)
         graph = generator.generate(self._transformations)
         if self._configuration.get(keys.LOWERING):
             from penstock.datastream.lowering.rules import lower
@@ -343,6 +416,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             graph = lower(graph)
         if clear_transformations:
             self._transformations.clear()
+            self._failed_elements.clear()
         return graph
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
@@ -455,3 +529,13 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             made_at=users_line(),
         )
         return DataStream(self, transformation)
+
+
+def _ids_above(transformation: Transformation) -> Iterator[int]:
+    """The ids of the operators, unions and partitions that a transformation reads, up to the next operators."""
+    waiting = list(transformation.inputs)
+    while waiting:
+        each = waiting.pop()
+        yield each.id
+        if not isinstance(each, PhysicalTransformation):
+            waiting.extend(each.inputs)

@@ -18,7 +18,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.notices import notify
 from penstock.datastream.dependencies import JobDependencies
 from penstock.datastream.launch import Launch, PlanOnlyExit, SubmittedJob, current_launch
-from penstock.datastream.script_classes import classes_of_script
+from penstock.datastream.script_classes import classes_of_script, definitions_of, imports_of_script
 from penstock.datastream.unpicklable import culprit
 from penstock.graph.descriptions import CollectionSourceDescription
 from penstock.graph.job_graph import JobGraph, build_job_graph
@@ -68,7 +68,8 @@ def submit(
         raise PlanOnlyExit
     check_keys(configuration)
     check_picklable(job_graph)
-    job_graph = replace(job_graph, script_classes=classes_of_script())
+    definitions = (*classes_of_script(), *imports_of_script(), *definitions_of(job_graph))
+    job_graph = replace(job_graph, script_classes=definitions)
     start = launch.start or importlib.import_module(_STARTER).start_job
     client: JobClient = start(job_graph, configuration, dependencies, spark, launch.announce)
     launch.clients.append(client)

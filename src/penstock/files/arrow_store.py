@@ -14,10 +14,12 @@ from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
+from penstock.common.exceptions import EnvironmentSetupError
 from penstock.files.store import FileStore
 
 _OBJECT_STORES = {"s3", "gcs", "abfs"}
 _OBJECT_STORES_OF_FSSPEC = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci", "memory"}
+_OF_HADOOP = {"hdfs", "viewfs"}
 _IN_MEMORY = 8 << 20
 """Larger files than this wait on a local disk until they are whole."""
 
@@ -148,6 +150,8 @@ def _file_system(uri: str) -> tuple[Any, str]:
     from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
 
     try:
+        if urlsplit(uri).scheme in _OF_HADOOP:
+            return _hadoop_file_system(uri)
         found: tuple[Any, str] = FileSystem.from_uri(uri)
         return found
     except pyarrow.ArrowInvalid as unknown:
@@ -161,3 +165,20 @@ def _file_system(uri: str) -> tuple[Any, str]:
                 f"that Arrow or fsspec knows, such as s3://bucket/folder"
             ) from error
         return PyFileSystem(FSSpecHandler(files)), path
+
+
+def _hadoop_file_system(uri: str) -> tuple[Any, str]:
+    from pyarrow.fs import FileSystem
+
+    try:
+        found: tuple[Any, str] = FileSystem.from_uri(uri)
+        return found
+    except OSError as error:
+        reason = str(error).partition("\n")[0]  # All places follow where the library was looked for.
+        if not reason.startswith("Unable to load"):
+            raise
+    raise EnvironmentSetupError(
+        f"{uri}: Hadoop's client cannot be loaded here ({reason}); install Java and Hadoop where the program and its "
+        f"workers run, and set JAVA_HOME, HADOOP_HOME and CLASSPATH (to what `hadoop classpath --glob` prints); "
+        f"or use a webhdfs:// URI, for which fsspec and requests are enough"
+    )

@@ -13,6 +13,8 @@ from penstock.files.store import FileStore
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:/")  # A drive letter is not a scheme.
 
+_OF_WINDOWS = re.compile(r"^[/\\]*[A-Za-z]:[/\\]")
+
 
 def is_local(location: str) -> bool:
     """True if a path or URI leads to a file on this machine."""
@@ -26,6 +28,11 @@ def local_path(location: str) -> str:
     '/data/some file'
     """
     path = unquote(urlsplit(location).path) if location.lower().startswith("file:") else location
+    if os.name != "nt" and _OF_WINDOWS.match(path):
+        raise ValueError(
+            f"{location!r} is a path of Windows, but this machine would take it for a name in the working folder; use "
+            f"a path of this machine, such as /tmp/checkpoints, or a URI"
+        )
     return os.path.abspath(os.path.expanduser(path))
 
 

@@ -25,6 +25,11 @@ class OperatorDescription:
         """True if the operator's state and timers belong to a key."""
         return False
 
+    @property
+    def takes_on_error(self) -> bool:
+        """True if a function is called for each element, so that one for which it raises can be left out."""
+        return isinstance(self, (ElementDescription, *_PROCESSING, SinkFunctionDescription))
+
 
 @dataclass(frozen=True, eq=False)
 class ElementDescription(OperatorDescription):
@@ -403,3 +408,13 @@ class SinkWriterDescription(SinkDescription):
     @property
     def commits_with_checkpoints(self) -> bool:
         return self.has_committer
+
+
+_PROCESSING = (
+    ProcessDescription,
+    KeyedProcessDescription,
+    CoMapDescription,
+    CoFlatMapDescription,
+    CoProcessDescription,
+    BroadcastProcessDescription,
+)

@@ -99,6 +99,13 @@ class ExecutionVertex:
     current: Execution = field(default_factory=lambda: Execution(0))
     earlier: deque[Execution] = field(default_factory=lambda: deque(maxlen=REMEMBERED_ATTEMPTS))
     """Attempts that have ended, oldest first."""
+    records_read_before: int = 0
+    """By all attempts that have ended."""
+
+    @property
+    def records_read(self) -> int:
+        """By all attempts; what a restart reads again counts again."""
+        return self.records_read_before + self.current.facts.records_in
 
     @property
     def state(self) -> ExecutionState:
@@ -112,6 +119,7 @@ class ExecutionVertex:
         """Start over after the current attempt has ended."""
         if not self.state.is_terminal:
             raise IllegalTransitionError(f"{self.name} is {self.state.value}: its attempt has not ended")
+        self.records_read_before = self.records_read
         self.earlier.append(self.current)
         self.current = Execution(self.current.attempt + 1)
         return self.current

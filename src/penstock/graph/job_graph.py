@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.graph.descriptions import DriverSinkDescription
 from penstock.graph.partitioners import ForwardPartitioner, StreamPartitioner, connected_upstream
@@ -85,8 +86,12 @@ class JobGraph:
     """True if generated loops do the work of functions themselves where they can, instead of calling them."""
     exchanges_columns: bool = True
     """True if elements that are in columns are sent that way."""
-    script_classes: tuple[type, ...] = ()
-    """All classes of the program's script: state may contain objects of a class that no function of the job names."""
+    takes_checkpoints: bool = True
+    """False if no interval is set: checkpoints are then taken only as savepoints and at the end."""
+    script_classes: tuple[Any, ...] = ()
+    """What state refers to by name, although no module has it: all classes of the program's script, since state may
+    contain objects of a class that no function of the job names, and the classes made inside functions and functions
+    of the script that the job refers to."""
 
     def in_edges(self, vertex: int) -> list[JobEdge]:
         return [edge for edge in self.edges if edge.target_vertex == vertex]
@@ -145,6 +150,7 @@ def build_job_graph(graph: StreamGraph) -> JobGraph:
         graph.reuses_objects,
         graph.inlines_functions,
         graph.exchanges_columns,
+        graph.takes_checkpoints,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.common.constants import UPPER_BOUND_MAX_PARALLELISM
 from penstock.common.exceptions import InvalidProgramError
+from penstock.common.redaction import redacted_text
 from penstock.graph.batch import RuntimeMode, as_batch_operator, is_batch_job
 from penstock.graph.descriptions import OperatorDescription, SinkDescription, SourceDescription
 from penstock.graph.partitioners import ForwardPartitioner, RebalancePartitioner, StreamPartitioner
@@ -57,6 +58,8 @@ class StreamNode:
     """True if the program chose it; otherwise a job that starts from state takes over that of the state."""
     made_at: str | None = None
     """The line of the program that made it."""
+    on_error: Any = None
+    """An OnError; None if an element that fails fails the job."""
 
     @property
     def is_source(self) -> bool:
@@ -79,6 +82,7 @@ class StreamGraph:
     reuses_objects: bool = False
     inlines_functions: bool = True
     exchanges_columns: bool = True
+    takes_checkpoints: bool = True
 
     def in_edges(self, node_id: int) -> list[StreamEdge]:
         return [edge for edge in self.edges if edge.target == node_id]
@@ -113,6 +117,9 @@ class StreamGraphGenerator:
     reuses_objects: bool = False
     inlines_functions: bool = True
     exchanges_columns: bool = True
+    takes_checkpoints: bool = True
+    on_error: Any = None
+    """The OnError of operators that have none of their own; None to fail."""
     generates_uids: bool = True
     """False if an operator without a uid is an error."""
     _links: dict[int, list[_Link]] = field(default_factory=dict)
@@ -141,6 +148,7 @@ class StreamGraphGenerator:
             self.reuses_objects,
             self.inlines_functions,
             self.exchanges_columns,
+            self.takes_checkpoints,
         )
 
     def _transform(self, transformation: Transformation) -> list[_Link]:
@@ -176,19 +184,20 @@ class StreamGraphGenerator:
         max_parallelism = self._max_parallelism(transformation)
         self._nodes[transformation.id] = StreamNode(
             id=transformation.id,
-            name=transformation.name,
+            name=redacted_text(transformation.name),  # Names often contain URLs, and are shown everywhere.
             operator=transformation.operator,
             parallelism=transformation.parallelism,
             max_parallelism=max_parallelism,
             operator_id=self._operator_id(transformation),
             uid=transformation.uid,
-            description=transformation.description or transformation.name,
+            description=redacted_text(transformation.description or transformation.name),
             slot_sharing_group=self._slot_sharing_group(transformation),
             chaining=transformation.chaining,
             output_type=transformation.output_type,
             buffer_timeout_ms=transformation.buffer_timeout_ms,
             has_own_max_parallelism=bool(transformation.max_parallelism or self.default_max_parallelism),
             made_at=transformation.made_at,
+            on_error=self._on_error(transformation),
         )
         for input_index, each in enumerate(transformation.inputs):
             for link in self._links[each.id]:
@@ -207,6 +216,13 @@ class StreamGraphGenerator:
                 f"rescale(), or set the same parallelism"
             )
         self._edges.append(StreamEdge(source.id, target.id, input_index, partitioner, link.side_tag))
+
+    def _on_error(self, transformation: PhysicalTransformation) -> Any:
+        on_error = transformation.on_error or self.on_error
+        if on_error is None or on_error.kind == "fail" or not transformation.operator.takes_on_error:
+            return None
+        has_nowhere_to_go = on_error.tag is not None and isinstance(transformation.operator, SinkDescription)
+        return None if has_nowhere_to_go else on_error
 
     def _max_parallelism(self, transformation: PhysicalTransformation) -> int:
         chosen = transformation.max_parallelism or self.default_max_parallelism

@@ -49,6 +49,8 @@ class PhysicalTransformation(Transformation):
     resources: Any = None
     made_at: str | None = None
     """The line of the program that made it."""
+    on_error: Any = None
+    """The OnError of this operator; None for that of the job."""
 
 
 @dataclass(eq=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 import traceback
 from collections import OrderedDict, deque
 from dataclasses import dataclass
@@ -82,16 +84,17 @@ def error_of(failure: TaskFailure, job_id: str, job_name: str, made_at: str | No
     if failure.timer is not None:
         record = f", in the timer of {failure.timer}"
     said = f"job '{job_name}' failed in {where}{record}: {failure.exception_type}: {failure.message}"
-    has_frames = "  File " in failure.user_traceback
+    frames = with_source_lines(failure.user_traceback)
+    has_frames = "  File " in frames
     place = "" if made_at is None or has_frames else f"{MADE_AT}{made_at}\n"
-    message = f"{said}\n\n{place}{failure.user_traceback}"
+    message = f"{said}\n\n{place}{frames}"
     error = (
         UserFunctionError(
             message,
             operator=failure.operator,
             subtask=failure.subtask,
             record=failure.record,
-            user_traceback=failure.user_traceback,
+            user_traceback=frames,
             job_id=job_id,
             job_name=job_name,
         )
@@ -101,3 +104,16 @@ def error_of(failure: TaskFailure, job_id: str, job_name: str, made_at: str | No
     error.host = failure.host
     error.__cause__ = failure.exception()
     return error
+
+
+_WITHOUT_SOURCE = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in .*\n(?!    )', re.MULTILINE)
+
+
+def with_source_lines(frames: str) -> str:
+    """Frames with the source lines that workers cannot know: of a notebook's cells, which are in no file."""
+    return _WITHOUT_SOURCE.sub(_with_source_line, frames)
+
+
+def _with_source_line(frame: re.Match[str]) -> str:
+    line = linecache.getline(frame["file"], int(frame["line"])).strip()
+    return f"{frame[0]}    {line}\n" if line else frame[0]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 
 from penstock.checkpoint.finding import OpenFolder, find_checkpoint
@@ -23,7 +24,13 @@ from penstock.common import config_keys as keys
 from penstock.common.clocks import wall_clock_ms
 from penstock.common.configuration import Configuration
 from penstock.common.error_notes import add_note
-from penstock.common.exceptions import CheckpointError, ClusterLostError, ConfigurationError, LeadershipLostError
+from penstock.common.exceptions import (
+    AbandonedError,
+    CheckpointError,
+    ClusterLostError,
+    ConfigurationError,
+    LeadershipLostError,
+)
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
@@ -33,7 +40,7 @@ from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region, pipelined_regions
 from penstock.jobmaster.counted import Accumulators, Counted, merged
 from penstock.jobmaster.epoch_history import EpochReport
-from penstock.jobmaster.execution.side_by_side import run_side_by_side
+from penstock.jobmaster.execution.side_by_side import Patience, run_side_by_side
 from penstock.jobmaster.execution.slots import SlotPool, required_slots, slot_pool
 from penstock.jobmaster.execution.stage_executor import StageExecutor
 from penstock.jobmaster.failure_history import FailureHistory, FailureRecord, FailureReports
@@ -55,6 +62,8 @@ from penstock.runtime.thread_dump import ProcessThreads
 
 _log = logging.getLogger(__name__)
 
+_PATIENCE_MS = 10_000
+
 
 class JobMaster:
     """One job from submission to its end. `run` blocks; `cancel` and requests come from other threads."""
@@ -74,6 +83,7 @@ class JobMaster:
         self._open_folder = open_folder
         self.config = config
         self._executor = executor
+        self._patience = Patience(_patience_ms(config))
         self.restart_strategy = build_restart_strategy(
             config, config.get_optional(keys.CHECKPOINT_INTERVAL) is not None, is_watched
         )
@@ -227,7 +237,7 @@ class JobMaster:
 
     def cancel(self) -> None:
         with self._changed:
-            if self.status.is_globally_terminal_state():
+            if self.status.is_terminal_state():
                 return
             self._is_stopping = True
             self._enter(JobStatus.CANCELLING)
@@ -246,6 +256,7 @@ class JobMaster:
         with self._changed:
             self._changed.notify_all()
             runners = list(self._runners)
+        self._patience.must_end()
         self._executor.cancel()
         if self._pool is not None:
             self._pool.wake_up()
@@ -330,11 +341,13 @@ class JobMaster:
         )
 
     def _run_in(self, folder: Path) -> None:
-        store = CompletedCheckpointStore(self._checkpoint_folder(folder), self.options.retained, self._leadership)
-        tracks_changes = self.options.interval_ms is not None
-        self._checkpoints = JobCheckpoints(
-            self.id_text, self.job_graph, store, self.checkpoints, tracks_changes, self.restored
-        )
+        try:
+            self._checkpoints = self._patience.call(partial(self._open_checkpoints, folder))
+        except AbandonedError:
+            self._settle(JobStatus.CANCELED)
+            self._end_as(JobStatus.SUSPENDED if self.is_suspended else JobStatus.CANCELED)
+            return
+        store = self._checkpoints.store
         self._savepoints = SavepointWriter(store.folder, self._executor.run_copies)
         status = JobStatus.FAILED
         self._note_running()
@@ -344,8 +357,22 @@ class JobMaster:
             status = JobStatus.CANCELED if self.is_cancelled else JobStatus.FINISHED
         finally:
             self._requests.end()
-            self._savepoints.wait()
+            self._await(self._savepoints.wait)
+            self._savepoints.give_up()
             status = self._end(store, status)
+        self._end_as(status)
+
+    def _open_checkpoints(self, folder: Path) -> JobCheckpoints:
+        store = CompletedCheckpointStore(self._checkpoint_folder(folder), self.options.retained, self._leadership)
+        tracks_changes = self.options.interval_ms is not None
+        return JobCheckpoints(self.id_text, self.job_graph, store, self.checkpoints, tracks_changes, self.restored)
+
+    def _await(self, action: Callable[[], None]) -> None:
+        """Wait for what belongs to the end of the job, unless it must end and that does not return."""
+        with suppress(AbandonedError):  # It is in the log.
+            self._patience.call(action)
+
+    def _end_as(self, status: JobStatus) -> None:
         with self._changed:
             if self.is_cancelled:
                 self.execution_graph.cancel_all(wall_clock_ms())
@@ -354,18 +381,24 @@ class JobMaster:
 
     def _end(self, store: CompletedCheckpointStore, status: JobStatus) -> JobStatus:
         """Keep other processes from continuing the job; only then may its checkpoints be removed."""
-        store.close()
+        self._await(store.close)
         if (latest := self._checkpoints.latest) is not None:
             self._left = LeftCheckpoint(store.path_of(latest.checkpoint_id), self.options)
         is_kept = self.options.keeps_after(status.name)
         # Where a savepoint needs files of the folder, it is not left to another process to remove the folder.
-        is_needed = self._savepoints.has_written and store.has_task_owned_files()
+        is_needed = self._savepoints.has_written and self._has_task_owned_files(store)
         self._settle(status, None if is_kept or is_needed else store.folder.uri)
         if self.is_suspended:
             return JobStatus.SUSPENDED
         if not is_kept:
-            store.remove_all(keeps_task_owned=is_needed)
+            self._await(partial(store.remove_all, keeps_task_owned=is_needed))
         return status
+
+    def _has_task_owned_files(self, store: CompletedCheckpointStore) -> bool:
+        try:
+            return self._patience.call(store.has_task_owned_files)
+        except AbandonedError:
+            return True  # Nobody knows.
 
     def _settle(self, status: JobStatus, unwanted: str | None = None) -> None:
         """The job is over for good, unless another process leads."""
@@ -397,11 +430,15 @@ class JobMaster:
                 for number, (region, executor) in enumerate(zip(regions, executors, strict=True))
             ]
         self._requests.begin(self._runners, self._checkpoints, self._savepoints)
+        runs = [runner.run for runner in self._runners]
         try:
-            run_side_by_side([runner.run for runner in self._runners], on_failure=self._stop_all)
+            run_side_by_side(runs, self._stop_all, self._patience, self._abandon)
         finally:
             for executor in executors[1:]:
                 executor.close()
+
+    def _abandon(self, place: int) -> None:
+        self._await(self._runners[place].abandon)
 
     def _checkpoint_folder(self, folder: Path) -> Folder:
         if self.options.directory is None:
@@ -488,6 +525,15 @@ class JobMaster:
 
     def checkpoint_proposed(self, region: Region, request: SavepointRequest) -> None:
         self._requests.region_done(request, region)
+
+
+def _patience_ms(config: Configuration) -> int:
+    """How long calls may take to return when the job must end; 0: for ever.
+
+    Source functions have as much of it as their setting says, and the rest of the job half as much again.
+    """
+    timeout_ms = config.get_optional(keys.TASK_CANCELLATION_TIMEOUT)
+    return (_PATIENCE_MS if timeout_ms is None else timeout_ms) * 3 // 2
 
 
 def _restarts_everything(config: Configuration) -> bool:

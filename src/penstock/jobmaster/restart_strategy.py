@@ -11,7 +11,14 @@ from typing import Protocol
 from penstock.checkpoint.coordinator import CheckpointFailedError
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
-from penstock.common.exceptions import ConfigurationError, ConnectorError, UserFunctionError, WorkersLostError
+from penstock.common.exceptions import (
+    ConfigurationError,
+    ConnectorError,
+    EnvironmentSetupError,
+    MissingInputError,
+    UserFunctionError,
+    WorkersLostError,
+)
 from penstock.graph.regions import Region
 
 
@@ -143,15 +150,16 @@ class UnlessItRepeats:
 
     That is the same error at the same record; or, where there is no record, the same error of attempts that have not
     completed an epoch, as when they are restored; or the loss of workers, if no attempt comes beyond its checkpoint.
+    Other failures in between change nothing: two bad records fail in turn. A record counts anew if as many attempts
+    have come further and failed otherwise.
     """
 
     def __init__(self, strategy: RestartStrategy, attempts: int) -> None:
         self._strategy = strategy
         self._attempts = attempts
-        self._last: dict[Region, _Way] = {}
-        self._repeated: dict[Region, int] = {}
+        self._ways: dict[Region, _Ways] = {}
         self._has_repeated = False
-        self.description = f"{strategy.description}, at most {attempts} times in a row for the same failure"
+        self.description = f"{strategy.description}, at most {attempts} times for the same failure"
 
     @property
     def refusal(self) -> str:
@@ -167,14 +175,44 @@ class UnlessItRepeats:
         return None if self._has_repeated else self._strategy.on_failure(now_ms, attempt)
 
     def _count(self, attempt: FailedAttempt) -> int:
-        """How often in a row the region has failed in this way; 0 if that does not matter."""
+        """How often the region has failed in this way; 0 if that does not matter."""
+        ways = self._ways.setdefault(attempt.region, _Ways(self._attempts))
+        ways.forget(attempt)
         if attempt.failure is None or _comes_and_goes(attempt.failure):
             return 0
-        way, region = _Way.of(attempt.failure), attempt.region
-        is_same = way == self._last.get(region) and not way.is_over(attempt)
-        self._last[region] = way
-        self._repeated[region] = self._repeated[region] + 1 if is_same else 1
-        return self._repeated[region]
+        return ways.count(_Way.of(attempt.failure))
+
+
+_MOST_WAYS = 1_000
+"""Of a region, in case that each failure says something else."""
+
+
+class _Ways:
+    """In which ways a region has failed, and how often. Failures that alternate are counted each."""
+
+    def __init__(self, attempts: int) -> None:
+        self._attempts = attempts
+        self._times: dict[_Way, int] = {}
+        self._others: dict[_Way, int] = {}
+        """How many attempts have come further since, and yet failed."""
+
+    def forget(self, attempt: FailedAttempt) -> None:
+        """Forget the ways that do not count any more after this attempt."""
+        for way in list(self._times):
+            self._others[way] += attempt.has_moved_on
+            if way.is_over(attempt) or self._others[way] > self._attempts:
+                self._forget(way)
+
+    def count(self, way: _Way) -> int:
+        """How often the region has failed in this way, with this time."""
+        times = self._times.pop(way, 0) + 1  # The last one is at the end.
+        self._times[way], self._others[way] = times, 0
+        if len(self._times) > _MOST_WAYS:
+            self._forget(next(iter(self._times)))
+        return times
+
+    def _forget(self, way: _Way) -> None:
+        del self._times[way], self._others[way]
 
 
 @dataclass(frozen=True)
@@ -216,6 +254,29 @@ def _comes_and_goes(failure: Exception) -> bool:
     return is_of_a_client or isinstance(cause, (ConnectorError, CheckpointFailedError))
 
 
+class UnlessSomethingIsMissing:
+    """Another strategy, except for failures that no restart can mend: something that must be there is not."""
+
+    _MISSING = (MissingInputError, EnvironmentSetupError)
+
+    def __init__(self, strategy: RestartStrategy) -> None:
+        self._strategy = strategy
+        self._is_missing = False
+        self.description = strategy.description
+
+    @property
+    def refusal(self) -> str:
+        if not self._is_missing:
+            return self._strategy.refusal
+        return f"what is missing at the start is an error at once, unless {keys.RESTART_STRATEGY.key} is set"
+
+    def on_failure(self, now_ms: int, attempt: FailedAttempt = _UNKNOWN) -> int | None:
+        failure = attempt.failure
+        cause = None if failure is None else failure.__cause__ or failure
+        self._is_missing = isinstance(cause, self._MISSING)
+        return None if self._is_missing else self._strategy.on_failure(now_ms, attempt)
+
+
 class OnlyForLostWorkers:
     """Another strategy when workers are lost; any other failure is one that somebody waits to see."""
 
@@ -251,7 +312,7 @@ def build_restart_strategy(config: Configuration, has_checkpoints: bool, is_watc
             "" if is_watched else f"it takes no checkpoints; {keys.CHECKPOINT_INTERVAL.key} turns them and restarts on"
         )
     default = UnlessItRepeats(_named("exponential-delay", config), config.get(keys.REPEATED_FAILURE_ATTEMPTS))
-    return OnlyForLostWorkers(default) if is_watched else default
+    return OnlyForLostWorkers(default) if is_watched else UnlessSomethingIsMissing(default)
 
 
 def _named(name: str, config: Configuration) -> RestartStrategy:

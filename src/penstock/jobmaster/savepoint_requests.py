@@ -126,6 +126,7 @@ class SavepointWriter:
         self._lock = threading.Lock()
         """Regions complete requests in threads of their own."""
         self._threads: list[threading.Thread] = []
+        self._unanswered: set[SavepointRequest] = set()
         self.has_written = False
         """True if there is a savepoint of the job."""
 
@@ -141,12 +142,16 @@ class SavepointWriter:
                 request.succeed(path)
             except BaseException as error:  # Reported to the caller.
                 request.fail(f"{type(error).__name__}: {error}")
+            finally:
+                with self._lock:
+                    self._unanswered.discard(request)
 
         # In the context of the job: what is copied is made of the classes of its script.
         run = copy_context().run
         thread = threading.Thread(target=run, args=(copy,), name=f"savepoint-{metadata.checkpoint_id}", daemon=True)
         with self._lock:
             self._threads = [*(each for each in self._threads if each.is_alive()), thread]
+            self._unanswered.add(request)
             thread.start()
 
     def wait(self) -> None:
@@ -155,3 +160,10 @@ class SavepointWriter:
             threads, self._threads = self._threads, []
         for thread in threads:
             thread.join()
+
+    def give_up(self) -> None:
+        """Nobody waits for those that are not written yet."""
+        with self._lock:
+            unanswered = list(self._unanswered)
+        for request in unanswered:
+            request.fail("the job was cancelled before, and its storage does not answer")

@@ -12,6 +12,7 @@ import math
 import sys
 from typing import Any
 
+ARRAY_LIBRARIES = ("numpy", "pandas", "pyarrow")
 _EPOCH = datetime.datetime(1970, 1, 1)
 _ATTOSECONDS = {
     "W": 7 * 24 * 3600 * 10**18,
@@ -30,7 +31,7 @@ _ATTOSECONDS = {
 
 def is_array_scalar(key: Any) -> bool:
     """True for any value whose class belongs to one of these libraries, whether it is a scalar or not."""
-    return type(key).__module__.partition(".")[0] in ("numpy", "pandas", "pyarrow")
+    return type(key).__module__.partition(".")[0] in ARRAY_LIBRARIES
 
 
 def plain(key: Any) -> Any:

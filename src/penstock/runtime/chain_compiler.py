@@ -2,9 +2,8 @@
 
 The loop has only local variables and no dispatch per record. Small functions are not even called
 (`penstock.runtime.inlining`). Tracebacks show the source of the loop. Each line that can fail belongs to one operator,
-so the line number of a failure is enough to find the operator and its record (`FusedOperator.sources`), and nothing
-needs to be tracked during normal processing. If a loop with inlined functions fails, the batch runs again in a loop
-that calls them, so that the traceback contains the user's own frames.
+so the line number of a failure is enough to find the operator, its record and the user's own lines
+(`penstock.runtime.call_sites`), and nothing needs to be tracked during normal processing.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 from penstock.graph.descriptions import FilterDescription, FlatMapDescription, MapDescription, OperatorDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.combining import AlignedCombiner
-from penstock.runtime.fused_loop import FusedSource, Step, generate, generate_combining
-from penstock.runtime.generated_loop import GeneratedLoop, LoopScope
+from penstock.runtime.fused_loop import Step, generate, generate_combining
+from penstock.runtime.generated_loop import GeneratedLoop, LoopScope, Source
 from penstock.runtime.latency import LatencyMarker
 from penstock.runtime.operators.base import OperatorContext, StreamOperator, close_all
 from penstock.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
@@ -54,7 +53,7 @@ class FusedOperator(StreamOperator):
         self.parts = [_OPERATORS[type(each)](each) for each in descriptions]
         self.contexts = list(contexts)
         self.steps = [
-            Step(type(each), part.user_function.call, context.copied_result)
+            Step(type(each), part.user_function.call, context.copied_result, part)
             for each, part, context in zip(descriptions, self.parts, contexts, strict=True)
         ]
         self.inlines_functions = all(context.inlines_functions for context in self.contexts)
@@ -66,8 +65,6 @@ class FusedOperator(StreamOperator):
         self.combiner: AlignedCombiner | None = None
         self._form: DeclaredForm | None = None
         """The declared form of the elements that go into the combiner."""
-        self.sources: dict[str, FusedSource] = {}
-        """The loops that have been compiled, by file name: failures are looked up here."""
 
     def setup(self, context: OperatorContext, output: Any) -> None:
         super().setup(context, output)
@@ -115,23 +112,13 @@ class FusedOperator(StreamOperator):
         if combining is None:
             self._collect(batch, loops)
             return
-        try:
-            made: int = combining.run(batch.values, batch.timestamps)
-        except Exception as failure:
-            loops.fail_again(batch, failure, combiner)
-            raise
+        made: int = combining.run(batch.values, batch.timestamps)
         cast(OperatorOutput, self.output).records_out += made
         combiner.combined(made)
 
     def _collect(self, batch: Batch, loops: _Loops) -> None:
-        with_timestamps = batch.timestamps is not None
-        fused = loops.plain(with_timestamps)
-        try:
-            values, timestamps = fused.run(batch.values, batch.timestamps)
-        except Exception:
-            if fused.has_inlined:
-                loops.compiled(with_timestamps, inlines=False).run(batch.values, batch.timestamps)
-            raise  # The failure did not happen again, so the first one is reported.
+        loop = loops.plain(with_timestamps=batch.timestamps is not None)
+        values, timestamps = loop.run(batch.values, batch.timestamps)
         self.output.collect_batch(values, timestamps)
 
     def takes_columns(self) -> bool:
@@ -176,7 +163,7 @@ class FusedOperator(StreamOperator):
             self._loops[first] = _Loops(self, first, None if first == len(self.steps) else self._form)
         return self._loops[first]
 
-    def generated_sources(self) -> list[FusedSource]:
+    def generated_sources(self) -> list[Source]:
         """All variants of the loop: the first records decide which of them runs."""
         return self._loops_from(0).sources()
 
@@ -205,35 +192,20 @@ class _Loops:
     def plain(self, with_timestamps: bool) -> GeneratedLoop:
         """The loop that returns its results."""
         if with_timestamps not in self._compiled:
-            self._compiled[with_timestamps] = self.compiled(with_timestamps, self._operator.inlines_functions)
+            scope = LoopScope(self._operator.inlines_functions)
+            self._compiled[with_timestamps] = scope.compile(self._plain_source(with_timestamps, scope))
         return self._compiled[with_timestamps]
 
-    def compiled(self, with_timestamps: bool, inlines: bool) -> GeneratedLoop:
-        scope = LoopScope(inlines)
-        source = self._plain_source(with_timestamps, scope)
-        self._operator.sources[source.filename] = source
-        return scope.compile(source)
-
-    def fail_again(self, batch: Batch, failure: Exception, combiner: AlignedCombiner) -> None:
-        """Have a failure of the combining loop happen again, where operator and record are seen."""
-        calling = self.compiled(with_timestamps=True, inlines=False)
-        calling.run(batch.values, batch.timestamps)
-        # None of the functions has failed, so it was the key selector, or the function of the window.
-        found = cast(Any, failure.__traceback__).tb_next.tb_frame.f_locals
-        values, _ = calling.run([found[f"v{self._first}"]], [found["timestamp"]])
-        for value in values if self._form is None else self._form(values):
-            combiner.fail_again(value, found["partials"].get)
-
-    def sources(self) -> list[FusedSource]:
+    def sources(self) -> list[Source]:
         inlines = self._operator.inlines_functions
         both = [self._plain_source(with_timestamps, LoopScope(inlines)) for with_timestamps in (False, True)]
         combining = self._combining_source(LoopScope())
         return (both[:1] if both[0].text == both[1].text else both) + ([] if combining is None else [combining])
 
-    def _plain_source(self, with_timestamps: bool, scope: LoopScope) -> FusedSource:
+    def _plain_source(self, with_timestamps: bool, scope: LoopScope) -> Source:
         return generate(self._operator.steps, with_timestamps, self._operator.name, scope, self._first)
 
-    def _combining_source(self, scope: LoopScope) -> FusedSource | None:
+    def _combining_source(self, scope: LoopScope) -> Source | None:
         operator = self._operator
         if operator.combiner is None or not operator.inlines_functions:
             return None

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Union
 import cloudpickle  # type: ignore[import-untyped]
 
 from penstock.common.exceptions import InvalidProgramError
+from penstock.common.timestamps import is_time, out_of_range
 from penstock.common.types import Row, put_together, taken_apart
 from penstock.runtime.batch import Batch, Timestamps
+from penstock.runtime.element_copies import are_immutable
 from penstock.runtime.latency import LatencyMarker
 
 if TYPE_CHECKING:
@@ -52,8 +54,9 @@ MOST_BYTES = 1 << 30
 class ChunkWriter:
     """Gathers the events of one channel and turns them into bytes.
 
-    One pickle holds keys, timestamps and values, so a key that is part of its value is written once. Timestamps are
-    written as raw 64-bit integers, and elements in columns as raw buffers (`penstock.runtime.columns`).
+    One pickle holds keys, timestamps and values, so a key that is part of its value is written once. Keys that could be
+    changed are in a pickle of their own: otherwise a function that changes its element would change its key. Timestamps
+    are written as raw 64-bit integers, and elements in columns as raw buffers (`penstock.runtime.columns`).
     """
 
     def __init__(self, encode_events: Callable[[Any], bytes] | None = None) -> None:
@@ -142,7 +145,7 @@ class ChunkWriter:
             yield from self._chunks(events, -(-len(chunk) // CHUNK_BYTES))
 
     def _encoded(self, events: list[tuple[Any, ...]]) -> bytes:
-        return self._encode(list(map(_wire_form, events)))
+        return self._encode([_wire_form(event, self._encode) for event in events])
 
     def _seal(self) -> None:
         if self._values:
@@ -155,24 +158,33 @@ class ChunkWriter:
             self._columns = []
 
 
-def _wire_form(event: tuple[Any, ...]) -> tuple[Any, ...]:
+def _wire_form(event: tuple[Any, ...], encode_keys: Callable[[Any], bytes]) -> tuple[Any, ...]:
     """An event in the form in which it is sent."""
     if event[0] == _COLUMNS:
         return _COLUMNS, event[1].packed()
-    if event[0] == _DATA and type(event[3][0]) is Row:
-        rows = taken_apart(event[3])
-        if rows is not None:  # Pickling and unpickling rows as objects would cost a call for each of them.
-            return _ROWS, *event[1:3], *rows
-    return event
+    if event[0] != _DATA:
+        return event
+    _, keys, timestamps, values = event
+    if keys is not None and not are_immutable(keys):
+        keys = encode_keys(keys)
+    rows = taken_apart(values) if type(values[0]) is Row else None
+    if rows is not None:  # Pickling and unpickling rows as objects would cost a call for each of them.
+        return _ROWS, keys, timestamps, *rows
+    return _DATA, keys, timestamps, values
+
+
+def _keys_of_wire(keys: Any) -> list[Any] | None:
+    read: list[Any] | None = pickle.loads(keys) if type(keys) is bytes else keys
+    return read
 
 
 def _size_of(value: Any) -> int:
-    """About how many bytes a record takes; 0 if it cannot be pickled."""
+    """About how many bytes a record takes; 0 if it cannot be encoded."""
     if isinstance(value, (str, bytes)):
         return len(value)
     try:
-        return len(pickle.dumps(value, protocol=5))
-    except Exception:  # Cloudpickle may still be able to encode it; if not, `encode` raises.
+        return len(encode(value))
+    except Exception:  # It is raised when the chunk is encoded.
         return 0
 
 
@@ -250,6 +262,9 @@ def _packed_timestamps(timestamps: list[int | None] | None) -> Any:
         return None
     try:
         return array("q", timestamps)
+    except OverflowError:
+        wrong = next(each for each in timestamps if each is not None and not is_time(each))
+        raise InvalidProgramError(out_of_range("the code that assigns timestamps", wrong)) from None
     except TypeError:
         return timestamps
 
@@ -279,10 +294,10 @@ def read_chunk(chunk: bytes, keeps_columns: bool = False) -> Iterator[Event]:
         kind = event[0]
         if kind == _DATA:
             _, keys, timestamps, values = event
-            yield Batch(values, timestamps, keys)
+            yield Batch(values, timestamps, _keys_of_wire(keys))
         elif kind == _ROWS:
             _, keys, timestamps, *rows = event
-            yield Batch(put_together(*rows), timestamps, keys)
+            yield Batch(put_together(*rows), timestamps, _keys_of_wire(keys))
         elif kind == _COLUMNS:
             from penstock.runtime.columns import unpacked, unpacked_columns
 

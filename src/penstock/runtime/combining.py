@@ -1,10 +1,14 @@
 """Reduces the elements of a window before the exchange: the sender sends one partial result per key and window.
 
-Partial results are held back, at most until the watermark that ends their window or the end of the epoch. The elements
-of a key and window are reduced in the order of their arrival, except for sliding windows. There a partial result covers
-elements that are in the same windows, and it may overtake other elements of some of these windows. So sliding windows
-are combined only if the order does not matter (`datastream.windowing.decomposition`). The partial results of an
+Only functions for which grouping does not matter are combined (`datastream.windowing.decomposition`). Partial results
+are held back, at most until the watermark that ends their window or the end of the epoch. The elements of a key and
+window are reduced in the order of their arrival, except for sliding windows and sessions. A partial result of a sliding
+window covers elements that are in the same windows, and it may overtake other elements of some of these windows;
+sessions that are joined are reduced in any order. So there the order must not matter either. The partial results of an
 aggregate function are accumulators.
+
+An element that is None begins no partial result. Whether a function accepts it depends on what the window already
+holds, which only the window operator knows. So it is sent as it is, after everything that came before it.
 """
 
 from __future__ import annotations
@@ -23,7 +27,8 @@ from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
 from penstock.graph.partitioners import CustomPartitioner, KeyGroupStreamPartitioner
 from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.batch import Timestamps, call_each
-from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source, Unbuilt
+from penstock.runtime.call_sites import CallSite, Line
+from penstock.runtime.generated_loop import GeneratedLoop, LoopScope, Source, Unbuilt, filled, source_of
 from penstock.runtime.hashable_keys import hashable_keys
 from penstock.runtime.latency import LatencyMarker
 from penstock.runtime.outputs import ColumnMaker, EdgeTarget
@@ -52,6 +57,28 @@ except TypeError_of_python:  # The key is not hashable, for example a list.
 _TOUCHING_PART = TOUCHING.format(start="start", end="end", other_start="part[0]", other_end="part[1]")
 
 
+_SESSION_LOOP = f"""\
+def combine(values, times, parts, ended):
+    get = parts.get
+    for value, start in zip(values, times):
+        key = {{select}}
+        end = start + gap
+        {{look_up}}
+        if part is not None and {_TOUCHING_PART}:
+            held = part[2]
+            part[2] = {{added}}
+            if end > part[1]:
+                part[1] = end
+            elif start < part[0]:
+                part[0] = start
+        else:
+            {{begin}}
+            if part is not None:
+                ended.append((key, part))
+            parts[key] = [start, end, {{first}}]
+"""
+
+
 class ReceivingWindow:
     """The function of the window operator after the exchange, called before the exchange.
 
@@ -71,16 +98,6 @@ class ReceivingWindow:
         if self.aggregate is not None:
             return self.aggregate.add(value, self.aggregate.create_accumulator() if held is None else held)
         return value if held is None else self.reduce(held, value)
-
-
-def _looking_up(scope: LoopScope, found: str) -> list[str]:
-    """The lines of a loop that look up `key`; `get` is the method of a dictionary."""
-    scope.locals |= {"TypeError_of_python": TypeError, "hashable_of_python": _hashable}
-    return _LOOK_UP.format(found=found).splitlines()
-
-
-def _hashable(key: Any) -> Any:
-    return hashable_keys([key])[0]
 
 
 class CombiningEdgeTarget(EdgeTarget):
@@ -116,6 +133,8 @@ class CombiningEdgeTarget(EdgeTarget):
         """False if combining was given up for good, so that elements are sent as they are."""
         self._records_combined, self._partials_made = 0, 0
         """Since the last decision whether combining is worthwhile."""
+        self._has_slow_keys = False
+        """True if there were keys, lists for example, that take long to look up."""
 
     @cached_property
     def loop(self) -> GeneratedLoop:
@@ -126,53 +145,45 @@ class CombiningEdgeTarget(EdgeTarget):
         return [self._source()]
 
     def _source(self) -> Source:
-        return Source(self.loop_text(self.scope), f"{GENERATED_FILE_PREFIX}combining of records before the exchange>")
+        return source_of(self.loop_lines(self.scope), "combining of records before the exchange")
 
     @abstractmethod
-    def loop_text(self, scope: LoopScope) -> str:
-        """The source of the loop that combines; the names that it refers to are added to `scope`."""
-
-    def raise_again(self, failure: Exception, held_for: Callable[[Any], Any]) -> None:
-        """Repeat the failed step outside of the loop, so that the traceback shows the record and the user's frames."""
-        loop_frame = cast(Any, failure.__traceback__).tb_next.tb_frame
-        self.fail_again(loop_frame.f_locals.get("value"), held_for)
-
-    def fail_again(self, value: Any, held_for: Callable[[Any], Any]) -> None:
-        """Add a value, which has failed before; `held_for` says what is held for its key."""
-        [key] = cast(ByKeyGroup, self.dealer).keys_of([value])
-        self.window.added(held_for(_hashable(key)), value)
+    def loop_lines(self, scope: LoopScope) -> list[Line]:
+        """The loop that combines; the names that it refers to are added to `scope`."""
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
         if not self.is_worthwhile or self._is_suspended or timestamps is None or timestamps[0] is None:
             self.push_as_they_are(values, timestamps)
             return
         times = cast("Sequence[int]", timestamps)
-        if not self._has_hashable_keys(values[0]):
-            self.is_worthwhile = False
-            self.send_all()
-            self.push_as_they_are(values, timestamps)
-            return
         try:
             earliest, latest = min(times), max(times)
         except TypeError:  # Some elements have no timestamp. The window operator refuses them.
             self.push_as_they_are(values, timestamps)
             return
+        if earliest == MIN_LONG_VALUE:  # The same.
+            self.push_as_they_are(values, timestamps)
+            return
         self.combine(values, times, earliest, latest)
         self._after_combining()
 
-    def _has_hashable_keys(self, value: Any) -> bool:
-        """False if the key of `value`, a list for example, would be slow to look up. Other keys are usually like it."""
-        try:
-            hash(self.select(value))
-        except Exception:  # A selector that fails will fail again when the element is sent, and be reported then.
-            return False
-        return True
+    def looking_up(self, scope: LoopScope, found: str, record: str | tuple[str, ...] = "value") -> list[Line]:
+        """The lines of a loop that look up the `key` of a record; `get` is the method of a dictionary."""
+        scope.locals |= {"TypeError_of_python": TypeError, "hashable_of_python": self.hashable}
+        # A key may have a hash of the user's.
+        return [Line(text, CallSite(record, self.dealer)) for text in _LOOK_UP.format(found=found).splitlines()]
+
+    def hashable(self, key: Any) -> Any:
+        [made] = hashable_keys([key])
+        self._has_slow_keys = self._has_slow_keys or made is not key
+        return made
 
     def _after_combining(self) -> None:
         """Stop combining if it is not worthwhile."""
-        if self._records_combined <= _TRIAL_RECORDS:
+        if self._records_combined <= _TRIAL_RECORDS and not self._has_slow_keys:
             return
-        self.is_worthwhile = self._records_combined >= self._partials_made * _LEAST_REDUCTION
+        is_reduced = self._records_combined >= self._partials_made * _LEAST_REDUCTION
+        self.is_worthwhile = is_reduced and not self._has_slow_keys
         self._records_combined = self._partials_made = 0
         if not self.is_worthwhile:
             self.send_all()  # The elements that follow must not overtake them.
@@ -274,24 +285,32 @@ class AlignedCombiner(CombiningEdgeTarget):
         self._held = 0
         """How many partial results there are in all slots."""
 
-    def loop_text(self, scope: LoopScope) -> str:
-        lines = ["get = partials.get", "for value in values:", *(f"    {line}" for line in self.adding(scope, "value"))]
-        return "def combine(values, partials):\n" + "".join(f"    {line}\n" for line in lines)
+    def loop_lines(self, scope: LoopScope) -> list[Line]:
+        head = ["def combine(values, partials):", "    get = partials.get", "    for value in values:"]
+        return [*map(Line, head), *(line.indented("        ") for line in self.adding(scope, "value"))]
 
-    def adding(self, scope: LoopScope, record: str | Unbuilt) -> list[str]:
+    def adding(self, scope: LoopScope, record: str | Unbuilt) -> list[Line]:
         """The lines of a loop that add a record to the dictionary `partials`; `get` is its method."""
         key = scope.call("select", self.select, record)
+        names = record.items if isinstance(record, Unbuilt) else record
         aggregate = self.window.aggregate
         if aggregate is None:
-            whole = record.text if isinstance(record, Unbuilt) else record
-            begin = [f"    partials[key] = {whole}"]
+            if isinstance(record, Unbuilt):
+                begin = [Line(f"    partials[key] = {record.text}")]
+            else:
+                scope.locals["send_none"] = self.send_none
+                begin = [Line(f"    if {record} is None:"), Line("        send_none(key, partials)")]
+                begin += [Line("    else:"), Line(f"        partials[key] = {record}")]
             added = scope.call("reduce", self.window.reduce, "held", record)
+            adding = scope.line(f"    partials[key] = {added}", "reduce", names, self.window)
         else:
             scope.locals["create"] = aggregate.create_accumulator
             added = scope.call("reduce", aggregate.add, record, "held")
-            begin = ["    held = create()", f"    partials[key] = {added}"]
-        lines = [f"key = {key}", *_looking_up(scope, "held"), "if held is None:", *begin]
-        return [*lines, "else:", f"    partials[key] = {added}"]
+            adding = scope.line(f"    partials[key] = {added}", "reduce", names, self.window)
+            begin = [Line("    held = create()", CallSite(names, self.window)), adding]
+        look_up = self.looking_up(scope, "held", names)
+        selecting = scope.line(f"key = {key}", "select", names, self.dealer)
+        return [selecting, *look_up, Line("if held is None:"), *begin, Line("else:"), adding]
 
     # --- combining in the loop of a fused operator -------------------------------------------------------------------
 
@@ -303,7 +322,9 @@ class AlignedCombiner(CombiningEdgeTarget):
             earliest = min(timestamps)  # type: ignore[type-var]
         except TypeError:
             return False
-        return earliest is not None and not self._has_ended(self._slots.at(earliest), self.watermark)
+        if earliest is None or earliest == MIN_LONG_VALUE:
+            return False
+        return not self._has_ended(self._slots.at(earliest), self.watermark)
 
     def open_slot(self, timestamp: int) -> tuple[int, int, dict[Any, Any]]:
         """The start and the end of the slot of a timestamp, and the slot's partial results."""
@@ -311,8 +332,25 @@ class AlignedCombiner(CombiningEdgeTarget):
         return *slot, self._open.setdefault(slot, {})
 
     def add_one(self, partials: dict[Any, Any], value: Any) -> None:
-        key = _hashable(self.select(value))
-        partials[key] = self.window.added(partials.get(key), value)
+        key = self.hashable(cast(ByKeyGroup, self.dealer).keys_of([value])[0])
+        held = partials.get(key)
+        if value is None and held is None and self.window.aggregate is None:
+            self.send_none(key, partials)
+        else:
+            partials[key] = self.window.added(held, value)
+
+    def send_none(self, key: Any, partials: dict[Any, Any]) -> None:
+        """Send None, an element of the slot with these partial results, after all partial results.
+
+        Loops go on with the dictionaries of their slots, so these are emptied, not removed.
+        """
+        [start] = [slot.start for slot, each in self._open.items() if each is partials]
+        for slot, each in self._open.items():
+            self._deliver_partials(slot, each)
+            if each is not partials:  # The caller counts what it has added to and taken from its own.
+                self._held -= len(each)
+            each.clear()
+        self.deliver([key], [None], [start])
 
     def combined(self, records: int) -> None:
         """Called after another loop has combined this many records."""
@@ -359,6 +397,10 @@ class AlignedCombiner(CombiningEdgeTarget):
                 share = shares.setdefault(slot, ([], []))
             share[0].append(value)
             share[1].append(timestamp)
+            if value is None and self.window.aggregate is None:  # Elements of other slots must not overtake it.
+                self.send_all()
+                self.push_as_they_are(values, times)
+                return
         for slot, share in shares.items():
             if self._has_ended(slot, self.watermark):
                 self.push_as_they_are(*share)
@@ -368,11 +410,7 @@ class AlignedCombiner(CombiningEdgeTarget):
     def _combine(self, slot: Slot, values: list[Any]) -> None:
         partials = self._open.setdefault(slot, {})
         before = len(partials)
-        try:
-            self.loop.run(values, partials)
-        except Exception as failure:
-            self.raise_again(failure, partials.get)
-            raise
+        self.loop.run(values, partials)
         opened = len(partials) - before
         self._held += opened
         self.count_combined(len(values), opened)
@@ -388,15 +426,17 @@ class AlignedCombiner(CombiningEdgeTarget):
     def _send_slot(self, slot: Slot) -> None:
         partials = self._open.pop(slot)
         self._held -= len(partials)
-        if any(held is None for held in partials.values()):  # Reduced to None, which counts as no element at all.
-            partials = {key: held for key, held in partials.items() if held is not None}
+        self._deliver_partials(slot, partials)
+
+    def _deliver_partials(self, slot: Slot, partials: dict[Any, Any]) -> None:
         if partials:
             self.deliver(list(partials), list(partials.values()), [slot.start] * len(partials))
 
 
 def _count_timed(timestamps: Timestamps) -> int:
     """How many timestamps there are before the first one that is missing."""
-    return next((at for at, timestamp in enumerate(timestamps) if timestamp is None), len(timestamps))
+    missing = (at for at, timestamp in enumerate(timestamps) if timestamp is None or timestamp == MIN_LONG_VALUE)
+    return next(missing, len(timestamps))
 
 
 class SessionCombiner(CombiningEdgeTarget):
@@ -404,7 +444,7 @@ class SessionCombiner(CombiningEdgeTarget):
 
     The value is a reduced element or an accumulator. A part is what the window operator would have made of the same
     elements if nothing had happened between them. Any watermark could end the session of a part, so all parts are sent
-    before each watermark. A part that was reduced to None still extends its session.
+    before each watermark. A part that is None still extends its session.
     """
 
     resumes_after_idleness = False
@@ -416,38 +456,29 @@ class SessionCombiner(CombiningEdgeTarget):
         self._parts: dict[Any, list[Any]] = {}
         """By key: a list of start, end and partial result."""
 
-    def loop_text(self, scope: LoopScope) -> str:
-        select = scope.call("select", self.select, "value")
-        look_up = "\n        ".join(_looking_up(scope, "part"))
+    def loop_lines(self, scope: LoopScope) -> list[Line]:
+        select = scope.line(scope.call("select", self.select, "value"), "select", owner=self.dealer)
         aggregate = self.window.aggregate
+        first = Line("value")
         if aggregate is None:
+            scope.locals["send_none"] = self.send_none
             reduced = scope.call("reduce", self.window.reduce, "held", "value")
-            first, added = "value", f"value if held is None else {reduced}"
+            added = scope.line(reduced, "reduce", owner=self.window)
+            begin = [Line("if value is None: send_none(key, start, ended); continue")]
         else:
             scope.locals["create"] = aggregate.create_accumulator
-            added = scope.call("reduce", aggregate.add, "value", "held")
-            first = added
-        create = "" if aggregate is None else "held = create()"
-        return f"""\
-def combine(values, times, parts, ended):
-    get = parts.get
-    for value, start in zip(values, times):
-        key = {select}
-        end = start + gap
-        {look_up}
-        if part is not None and {_TOUCHING_PART}:
-            held = part[2]
-            part[2] = {added}
-            if end > part[1]:
-                part[1] = end
-            elif start < part[0]:
-                part[0] = start
-        else:
-            if part is not None:
-                ended.append((key, part))
-            {create}
-            parts[key] = [start, end, {first}]
-"""
+            add = scope.call("reduce", aggregate.add, "value", "held")
+            first = added = scope.line(add, "reduce", owner=self.window)
+            begin = [Line("held = create()", CallSite(owner=self.window))]
+        look_up = self.looking_up(scope, "part")
+        return filled(_SESSION_LOOP, select=select, look_up=look_up, added=added, begin=begin, first=first)
+
+    def send_none(self, key: Any, start: int, ended: list[tuple[Any, list[Any]]]) -> None:
+        """Send None, an element of a session, after all parts; the loop goes on with the same dictionary and list."""
+        self._send_parts([*ended, *self._parts.items()])
+        ended.clear()
+        self._parts.clear()
+        self.deliver([key], [(start + self._gap, None)], [start])
 
     def push_as_they_are(self, values: list[Any], timestamps: Timestamps | None) -> None:
         self.send_all()
@@ -466,11 +497,7 @@ def combine(values, times, parts, ended):
             return
         ended: list[tuple[Any, list[Any]]] = []
         parts, before = self._parts, len(self._parts)
-        try:
-            self.loop.run(values, times, parts, ended)
-        except Exception as failure:
-            self.raise_again(failure, lambda key: parts[key][2] if key in parts else None)
-            raise
+        self.loop.run(values, times, parts, ended)
         self.count_combined(len(values), len(parts) - before + len(ended))
         self._send_parts(ended)
         if len(parts) > MOST_HELD:

@@ -37,7 +37,11 @@ _ACCEPT_PAUSE_S = 0.1
 """How long a listener waits after a connection could not be accepted."""
 _MOST_STRANGERS = 64
 """How many connections, beyond the expected ones, may be in the handshake at the same time."""
+_PROBES = 4
+"""How often the system asks the other side of a quiet connection before it counts as lost."""
 _HEADER = struct.Struct("<qiiiiqQ")
+_PEER = struct.Struct("3i")
+"""What Linux says about the other end of a socket: process, user, group."""
 JOINED_BYTES = 64 * 1024
 """Chunks up to this size are joined with their headers, so that many are sent at once."""
 
@@ -145,9 +149,38 @@ class Connection:
             raise EOFError("the other side has closed the connection")
         return content
 
+    def peer_process(self) -> int | None:
+        """The id of the process at the other end; None if it is this one or on another machine, or not known."""
+        if self._socket.family != socket.AF_UNIX or not hasattr(socket, "SO_PEERCRED"):
+            return None
+        try:
+            process, _, _ = _PEER.unpack(self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+        except OSError:  # It is closed.
+            return None
+        return process if process not in (0, os.getpid()) else None
+
     def local_host(self) -> str | None:
         """The address of this side, as the other side sees it; None on a Unix socket."""
         return None if self._socket.family == socket.AF_UNIX else str(self._socket.getsockname()[0])
+
+    def expect_answers(self, within_s: float) -> None:
+        """Have the connection fail if the other side's system does not answer for this long, even if nothing is sent.
+
+        Without that, a side that waits for rows would wait for ever when the network between the two is cut.
+        """
+        if self._socket.family == socket.AF_UNIX:
+            return  # There is nothing in between.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        pause_s = max(1, round(within_s / (_PROBES + 1)))
+        limits = {
+            "TCP_KEEPIDLE": pause_s,
+            "TCP_KEEPINTVL": pause_s,
+            "TCP_KEEPCNT": _PROBES,
+            "TCP_USER_TIMEOUT": round(within_s * 1000),  # For what was sent and is not acknowledged.
+        }
+        for name, value in limits.items():
+            if hasattr(socket, name):  # Not every system has all of them.
+                self._socket.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     def close(self) -> None:
         """Close the socket. Threads that are sending or receiving wake up."""

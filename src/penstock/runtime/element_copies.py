@@ -189,12 +189,15 @@ def _choose_copier(kind: type) -> _Copier:
 
 
 def _is_named_tuple(kind: type) -> bool:
-    return hasattr(kind, "_make") and hasattr(kind, "_fields") and kind.__new__.__module__.startswith("namedtuple_")
-
-
-def constructs_plainly(kind: type) -> bool:
-    """True for classes that do not define `__new__`."""
-    return _inherits_from_object(kind, "__new__")
+    """True for named tuples whose objects hold nothing but their items: a subclass may have further attributes."""
+    return (
+        hasattr(kind, "_make")
+        and hasattr(kind, "_fields")
+        and kind.__new__.__module__.startswith("namedtuple_")
+        and kind.__dictoffset__ == 0
+        and _inherits_from_object(kind, "__reduce__")
+        and _inherits_from_object(kind, "__reduce_ex__")
+    )
 
 
 def _inherits_from_object(kind: type, method: str) -> bool:

@@ -6,6 +6,7 @@ import os
 import pickle
 import platform
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any
@@ -14,10 +15,9 @@ import cloudpickle  # type: ignore[import-untyped]
 
 import penstock
 from penstock.common.exceptions import CheckpointError, PenstockError, StateAccessError
-from penstock.runtime.chain_compiler import FusedOperator
+from penstock.runtime.call_sites import failed_expression
 from penstock.runtime.combining import ReceivingWindow
-from penstock.runtime.fused_loop import FUSED_FILE_PREFIX
-from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX
+from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop
 from penstock.runtime.keyed_loop import RECORD
 from penstock.runtime.loop_syntax import OWN
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
@@ -62,11 +62,10 @@ class TaskFailure:
 
 
 def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: int, parallelism: int) -> TaskFailure:
-    steps = _steps_of(exc)
-    frames = [(step.tb_frame, step.tb_lineno) for step in steps]
-    name, record = _where(frames)
-    timer = _timer(frames)
-    owners = [frame.f_locals.get("self") for frame, _ in frames]
+    steps = [_Step(step, outer) for step, outer in _with_outer(_steps_of(exc))]
+    name, record = _where(steps)
+    timer = _timer([step.frame for step in steps])
+    owners = [owner for step in steps for owner in step.owners]
     elsewhere = next((each for each in owners if isinstance(each, (ByKeyGroup, ReceivingWindow))), None)
     if isinstance(elsewhere, ByKeyGroup):
         name = "key_by"
@@ -75,7 +74,7 @@ def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: i
     if isinstance(exc, CheckpointError):
         record = None  # State is restored before there is any record.
 
-    all_frames = [traceback.extract_tb(step, limit=1)[0] for step in steps]
+    all_frames = [step.summary() for step in steps]
     user_frames = [frame for frame in all_frames if _is_users(frame.filename)]
     # If there is a record but no user frame, the user's function is a built-in that failed on the record.
     # The message of a self-explanatory error tells the user what to do, so it needs no frames of Penstock's.
@@ -135,23 +134,58 @@ def _steps(trace: TracebackType | None) -> list[TracebackType]:
     return steps
 
 
-def _where(frames: list[tuple[FrameType, int]]) -> tuple[str | None, str | None]:
+class _Step:
+    """A frame that an exception came through."""
+
+    def __init__(self, trace: TracebackType, outer: FrameType | None) -> None:
+        self.frame = trace.tb_frame
+        self.variables = self.frame.f_locals
+        self.filename = self.frame.f_code.co_filename
+        self.is_generated = self.filename.startswith(GENERATED_FILE_PREFIX)
+        self._trace = trace
+        loop = None if outer is None else outer.f_locals.get("self")
+        self._loop = loop if self.is_generated and isinstance(loop, GeneratedLoop) else None
+        self.site = None if self._loop is None else self._loop.source.sites.get(trace.tb_lineno)
+        """The user function that a line of a generated loop belongs to; None for other frames."""
+
+    @property
+    def owners(self) -> list[object]:
+        """Who works in this frame."""
+        return [self.variables.get("self"), None if self.site is None else self.site.owner]
+
+    def summary(self) -> traceback.FrameSummary:
+        """How a traceback shows the frame; in place of an inlined function's line in a loop, its own line."""
+        if self._loop is None or self.site is None or self.site.inlined is None:
+            return traceback.extract_tb(self._trace, limit=1)[0]
+        innermost, further = self._trace, self._trace.tb_next
+        # Older Pythons have a frame for a comprehension.
+        while further is not None and further.tb_frame.f_code.co_filename == self.filename:
+            innermost, further = further, further.tb_next
+        return self.site.inlined.frame(failed_expression(innermost, self._loop.source.text))
+
+
+def _with_outer(steps: list[TracebackType]) -> Iterable[tuple[TracebackType, FrameType | None]]:
+    """Each step with the frame that called its own."""
+    return zip(steps, [None, *(step.tb_frame for step in steps)], strict=False)
+
+
+def _where(steps: list[_Step]) -> tuple[str | None, str | None]:
     """The name of the innermost operator on the stack, and the record that it was processing.
 
     The record is found by the name of a variable: `value` in the runtime's own loops, and `RECORD` in generated loops
-    that do the work of a process function. In the loop of a chain, the line tells the operator and the variable.
+    that do the work of a process function. In other generated loops, the line tells the operator and the variables.
     """
     record: str | None = None
-    for frame, line in reversed(frames):
-        operator = frame.f_locals.get("self")
-        filename = frame.f_code.co_filename
-        if filename.startswith(FUSED_FILE_PREFIX):
-            return _fused_site(frames, frame, line)
-        if not filename.startswith(_PACKAGE):
+    for step in reversed(steps):
+        names, operator = step.variables, step.variables.get("self")
+        if step.site is not None:
+            record = None if step.site.record is None else short_repr(step.site.record_in(names))
+            operator = step.site.owner
+        elif not step.filename.startswith(_PACKAGE) and not step.is_generated:
             # What the user's code has called, such as a state, may have a `value` that is not the record.
-            record = short_repr(frame.f_locals[RECORD]) if RECORD in frame.f_locals else None
-        elif record is None and "value" in frame.f_locals:
-            record = short_repr(frame.f_locals["value"])
+            record = short_repr(names[RECORD]) if RECORD in names else None
+        elif record is None and "value" in names:
+            record = short_repr(names["value"])
         if isinstance(operator, StreamOperator):
             return operator.context.operator_name, record or _current_key(operator.context)
         if isinstance(operator, ReceivingWindow):
@@ -159,11 +193,11 @@ def _where(frames: list[tuple[FrameType, int]]) -> tuple[str | None, str | None]
     return None, record
 
 
-def _timer(frames: list[tuple[FrameType, int]]) -> str | None:
+def _timer(frames: list[FrameType]) -> str | None:
     """The timer that was firing. A generated loop over timers holds their time in the variable for the record."""
-    for at, (frame, _) in enumerate(frames):
+    for at, frame in enumerate(frames):
         if frame.f_code in TIMER_CALLS:
-            for names in (inner.f_locals for inner, _ in frames[at:]):
+            for names in (inner.f_locals for inner in frames[at:]):
                 if RECORD in names:
                     return f"key {short_repr(names.get(f'{OWN}key'))} at {names[RECORD]}"
             if "timestamp" in frame.f_locals:
@@ -178,17 +212,6 @@ def _current_key(context: OperatorContext) -> str | None:
         return f"<none, but key {short_repr(context.keyed_state.key())}>"
     except StateAccessError:
         return None
-
-
-def _fused_site(frames: list[tuple[FrameType, int]], frame: FrameType, line: int) -> tuple[str | None, str | None]:
-    """The operator and the record of a line in the loop of a chain; None for both if the line is not known."""
-    for outer, _ in frames:
-        operator = outer.f_locals.get("self")
-        if isinstance(operator, FusedOperator) and frame.f_code.co_filename in operator.sources:
-            site = operator.sources[frame.f_code.co_filename].call_sites.get(line)
-            if site is not None:
-                return operator.contexts[site.operator].operator_name, short_repr(frame.f_locals.get(site.variable))
-    return None, None
 
 
 def short_repr(value: Any) -> str:

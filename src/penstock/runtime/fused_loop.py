@@ -6,44 +6,26 @@
         v2_0 = v0 * 7919
         append((v2_0, v2_1,))
 
-Each line that can fail belongs to one operator (`FusedSource.call_sites`), so its number shows the operator and the
-record of a failure. The items of a tuple are held in variables of their own; here `v2_1` is a constant.
+Each line that can fail belongs to one operator (`Source.sites`), so its number shows the operator and the record of a
+failure. The items of a tuple are held in variables of their own; here `v2_1` is a constant.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.graph.descriptions import FilterDescription, FlatMapDescription, MapDescription, OperatorDescription
+from penstock.runtime.call_sites import CallSite, InlinedCode, Line
 from penstock.runtime.combining import AlignedCombiner
 from penstock.runtime.element_copies import IMMUTABLE_TYPES, Copy, as_it_is, copied_unless_tuple
-from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, LoopScope, Source, Unbuilt
+from penstock.runtime.generated_loop import LoopScope, Source, Unbuilt, source_of
 from penstock.runtime.inlining import ONE_AT_A_TIME
 from penstock.runtime.outputs import DeclaredForm
-from penstock.runtime.retention import keeps_nothing
-
-FUSED_FILE_PREFIX = GENERATED_FILE_PREFIX + "chain "
-
-
-@dataclass(frozen=True)
-class CallSite:
-    """A line of generated code in which an operator can fail, because it does the work of a user function."""
-
-    operator: int
-    variable: str
-    """The local variable that holds the record."""
-
-
-@dataclass(frozen=True)
-class FusedSource(Source):
-    call_sites: dict[int, CallSite]
-    """By line number."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +36,8 @@ class Step:
     function: Callable[[Any], Any]
     copied: Copy
     """Copies the function's results."""
+    owner: object
+    """The operator; failures of the function are reported as its own."""
 
 
 _LOOP_VARIABLE = re.compile(r"[vf]\d+(_\w+)?$")
@@ -67,11 +51,10 @@ class _LoopBody:
     """The lines of a loop, built operator by operator. `end` adds the lines that handle the results."""
 
     def __init__(
-        self, lines: list[str], scope: LoopScope, steps: Sequence[Step], first: int, end: Callable[[_LoopBody], None]
+        self, lines: list[Line], scope: LoopScope, steps: Sequence[Step], first: int, end: Callable[[_LoopBody], None]
     ) -> None:
         self.lines = lines
         self.scope = scope
-        self.sites: dict[int, CallSite] = {}
         self._steps = steps
         self._end = end
         self._indent = "        "
@@ -79,28 +62,45 @@ class _LoopBody:
         self._is_in_body = False
         """True within the statements of a user's generator, where a filter must not use `continue`: that would skip the
         rest of the generator's own statements."""
-        self._variable = f"v{first}"
-        """The variable that holds the record, or the last record that was built."""
-        self.record: str | Unbuilt = self._variable
+        self.record: str | Unbuilt = f"v{first}"
+        """The variable that holds the record, or the record's items."""
         self.constants: dict[str, Any] = {}
         """The values of variables that never change."""
+        self._statements: dict[int, ast.stmt] = {}
+        """By operator: the statement of its function that is being added."""
 
     def add(self, text: str) -> None:
-        self.lines.append(self._indent + text)
+        self.add_line(Line(text))
+
+    def add_line(self, line: Line) -> None:
+        self.lines.append(line.indented(self._indent))
 
     def call(self, text: str, operator: int) -> None:
-        """Add a line in which the operator can fail."""
-        self.add(text)
-        self.sites[len(self.lines)] = CallSite(operator, self._variable)
+        """Add a line that does the work of an operator's function."""
+        inlined = self.scope.inlined.get(f"f{operator}")
+        if inlined is not None and operator in self._statements:
+            inlined = replace(inlined, parts=(self._statements[operator],))
+        self._add_site(text, operator, inlined)
+
+    def receive(self, text: str, operator: int) -> None:
+        """Add a line that handles the results of an operator's function."""
+        self._add_site(text, operator, None)
+
+    def _add_site(self, text: str, operator: int, inlined: InlinedCode | None) -> None:
+        self.add_line(Line(text, CallSite(self.record_names, self._steps[operator].owner, inlined)))
+
+    @property
+    def record_names(self) -> str | tuple[str, ...]:
+        return self.record.items if isinstance(self.record, Unbuilt) else self.record
 
     @contextmanager
     def nested(self, loops: int = 0) -> Iterator[None]:
         """Add lines one level deeper; afterwards level and record are what they were before."""
-        before = self._indent, self._loops, self._variable, self.record
+        before = self._indent, self._loops, self.record
         self._indent += "    "
         self._loops += loops
         yield
-        self._indent, self._loops, self._variable, self.record = before
+        self._indent, self._loops, self.record = before
 
     @property
     def record_text(self) -> str:
@@ -152,7 +152,8 @@ class _LoopBody:
         self.call(f"r{at} = {self.scope.call(name, step.function, record)}", at)
         self.add(f"if r{at} is not None:")
         with self.nested():
-            self._add_loop(f"r{at}", at, step)
+            self.receive(f"for v{at + 1} in r{at}:", at)
+            self._add_loop(at, step)
 
     def _add_yields(self, yielded: list[str], at: int, step: Step) -> None:
         """Add the following operators once for all yields, each of which is evaluated when it is its turn.
@@ -166,16 +167,16 @@ class _LoopBody:
             *others, last = yielded
             choice = "".join(f"({text}) if {turn} == {number} else " for number, text in enumerate(others))
             self.call(f"v{at + 1} = {choice}({last})", at)
-            self._variable = self.record = f"v{at + 1}"
+            self.record = f"v{at + 1}"
             self._add_copying(at, step, None)
             self.add_steps(at + 1)
         self._is_in_body = outer
 
-    def _add_loop(self, over: str, at: int, step: Step) -> None:
-        self.call(f"for v{at + 1} in {over}:", at)
+    def _add_loop(self, at: int, step: Step) -> None:
+        """Add the following operators, in the body of a loop over the results."""
         outer, self._is_in_body = self._is_in_body, False
         with self.nested(loops=1):
-            self._variable = self.record = f"v{at + 1}"
+            self.record = f"v{at + 1}"
             self._add_copying(at, step, None)
             self.add_steps(at + 1)
         self._is_in_body = outer
@@ -191,14 +192,16 @@ class _LoopBody:
     def _add_statements(self, statements: list[ast.stmt], at: int, step: Step) -> None:
         """Add the statements of a generator function, with the following operators in place of its yield."""
         for statement in statements:
+            self._statements[at] = statement
             match statement:
                 case ast.Expr(ast.Yield(value)):
-                    before = self._variable, self.record
+                    before = self.record
                     self._set_record("None" if value is None else ast.unparse(value), at, step)
                     self.add_steps(at + 1)
-                    self._variable, self.record = before
+                    self.record = before
                 case ast.Expr(ast.YieldFrom(value)):
-                    self._add_loop(ast.unparse(value), at, step)
+                    self.call(f"for v{at + 1} in {ast.unparse(value)}:", at)
+                    self._add_loop(at, step)
                 case ast.If(test, body, orelse):
                     self._add_block(f"if {ast.unparse(test)}:", body, at, step, loops=0)
                     if orelse:
@@ -221,7 +224,7 @@ class _LoopBody:
         variable_items: list[int] | None = None
         if items is None:
             self.call(f"v{at + 1} = {expression}", at)
-            self._variable = self.record = f"v{at + 1}"
+            self.record = f"v{at + 1}"
         else:
             variable_items = [place for place, item in enumerate(items) if not isinstance(item, ast.Constant)]
             names = tuple(self._variable_of(item, f"v{at + 1}_{place}", at) for place, item in enumerate(items))
@@ -242,39 +245,40 @@ class _LoopBody:
     def _build(self, at: int) -> str:
         if isinstance(self.record, Unbuilt):
             self.add(f"v{at + 1} = {self.record.text}")
-            self._variable = self.record = f"v{at + 1}"
+            self.record = f"v{at + 1}"
         return self.record
 
     def _add_copying(self, at: int, step: Step, variable_items: list[int] | None) -> None:
-        """Add lines that copy the record if it is mutable and its operator may keep it (`element_copies`).
+        """Add lines that copy the record unless it is immutable: its operator may keep it (`element_copies`).
 
         `variable_items` are the numbers of the items that are not constants, if the record is a tuple of known length.
         """
-        gives_one = step.kind is not FlatMapDescription
         is_immutable_tuple = variable_items == [] or (variable_items and step.copied is copied_unless_tuple)
-        if step.copied is as_it_is or is_immutable_tuple or (gives_one and keeps_nothing(step.function)):
+        if step.copied is as_it_is or is_immutable_tuple:
             return
         self.scope.locals |= {"type_of": type, "tuple_type": tuple, "immutable_types": IMMUTABLE_TYPES}
-        self.scope.locals["copied"] = step.copied
+        # A name for each step: what a type declares holds for the results of its own operator only.
+        copied = f"copied{at}"
+        self.scope.locals[copied] = step.copied
         current = self.built()
-        copying = f"    {current} = copied({current})"
+        copying = f"    {current} = {copied}({current})"
         # Most records are immutable, or tuples of immutable items. They should not cost a call.
         if step.copied is copied_unless_tuple:
             self.add(f"if type_of({current}) is not tuple_type:")
-            self.call(copying, at)
+            self.receive(copying, at)
             return
         if variable_items is not None:
             are_mutable = (f"type_of({current}[{item}]) not in immutable_types" for item in variable_items)
             self.add(f"if {' or '.join(are_mutable)}:")
-            self.call(copying, at)
+            self.receive(copying, at)
             return
         self.add(f"if type_of({current}) is tuple_type:")
         self.add(f"    for item in {current}:")
         self.add("        if type_of(item) not in immutable_types:")
-        self.call(f"        {copying}", at)
+        self.receive(f"        {copying}", at)
         self.add("            break")
         self.add(f"elif type_of({current}) not in immutable_types:")
-        self.call(copying, at)
+        self.receive(copying, at)
 
 
 def _items_of(expression: str) -> list[ast.expr] | None:
@@ -286,32 +290,31 @@ def _items_of(expression: str) -> list[ast.expr] | None:
     return tree.elts
 
 
-def generate(steps: Sequence[Step], with_timestamps: bool, name: str, scope: LoopScope, first: int = 0) -> FusedSource:
+def generate(steps: Sequence[Step], with_timestamps: bool, name: str, scope: LoopScope, first: int = 0) -> Source:
     """The source of `fused(values, timestamps)`, which returns the output's values and timestamps.
 
     The names that the source refers to are added to `scope`. The steps before `first` have already run, on columns.
     """
     only_maps = all(step.kind is MapDescription for step in steps[first:])
     each_has_timestamp = with_timestamps and not only_maps
-    lines = ["def fused(values, timestamps):", "    out = []", "    append = out.append"]
+    texts = ["def fused(values, timestamps):", "    out = []", "    append = out.append"]
     if each_has_timestamp:
         scope.locals["zip"] = zip
-        lines += ["    out_timestamps = []", "    append_timestamp = out_timestamps.append"]
-        lines += [f"    for v{first}, timestamp in zip(values, timestamps):"]
+        texts += ["    out_timestamps = []", "    append_timestamp = out_timestamps.append"]
+        texts += [f"    for v{first}, timestamp in zip(values, timestamps):"]
     else:
-        lines += [f"    for v{first} in values:"]
+        texts += [f"    for v{first} in values:"]
 
     def end(body: _LoopBody) -> None:
         body.add(f"append({body.record_text})")
         if each_has_timestamp:
             body.add("append_timestamp(timestamp)")
 
-    body = _LoopBody(lines, scope, steps, first, end)
+    body = _LoopBody(list(map(Line, texts)), scope, steps, first, end)
     body.add_steps(first)
-    lines.append(f"    return out, {'out_timestamps' if each_has_timestamp else 'timestamps'}")
-    suffix = (" with timestamps" if with_timestamps else "") + ("" if scope.inlines else ", calling")
-    suffix += _start_suffix(first)
-    return FusedSource("\n".join(lines) + "\n", f"{FUSED_FILE_PREFIX}{name}{suffix}>", body.sites)
+    end_line = Line(f"    return out, {'out_timestamps' if each_has_timestamp else 'timestamps'}")
+    suffix = (" with timestamps" if with_timestamps else "") + _start_suffix(first)
+    return source_of([*body.lines, end_line], f"chain {name}{suffix}")
 
 
 def _start_suffix(first: int) -> str:
@@ -328,17 +331,6 @@ def _texts(record: str | Unbuilt, constants: dict[str, Any]) -> str | tuple[str,
     )
 
 
-def _with_own_builtins(expression: str, scope: LoopScope) -> str:
-    """An expression of Penstock's own, with built-ins under names that no global of the user's module can hide."""
-    with ONE_AT_A_TIME:
-        tree = ast.parse(expression, mode="eval")
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and hasattr(builtins, node.id):
-                scope.locals[f"{node.id}_of_python"] = getattr(builtins, node.id)
-                node.id += "_of_python"
-        return ast.unparse(tree)
-
-
 def generate_combining(
     steps: Sequence[Step],
     combiner: AlignedCombiner,
@@ -346,16 +338,16 @@ def generate_combining(
     name: str,
     scope: LoopScope,
     first: int = 0,
-) -> FusedSource | None:
+) -> Source | None:
     """The source of `fused(values, timestamps)`, which combines the results of the steps and returns their number.
 
     None if no expression can tell whether results have their declared form. Steps before `first` ran on columns.
     """
     scope.locals |= {"zip": zip, "open_slot": combiner.open_slot, "add_one": combiner.add_one}
     only_maps = all(step.kind is MapDescription for step in steps[first:])
-    lines = ["def fused(values, timestamps):", "    records_made = start = end = 0"]
-    lines += [f"    for v{first}, timestamp in zip(values, timestamps):", "        if not start <= timestamp < end:"]
-    lines += ["            start, end, partials = open_slot(timestamp)", "            get = partials.get"]
+    texts = ["def fused(values, timestamps):", "    records_made = start = end = 0"]
+    texts += [f"    for v{first}, timestamp in zip(values, timestamps):", "        if not start <= timestamp < end:"]
+    texts += ["            start, end, partials = open_slot(timestamp)", "            get = partials.get"]
     has_form = True
 
     def end(body: _LoopBody) -> None:
@@ -369,19 +361,20 @@ def generate_combining(
             combine(body)
         else:
             scope.locals["convert"] = form.convert
-            body.add(f"if {_with_own_builtins(fits, scope)}:")
+            body.add(f"if {scope.with_own_builtins(fits)}:")
             with body.nested():
                 combine(body)
             body.add("else:")
-            body.add(f"    add_one(partials, convert({body.record_text}))")
+            body.receive(f"    item = convert({body.record_text})", len(steps) - 1)
+            body.add("    add_one(partials, item)")
 
     def combine(body: _LoopBody) -> None:
         for line in combiner.adding(scope, body.record):
-            body.add(line)
+            body.add_line(line)
 
-    body = _LoopBody(lines, scope, steps, first, end)
+    body = _LoopBody(list(map(Line, texts)), scope, steps, first, end)
     body.add_steps(first)
     scope.locals["len_of_python"] = len
-    lines.append(f"    return {'len_of_python(values)' if only_maps else 'records_made'}")
-    filename = f"{FUSED_FILE_PREFIX}{name}, and combining before the exchange{_start_suffix(first)}>"
-    return FusedSource("\n".join(lines) + "\n", filename, body.sites) if has_form else None
+    end_line = Line(f"    return {'len_of_python(values)' if only_maps else 'records_made'}")
+    title = f"chain {name}, and combining before the exchange{_start_suffix(first)}"
+    return source_of([*body.lines, end_line], title) if has_form else None

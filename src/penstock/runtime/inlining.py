@@ -57,7 +57,7 @@ _EXPRESSIONS = (
 ONE_AT_A_TIME = threading.RLock()
 """Held while text is parsed into a syntax tree, or a tree is compiled."""
 _NAMES_IN_LOOPS = re.compile(
-    r"(values|timestamps|timestamp|out|append|out_timestamps|append_timestamp|zip|value|key|select|reduce"
+    r"(values|timestamps|timestamp|out|append|out_timestamps|append_timestamp|zip|value|key|(select|reduce)(_\w+)?"
     r"|partials|get|held|records_made|open_slot|add_one|convert|copied|immutable_types|type_of|tuple_type|item"
     r"|times|start|end|gap|parts|part|ended|panes|keys|opened|create"
     r"|[vrf]\d+(_\w+)?|cell_\w+|self_\w+|\w+_of_python)$"
@@ -82,7 +82,7 @@ class SmallFunction:
         picks = sum(_picked(node, name, items) is not None for node in nodes)
         return picks == sum(isinstance(node, ast.Name) and node.id == name for node in nodes)
 
-    def texts(self, arguments: tuple[str, ...], name: str) -> list[str]:
+    def renamed(self, arguments: tuple[str, ...], name: str) -> list[ast.expr]:
         """Expressions for the results, with `arguments` in place of the parameters. `name` makes cell names unique.
 
         If an argument is a tuple of expressions, an item that is picked from it becomes the item's expression.
@@ -92,7 +92,7 @@ class SmallFunction:
         names = {name: ast.parse(text, mode="eval").body for name, text in zip(parameters, arguments, strict=True)}
         cells = {variable: cell_name(name, variable) for variable in self.function.__code__.co_freevars}
         renaming = _Renaming(names, cells)
-        return [ast.unparse(renaming.visit(copy.deepcopy(result))) for result in self.results]
+        return [renaming.visit(copy.deepcopy(result)) for result in self.results]
 
 
 def cells_of(function: FunctionType, name: str) -> dict[str, Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.common.exceptions import InvalidProgramError
-from penstock.runtime.key_hashing import murmur_mix, stable_hash
+from penstock.runtime.key_hashing import check_kind, murmur_mix, stable_hash
 from penstock.runtime.nan_keys import as_key, may_hold_nan
 
 
@@ -13,15 +12,6 @@ def key_group_of(key: Any, max_parallelism: int) -> int:
     """The key group of `key`, between 0 and `max_parallelism` - 1."""
     check_kind(type(key))
     return murmur_mix(stable_hash(key)) % max_parallelism
-
-
-def check_kind(kind: Any) -> None:
-    """Raise for a class whose objects compare by identity: in another process they would be other keys."""
-    if kind.__hash__ is object.__hash__ and kind is not type(None):
-        raise InvalidProgramError(
-            f"a {kind.__name__} cannot be a key: it compares by identity, so no two records would have the same key; "
-            f"define __eq__ and __hash__ (a frozen dataclass has both), or use a str, a number or a tuple"
-        )
 
 
 def subtask_of_key_group(group: int, max_parallelism: int, parallelism: int) -> int:

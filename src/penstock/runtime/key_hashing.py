@@ -15,15 +15,20 @@ import io
 import numbers
 import pathlib
 import pickle
+import sys
 import uuid
 import zlib
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from operator import itemgetter
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from penstock.common.exceptions import InvalidProgramError
 from penstock.common.types import Row
-from penstock.runtime.array_scalars import is_array_scalar, plain
+from penstock.runtime.array_scalars import ARRAY_LIBRARIES, is_array_scalar, plain
+from penstock.runtime.own_hashes import own_hash
+from penstock.runtime.state.codec import is_known_to_job
 
 
 def stable_hash(key: Any) -> int:
@@ -135,12 +140,116 @@ _BY_BASE: tuple[tuple[type, Callable[[Any], int]], ...] = (
 def _hash_other(key: Any) -> int:
     if is_array_scalar(key) and (value := plain(key)) is not key:
         return stable_hash(value)
-    for base, hasher in _BY_BASE:
-        if isinstance(key, base):
-            return hasher(key)
-    if dataclasses.is_dataclass(key) and not isinstance(key, type):
-        return _hash_sequence(getattr(key, field.name) for field in dataclasses.fields(key) if field.compare)
-    return _hash_object(key)
+    kind = type(key)
+    hasher = _hashers_of_classes.get(kind)
+    if hasher is None:
+        hasher = _hashers_of_classes[kind] = _hasher_of(kind)
+    return hasher(key)
+
+
+def check_kind(kind: Any) -> None:
+    """Raise for a class whose objects cannot be keys, because other processes would take them for other keys."""
+    if issubclass(kind, type):
+        raise InvalidProgramError(_by_identity(kind))
+    if kind not in _HASHERS and kind not in _hashers_of_classes and not _is_of_library(kind, ARRAY_LIBRARIES):
+        _hashers_of_classes[kind] = _hasher_of(kind)
+
+
+def are_fixed(keys: Collection[Any]) -> bool:
+    """True if no class of the program has a say in what the keys hash to: they stay where they are when it changes."""
+    return all(kind in _HASHERS or kind is Row or _is_of_library(kind, _FIXED_LIBRARIES) for kind in _kinds_in(keys))
+
+
+def check_keys(keys: Collection[Any]) -> None:
+    """Raise if there is a key that cannot be one, or that has a part that cannot."""
+    if not _kinds_in(keys) <= _HASHERS.keys():
+        for key in keys:
+            check_kind(type(key))
+            stable_hash(key)
+
+
+def _kinds_in(keys: Collection[Any]) -> set[type]:
+    """The types of keys and of their parts, if they are of types that have parts."""
+    kinds = set(map(type, keys))
+    if not kinds.isdisjoint(_WITH_PARTS):
+        kinds |= _kinds_in([part for key in keys if type(key) in _WITH_PARTS for part in key])
+    return kinds
+
+
+_hashers_of_classes: WeakKeyDictionary[Any, Callable[[Any], int]] = WeakKeyDictionary()
+_FIXED_LIBRARIES = (frozenset(sys.stdlib_module_names) - {"__main__"}) | {"numpy", "pandas", "pyarrow"}
+_EQUALS_BY_VALUE = _FIXED_LIBRARIES | {"penstock"}
+"""Libraries whose `__eq__` is known to compare what is hashed here."""
+
+
+def _hasher_of(kind: Any) -> Callable[[Any], int]:
+    """The hash of objects of one class, by what its `__eq__` compares."""
+    if issubclass(kind, type):
+        return lambda key: _hash_text(key.__qualname__)
+    author = next(base for base in kind.__mro__ if "__eq__" in vars(base))
+    is_enum = issubclass(kind, enum.Enum)
+    if author is object and not is_enum and not _is_of_library(kind, ("penstock",)):
+        raise InvalidProgramError(_by_identity(kind))
+    is_of_library = _is_of_library(author, _EQUALS_BY_VALUE)
+    if "<locals>" in kind.__qualname__ and is_known_to_job(kind) is False and (author is object or not is_of_library):
+        raise InvalidProgramError(
+            f"a {kind.__qualname__} cannot be a key: the class is made inside a function, and it cannot be told which "
+            f"class that is when the job is restored; define it at the top level of its module"
+        )
+    if is_of_library and "__dataclass_fields__" not in vars(author):
+        return next((hasher for base, hasher in _BY_BASE if issubclass(kind, base)), _hash_object)
+    compared = _names_that_a_dataclass_compares(author)
+    if compared is not None:
+        return lambda key: _hash_sequence(getattr(key, name) for name in compared)
+    by_attrs = _names_that_attrs_compares(author)
+    if by_attrs is not None:
+        return lambda key: _hash_named(author, ((name, getattr(key, name)) for name in by_attrs))
+    found = own_hash(kind, stable_hash)
+    if isinstance(found, str):
+        raise InvalidProgramError(
+            f"a {kind.__name__} cannot be a key: it has its own __eq__, and {found}, so its hash may not be the same "
+            f"in every process; let __hash__ return hash((...)) of attributes, or use a frozen dataclass, which "
+            f"compares by its fields, or a str, a number or a tuple"
+        )
+    return lambda key: _hash_number(found(key))
+
+
+def _by_identity(kind: Any) -> str:
+    return (
+        f"a {kind.__name__} cannot be a key: it compares by identity, so no two records would have the same key; use a "
+        f"frozen dataclass, which compares by its fields, or a str, a number or a tuple"
+    )
+
+
+def _is_of_library(kind: Any, names: Collection[str]) -> bool:
+    return kind.__module__.partition(".")[0] in names
+
+
+def _names_that_a_dataclass_compares(author: Any) -> list[str] | None:
+    """The fields that count in a dataclass's own `__eq__`; None for another `__eq__`."""
+    fields = vars(author).get("__dataclass_fields__")
+    if fields is None:
+        return None
+    compared = [field.name for field in dataclasses.fields(author) if field.compare]
+    # Whether Python or the user has written it is to be seen only in its code.
+    model = dataclasses.make_dataclass("Model", compared)
+    return compared if _has_same_code(author.__eq__, model.__eq__) else None
+
+
+def _has_same_code(one: Any, other: Any) -> bool:
+    codes = [getattr(each, "__code__", None) for each in (one, other)]
+    parts = [code and (code.co_code, code.co_names, code.co_consts) for code in codes]
+    return parts[0] is not None and parts[0] == parts[1]
+
+
+def _names_that_attrs_compares(author: Any) -> list[str] | None:
+    """The same for a class of attrs."""
+    code = getattr(author.__eq__, "__code__", None)
+    if code is None or not code.co_filename.startswith("<attrs generated"):
+        return None
+    attributes = vars(author).get("__attrs_attrs__", ())
+    # What compares by a function of its value is left out: equal objects have equal hashes without it, too.
+    return [each.name for each in attributes if each.eq and each.eq_key is None]
 
 
 def _hash_object(key: Any) -> int:
@@ -149,7 +258,7 @@ def _hash_object(key: Any) -> int:
     if kind.__reduce__ is object.__reduce__ and kind.__reduce_ex__ is object.__reduce_ex__:
         fields = _fields_of(key)
         if fields is not None:
-            return _hash_sequence((kind.__qualname__, *((name, fields[name]) for name in sorted(fields))))
+            return _hash_named(kind, fields.items())
     try:
         return _hash_pickled(key)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -157,6 +266,10 @@ def _hash_object(key: Any) -> int:
             f"the key {key!r} of type {type(key).__name__} has no hash that is the same in every process ({error}); "
             f"use a str, a number, a tuple or a dataclass as key"
         ) from error
+
+
+def _hash_named(kind: Any, fields: Iterable[tuple[str, Any]]) -> int:
+    return _hash_sequence((kind.__qualname__, *sorted(fields, key=itemgetter(0))))
 
 
 def _fields_of(key: Any) -> dict[str, Any] | None:
@@ -189,6 +302,7 @@ _HASHERS: dict[type, Callable[[Any], int]] = {
     frozenset: _hash_set,
     range: _hash_range,
 }
+_WITH_PARTS = frozenset((tuple, frozenset, Row))
 
 
 def murmur_mix(code: int) -> int:

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.datastream.output_tag import OutputTag
 from penstock.runtime.element_copies import IMMUTABLE_TYPES
 from penstock.runtime.inlining import ONE_AT_A_TIME, source_of
@@ -420,7 +421,8 @@ class _Rewriting(ast.NodeTransformer):
                 self.may_use_timers = self.has_deferred_timers = True
                 yield assignment(f"{OWN}argument0", self.visit(call.args[0]), statement)
                 # A value that is no time must fail here, where the line and the element are known.
-                is_whole = f"{OWN}type({OWN}argument0) is {OWN}int"
+                is_int = f"{OWN}type({OWN}argument0) is {OWN}int"
+                is_whole = f"{is_int} and {MIN_LONG_VALUE} <= {OWN}argument0 <= {MAX_LONG_VALUE}"
                 time = f"{OWN}argument0 if {is_whole} else {OWN}time_of_timer({OWN}argument0)"
                 yield from parsed(f"{OWN}add_time({time})\n{OWN}add_key({OWN}key)", statement)
             case ast.Return(ast.Tuple([]) | ast.List([])):

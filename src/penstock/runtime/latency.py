@@ -100,12 +100,13 @@ class MarkerClock:
     def __init__(self, tracking: LatencyTracking, clock: Callable[[], int] = wall_clock_ms) -> None:
         self._interval_ms = tracking.interval_ms
         self._clock = clock
-        self._next_ms: int | None = None
+        self._last_ms: int | None = None
 
     def due_ms(self) -> int | None:
         """The time for a marker to emit now; None if none is due."""
         now_ms = self._clock()
-        if self._next_ms is not None and now_ms < self._next_ms:
+        # One is due as well if the clock was set back.
+        if self._last_ms is not None and 0 <= now_ms - self._last_ms < self._interval_ms:
             return None
-        self._next_ms = now_ms + self._interval_ms
+        self._last_ms = now_ms
         return now_ms

@@ -20,6 +20,7 @@ from penstock.graph.stream_graph import StreamNode
 from penstock.runtime.chain_compiler import MOST_NESTED, FusedOperator, is_fusable
 from penstock.runtime.combining import combines_on_the_way, combining_edge, takes_accumulators, takes_session_parts
 from penstock.runtime.element_copies import Copy, as_it_is, copied, copies_of_type
+from penstock.runtime.guarded_operator import GuardedOperator
 from penstock.runtime.latency import LatencyStats, LatencyTracking
 from penstock.runtime.operators import build_operator
 from penstock.runtime.operators.base import DriverReport, OperatorContext, StreamOperator, TaskInfo, close_all
@@ -46,6 +47,10 @@ if TYPE_CHECKING:
 _PASSING_ON = (FilterDescription, WatermarksDescription)
 _MAKING_VALUES = (MapDescription, FlatMapDescription, ProcessDescription)
 _CHAINED_FUNCTIONS = (*_MAKING_VALUES, *_PASSING_ON)
+
+
+def _can_be_fused(node: StreamNode) -> bool:
+    return node.on_error is None and is_fusable(node.operator)
 
 
 class OperatorChain:
@@ -90,7 +95,7 @@ class OperatorChain:
     def _build(self, node: StreamNode) -> StreamOperator:
         run = self._fusable_run(node)
         output = self._output_of(run[-1])
-        if is_fusable(node.operator):
+        if _can_be_fused(node):
             return self._add(
                 FusedOperator([each.operator for each in run], [self._context(each) for each in run]),
                 self.contexts[run[0].operator_id],
@@ -105,6 +110,8 @@ class OperatorChain:
                 output = OperatorOutput([within], {}, None, as_it_is, as_it_is, makes_columns)
             return self._add(build_source_operator(node.operator), context, output)
         operator = build_operator(node.operator)
+        if node.on_error is not None:
+            return self._add(GuardedOperator(operator, node.on_error, self._declared_form(node)), context, output)
         if node is self._vertex.head and takes_session_parts(self._job_graph, self._vertex):
             cast("SessionWindowOperator", operator).takes_parts = True
         if node is self._vertex.head and takes_accumulators(self._job_graph, self._vertex):
@@ -124,7 +131,7 @@ class OperatorChain:
     def _fusable_run(self, node: StreamNode) -> list[StreamNode]:
         """`node` and the stateless operators after it that can share one loop: nothing else reads between them."""
         run = [node]
-        while is_fusable(run[-1].operator):
+        while _can_be_fused(run[-1]):
             chained = [edge for edge in self._vertex.chained_edges if edge.source == run[-1].id]
             leaving = [edge for edge in self._job_graph.out_edges(self._vertex.id) if edge.source_node == run[-1].id]
             if leaving or len(chained) != 1 or chained[0].side_tag is not None:
@@ -133,7 +140,7 @@ class OperatorChain:
             if row_shape_of(run[-1].output_type) is not None:
                 break  # Its results must become rows first.
             nested = sum(isinstance(each.operator, FlatMapDescription) for each in run)
-            if not is_fusable(following.operator) or nested >= MOST_NESTED:
+            if not _can_be_fused(following) or nested >= MOST_NESTED:
                 break
             run.append(following)
         return run
@@ -151,7 +158,8 @@ class OperatorChain:
             copied=self._copied,
             copied_result=self._copied_result_of(node),
             latency=None if self._latency is None else LatencyStats(self._latency),
-            inlines_functions=self._job_graph.inlines_functions,
+            inlines_functions=self._job_graph.inlines_functions and node.on_error is None,
+            takes_checkpoints=self._job_graph.takes_checkpoints,
         )
         self.contexts[node.operator_id] = context
         return context
@@ -162,7 +170,8 @@ class OperatorChain:
         for tag, target in self._targets_of(node):
             (main if tag is None else side.setdefault(tag, [])).append(target)
         copies = self._copied, self._copied_result_of(node)
-        return OperatorOutput(main, side, self._declared_form(node), *copies, self._job_graph.exchanges_columns)
+        form = None if node.on_error is not None else self._declared_form(node)
+        return OperatorOutput(main, side, form, *copies, self._job_graph.exchanges_columns)
 
     def _copied_result_of(self, node: StreamNode) -> Copy:
         return as_it_is if self._copied is as_it_is else copies_of_type(node.output_type)

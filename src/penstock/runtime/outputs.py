@@ -18,7 +18,7 @@ from penstock.runtime.chunk import ChunkWriter
 from penstock.runtime.element_copies import IMMUTABLE_TYPES, Copy, all_copied, as_it_is, copied
 from penstock.runtime.latency import LatencyMarker
 from penstock.runtime.operators.base import StreamOperator
-from penstock.runtime.partitioning import Dealt, build_dealer
+from penstock.runtime.partitioning import Dealt, DealtColumns, build_dealer
 from penstock.runtime.rows import Row
 
 if TYPE_CHECKING:
@@ -113,6 +113,8 @@ class EdgeTarget:
         self._sent = [0] * len(self._targets)
         self.records_out = 0
         self.bytes_out = 0
+        self.keeps_columns = True
+        """False if elements in columns had to be sent one by one the last time."""
         self.dealer = build_dealer(edge.partitioner, len(self._targets), target_max_parallelism)
 
     def push_batch(self, values: list[Any], timestamps: Timestamps | None) -> None:
@@ -132,15 +134,20 @@ class EdgeTarget:
 
     def push_columns(self, columns: Columns, values: list[Any] | None = None) -> bool:
         dealt = self.dealer.deal_columns(columns, values)
-        if dealt is not None:
-            self.records_out += len(columns)
-            self.send_columns(dealt)
-        return dealt is not None
+        if dealt is None:
+            return False
+        self.records_out += len(columns)
+        self.send_columns(dealt)
+        self.keeps_columns = not any(isinstance(part, Batch) for _, part in dealt)
+        return True
 
-    def send_columns(self, dealt: list[tuple[int, Columns]]) -> None:
+    def send_columns(self, dealt: DealtColumns) -> None:
         for target, part in dealt:
             writer = self._writers[target]
-            writer.add_columns(part)
+            if isinstance(part, Batch):
+                writer.add_batch(*part)
+            else:
+                writer.add_columns(part)
             if writer.is_full:
                 self._send(target)
 
@@ -379,7 +386,7 @@ class OperatorOutput:
             return False
         timed = columns if timestamps is None else columns.with_timestamps(timestamps)
         is_pushed = timed is not None and self.have_form(timed) and edge.push_columns(timed, values)
-        if not is_pushed:
+        if not is_pushed or not edge.keeps_columns:
             self._column_maker.failed()
         return is_pushed
 

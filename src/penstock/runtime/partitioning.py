@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.exceptions import InvalidProgramError
+from penstock.datastream.fields import DeclaredKey
 from penstock.graph import partitioners as p
 from penstock.runtime.batch import Batch, Timestamps, call_each
 from penstock.runtime.generated_loop import EachLoop
 from penstock.runtime.hashable_keys import hashable_keys
-from penstock.runtime.key_groups import KeyOwners, check_kind
+from penstock.runtime.key_groups import KeyOwners
+from penstock.runtime.key_hashing import check_keys
 from penstock.runtime.nan_keys import may_hold_nan, with_one_nan
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 Dealt = list[tuple[int, Batch]]
 """For each target its number, among the connected subtasks, and its part of the batch in order."""
+DealtColumns = Sequence["tuple[int, Columns | Batch]"]
+"""The same for elements that were in columns, and may still be."""
 
 
 class Dealer:
@@ -30,8 +34,8 @@ class Dealer:
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
         raise NotImplementedError
 
-    def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> list[tuple[int, Columns]] | None:
-        """The same for elements in columns; None if `deal` must be called instead.
+    def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> DealtColumns | None:
+        """The same for elements in columns; None if `deal` must be called instead, and no function has been called.
 
         `values` are the same elements, if they exist outside of columns, too.
         """
@@ -54,7 +58,7 @@ class ToOne(Dealer):
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
         return [(0, Batch(values, timestamps))]
 
-    def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> list[tuple[int, Columns]] | None:
+    def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> DealtColumns | None:
         return [(0, columns)]
 
 
@@ -65,7 +69,7 @@ class ToAll(Dealer):
     def deal(self, values: list[Any], timestamps: Timestamps | None) -> Dealt:
         return [(target, Batch(values, timestamps)) for target in range(self._targets)]
 
-    def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> list[tuple[int, Columns]] | None:
+    def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> DealtColumns | None:
         return [(target, columns) for target in range(self._targets)]
 
 
@@ -82,7 +86,7 @@ class RoundRobin(Dealer):
             for target, part in self._parts(len(values))
         ]
 
-    def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> list[tuple[int, Columns]] | None:
+    def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> DealtColumns | None:
         return [(target, columns.taken(part)) for target, part in self._parts(len(columns))]
 
     def _parts(self, records: int) -> list[tuple[int, slice]]:
@@ -122,6 +126,8 @@ class ByKeyGroup(Dealer):
         self._keys_of = EachLoop(key_selector, "key selection")
         self._select = key_selector
         self._item = _item_of(key_selector, self._keys_of)
+        self._item_kinds = _kinds_kept_by(key_selector)
+        """The kinds of columns that can be keys as they are."""
         self._owners = KeyOwners(max_parallelism, targets)
 
     def call_functions(self) -> None:
@@ -151,19 +157,24 @@ class ByKeyGroup(Dealer):
         except TypeError:
             keys = hashable_keys(keys)
             different = set(keys)
-        for kind in set(map(type, different)):
-            check_kind(kind)
+        check_keys(different)
         return [(0, Batch(values, timestamps, with_one_nan(keys) if may_hold_nan(different) else keys))]
 
-    def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> list[tuple[int, Columns]] | None:
+    def deal_columns(self, columns: Columns, values: list[Any] | None = None) -> DealtColumns | None:
         item = None if self._item is None else columns.item(self._item)
         if item is None or not columns.kinds.startswith("("):
-            return self.deal_keyed_columns(self.keys_of(columns.batch().values if values is None else values), columns)
+            return self._deal_with_keys(columns, columns.batch().values if values is None else values)
         kind, at = item
-        return self._deal_keyed(replace(columns, key=at)) if kind in _KINDS_OF_KEYS else None
+        return self._deal_keyed(replace(columns, key=at)) if kind in self._item_kinds else None
 
-    def deal_keyed_columns(self, keys: list[Any], columns: Columns) -> list[tuple[int, Columns]] | None:
-        """The same for elements whose keys are known."""
+    def _deal_with_keys(self, columns: Columns, values: list[Any]) -> DealtColumns:
+        """Deal elements in columns if their keys can be a column, too, and otherwise one by one."""
+        keys = self.keys_of(values)
+        # The selector has been called: that must not happen twice.
+        return self.deal_keyed_columns(keys, columns) or self.deal_keyed(keys, values, columns.batch().timestamps)
+
+    def deal_keyed_columns(self, keys: list[Any], columns: Columns) -> DealtColumns | None:
+        """Deal elements whose keys are known; None if the keys cannot be a column."""
         from penstock.runtime.columns import columns_of
 
         made = columns_of(keys)
@@ -171,7 +182,7 @@ class ByKeyGroup(Dealer):
             return None
         return self._deal_keyed(replace(columns, key=made.arrays[0]))
 
-    def _deal_keyed(self, keyed: Columns) -> list[tuple[int, Columns]]:
+    def _deal_keyed(self, keyed: Columns) -> DealtColumns:
         if self._targets == 1:
             return [(0, keyed)]
         import numpy as np
@@ -188,8 +199,16 @@ _KINDS_OF_KEYS = ("q", "U")
 """Integers and strings. Keys in other columns, such as floats that may be NaN, are dealt one by one."""
 
 
+def _kinds_kept_by(key_selector: Callable[[Any], Any]) -> tuple[str, ...]:
+    if not isinstance(key_selector, DeclaredKey):
+        return _KINDS_OF_KEYS
+    return tuple(kind for kind, kept in (("q", int), ("U", str)) if key_selector.kept_kind is kept)
+
+
 def _item_of(key_selector: Callable[[Any], Any], keys_of: EachLoop) -> int | None:
     """The index of the item that a key selector takes from a tuple; None if it does anything else."""
+    if isinstance(key_selector, DeclaredKey):
+        return _item_of(key_selector.select, EachLoop(key_selector.select, "key selection", inlines=keys_of.inlines))
     taken: tuple[Any, ...] = cast(Any, key_selector).__reduce__()[1] if isinstance(key_selector, itemgetter) else ()
     if len(taken) == 1 and type(taken[0]) is int:
         return taken[0]

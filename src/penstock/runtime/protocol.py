@@ -65,6 +65,8 @@ class SubtaskOrder:
     is_exact: bool = True
     """True if `saved` is the state of the same subtask in the same job."""
     extent: Extent = Extent.ALL
+    strays: tuple[SavedState, ...] = ()
+    """If `is_exact`: the state of other subtasks, if classes of the program have a say in which keys belong to whom."""
 
     def may_hold_lists(self) -> bool:
         """True if `saved` may hold operator state. Every subtask of the vertex needs the union lists in it."""

@@ -15,7 +15,6 @@ import platform
 import queue
 import sys
 import threading
-import time
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -30,12 +29,16 @@ from penstock.runtime.local_backups import BackupSettings, LocalBackups
 from penstock.runtime.protocol import EpochCommand, JobDeployment
 from penstock.runtime.rows import FAILURE, Row
 from penstock.runtime.saved_state import StateFolder
+from penstock.runtime.silence import Silence, Verdict, cpu_seconds_of
 from penstock.runtime.task_output import use_levels
 from penstock.runtime.thread_dump import threads_here
 from penstock.runtime.worker import Worker
 
 GRACE_S = 5.0
 """How long a user function may keep running after its run has ended."""
+_CUT_OFF_TIMEOUTS = 3
+"""After how many heartbeat timeouts a worker that takes no rows is cut off. Not fewer: one whose function keeps the
+interpreter busy does not read, either, and the driver decides how long it may."""
 _SWITCH_S = 0.0005
 """How soon receiving threads get their turn while a function runs. Python's default of 5 ms makes senders wait."""
 
@@ -107,8 +110,10 @@ class ResidentWorker:
         self._region: frozenset[int] = frozenset()
         self._guests: list[threading.Thread] = []
         self._guest_workers: list[ResidentWorker] = []
-        self._heard = time.monotonic()
         self._control = connect(place.driver, place.secret)
+        cpu_seconds = cpu_seconds_of(self._control.peer_process())
+        self._silence = Silence(place.heartbeat_interval_s, place.heartbeat_timeout_s, cpu_seconds)
+        """Of the driver."""
         self.flush_output: Callable[[], None] = lambda: None
         """Sends what functions have printed and logged so far; set by the code that captures this output."""
 
@@ -158,7 +163,7 @@ class ResidentWorker:
         try:
             while True:
                 _, row = self._control.receive()
-                self._heard = time.monotonic()
+                self._silence.heard()
                 if row.vertex >= 0:
                     source_rows.append(row)
                 elif row.vertex == Kind.HOST:
@@ -210,7 +215,7 @@ class ResidentWorker:
     def _send_heartbeats(self) -> None:
         place = self._place
         while not self._has_ended.wait(place.heartbeat_interval_s):
-            if time.monotonic() - self._heard > place.heartbeat_timeout_s:
+            if self._silence.look() is Verdict.LOST:
                 self._control.close()  # The driver cannot be reached or stands still: it has given up this worker, too.
                 return
             try:
@@ -227,6 +232,8 @@ class ResidentWorker:
         self._add_peer(row.seq, caller)
 
     def _add_peer(self, index: int, peer: Connection) -> None:
+        # The driver may reach both while they are cut off from each other.
+        peer.expect_answers(_CUT_OFF_TIMEOUTS * self._place.heartbeat_timeout_s)
         with self._has_peer:
             self._peers[index] = peer
             self._has_peer.notify_all()

@@ -40,6 +40,11 @@ class StateHandle:
     extent: Extent
     states: frozenset[tuple[str, str, str]] = frozenset()
     """(operator id, kind, name) of each state in the file."""
+    has_fixed_keys: bool = False
+    """True if no class of the program has a say in which key groups the keys in the file belong to.
+
+    If False, or not known: after a change of such a class, a key may belong to another subtask.
+    """
 
     @property
     def has_keyed_state(self) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack
 from typing import BinaryIO, cast
 
 from penstock.common.clocks import monotonic_ms
+from penstock.common.daemon_pool import DaemonPool
 
 _THREADS = 8
 _IN_MEMORY = 1 << 20
@@ -21,7 +22,7 @@ class SnapshotWrites:
     """The files that are being written. Only one thread may use it."""
 
     def __init__(self) -> None:
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: DaemonPool | None = None
 
     def write(self, create: Create, fill: Callable[[BinaryIO], None]) -> Future[int]:
         """Call `fill` now, and write its output to a file, possibly after this call has returned.
@@ -39,7 +40,7 @@ class SnapshotWrites:
             return written
         if out.is_in_memory:
             if self._pool is None:
-                self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="snapshot")
+                self._pool = DaemonPool(_THREADS, "snapshot")
             return self._pool.submit(_write_all, create, out.parts)
         written.set_result(monotonic_ms())
         return written

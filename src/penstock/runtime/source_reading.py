@@ -308,7 +308,7 @@ class SourceReaderOperator(SourceOperator):
             self.watermarks.settle(self._emitter)
         if self._output.released:
             self._forget_released()
-        self.watermarks.advance(self.context.clock())
+        self.watermarks.advance()
         self.watermarks.settle(self._emitter)
 
     def _forget_released(self) -> None:
@@ -333,7 +333,7 @@ class SourceReaderOperator(SourceOperator):
     # --- watermarks ------------------------------------------------------------------------------------------------
 
     def advance_processing_time(self, now_ms: int) -> None:
-        self.watermarks.advance(now_ms)
+        self.watermarks.advance()
         self.watermarks.settle(self._emitter)
 
     def end_epoch(self) -> None:
@@ -406,7 +406,7 @@ class SourceReaderOperator(SourceOperator):
         return watermarks, self._emitter.is_idle, reader
 
     def restore_task_memory(self, memory: Any) -> None:
-        self._memory, self._emitter.is_idle, *more = memory
+        self._memory, _, *more = memory  # Whether it was idle does not count: idleness starts anew.
         self._reader_memory = more[0] if more else None  # Earlier versions did not save the reader's memory.
 
     def _state(self) -> Any:

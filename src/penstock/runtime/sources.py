@@ -123,11 +123,8 @@ class ReceivedChunksOperator(SourceOperator):
     def end_reading(self) -> None:
         self._emitter.send_status(False)
 
-    def task_memory(self) -> Any:
-        return self._emitter.is_idle
-
     def restore_task_memory(self, memory: Any) -> None:
-        self._emitter.is_idle = memory
+        """Start active. Earlier versions saved whether the source was idle; now its spool says so again."""
 
 
 def build_source_operator(description: d.SourceDescription) -> SourceOperator:

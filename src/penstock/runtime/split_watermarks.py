@@ -21,6 +21,7 @@ from penstock.common.watermark_generator import (
 from penstock.common.watermark_strategy import WatermarkStrategy, connect_with_assigner
 from penstock.graph.descriptions import WatermarksDescription
 from penstock.runtime.batch import Batch, Timestamps
+from penstock.runtime.clocks import ticks_of
 from penstock.runtime.timestamp_extraction import TimestampExtraction, largest_of
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class SplitWatermarks:
         self, description: WatermarksDescription | None, clock: Callable[[], int], inlines_functions: bool = True
     ) -> None:
         self._description = _NOTHING if description is None else _of_one_subtask(description)
-        self._clock = clock
+        self._clock, self._ticks = clock, ticks_of(clock)
         self._assigner = self._description.strategy.create_timestamp_assigner()
         self._extraction = TimestampExtraction(self._assigner, inlines_functions)
         self._keeps_timestamps = self._extraction.keeps_timestamps
@@ -140,7 +141,7 @@ class SplitWatermarks:
         """Takes the place of splits while there are none."""
         self._reached = MIN_LONG_VALUE
         self._are_idle = False
-        self._last_emit_ms = clock()
+        self._last_emit_tick_ms = self._ticks()
 
     def add(self, split_id: str) -> SplitWatermark:
         """The split's watermark; a new one if the split is not known yet."""
@@ -160,13 +161,13 @@ class SplitWatermarks:
     def _new_generator(self) -> WatermarkGenerator:
         if self._description.only_final:
             return NoWatermarks()
-        return self._description.strategy.create_watermark_generator(self._clock)
+        return self._description.strategy.create_watermark_generator(self._ticks)
 
     def _generator_without_splits(self) -> WatermarkGenerator:
         timeout_ms = self._description.strategy.idle_timeout_ms
         if timeout_ms is None or self._description.only_final:
             return NoWatermarks()
-        return WatermarksWithIdleness(NoWatermarks(), timeout_ms, self._clock)
+        return WatermarksWithIdleness(NoWatermarks(), timeout_ms, self._ticks)
 
     # --- elements --------------------------------------------------------------------------------------------------
 
@@ -217,9 +218,9 @@ class SplitWatermarks:
 
     # --- time ------------------------------------------------------------------------------------------------------
 
-    def advance(self, now_ms: int) -> None:
+    def advance(self) -> None:
         """Let the generators emit watermarks if the interval has passed."""
-        if now_ms - self._last_emit_ms >= self._description.auto_watermark_interval_ms:
+        if self._ticks() - self._last_emit_tick_ms >= self._description.auto_watermark_interval_ms:
             self.emit_periodic()
 
     def emit_periodic(self) -> None:
@@ -230,7 +231,7 @@ class SplitWatermarks:
         for split in self._splits.values():
             split.on_change = self._advance_reached
         self._advance_reached()
-        self._last_emit_ms = self._clock()
+        self._last_emit_tick_ms = self._ticks()
 
     def combined(self) -> tuple[int, bool]:
         """The watermark that all splits together have reached, and whether all of them are idle."""
@@ -284,22 +285,23 @@ class SplitWatermarks:
         return {split_id: _without_clock(split) for split_id, split in self._splits.items()}, _without_clock(self._none)
 
     def restore(self, memory: Any) -> None:
+        """Continue with these watermarks. Idleness starts anew, as in Flink: no split could bring anything."""
         self._splits, self._none = memory
         for split in (*self._splits.values(), self._none):
+            split.is_idle = False
             generator = split.generator
             if isinstance(generator, WatermarksWithIdleness):
-                generator.clock = self._clock
+                generator.clock = self._ticks
+                generator.restart()
                 generator = generator.generator
             connect_with_assigner(generator, self._assigner)
         for split in self._splits.values():
             split.on_change = self._advance_reached
         self._advance_reached()
 
-    def restore_generator(self, split_id: str, generator: WatermarkGenerator, is_idle: bool) -> None:
-        """Restore the only split of a stream from its generator, and from whether the subtask was idle."""
-        split = SplitWatermark(generator)
-        split.is_idle = is_idle
-        self.restore(({split_id: split}, self._none))
+    def restore_generator(self, split_id: str, generator: WatermarkGenerator) -> None:
+        """Restore the only split of a stream from its generator."""
+        self.restore(({split_id: SplitWatermark(generator)}, self._none))
 
 
 def _part(values: list[Any], timestamps: Timestamps | None, start: int, end: int) -> Batch:

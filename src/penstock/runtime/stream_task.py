@@ -11,6 +11,7 @@ from penstock.common.exceptions import StateMismatchError
 from penstock.graph.descriptions import BroadcastProcessDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import EndOfData, Event, Status, Watermark, read_chunk
+from penstock.runtime.clocks import Alarms
 from penstock.runtime.key_groups import KeyOwners, key_group_range
 from penstock.runtime.latency import LatencyMarker, MarkerClock
 from penstock.runtime.metric_reports import RECORDS_IN, MetricReporter, Reports
@@ -28,6 +29,7 @@ from penstock.runtime.sorted_input import (
 )
 from penstock.runtime.sources import SourceAssignment, SourceOperator
 from penstock.runtime.state.codec import encode_state, use_script_classes
+from penstock.runtime.state.contents import has_fixed_keys
 from penstock.runtime.state.operator import Saved, share_of
 from penstock.runtime.state.state_file import StateFileWriter
 from penstock.runtime.state.table import Extent
@@ -52,7 +54,7 @@ class StreamTask:
             deployment.job_parameters,
         )
         self._script_classes = job_graph.script_classes
-        self._clock = clock
+        self._alarms = Alarms(clock)
         self._ready: list[Row] = []
         self._inputs = {edge.index: edge.input_index for edge in job_graph.in_edges(vertex_id)}
         self._upstream_parallelism = {
@@ -113,11 +115,13 @@ class StreamTask:
         checkpoint_id: int,
         is_exact: bool,
         of_others: Callable[[], Iterable[SavedState]] = tuple,
+        strays: Iterable[SavedState] = (),
     ) -> None:
         """Restore saved state, before `open`.
 
         If `is_exact`, it is the state of this subtask, which continues exactly where it stopped. `of_others` is then
         for the state of the other subtasks of the vertex: every subtask restores the union lists of all of them.
+        `strays` is state of other subtasks in which there may be keys that belong to this one now.
         Otherwise the job has changed: this subtask restores its share of its operators' state and starts without
         watermarks, as in Flink.
         """
@@ -126,7 +130,8 @@ class StreamTask:
         for context in contexts.values():
             context.restored_checkpoint_id = checkpoint_id
         owners = KeyOwners(self.info.max_parallelism, self.info.parallelism)
-        owns_key = None if is_exact else lambda key: owners[key] == self.info.subtask
+        strays = tuple(strays)
+        owns_key = None if is_exact and not strays else lambda key: owners[key] == self.info.subtask
         lists: dict[str, dict[int, Saved]] = {}
         has_times: dict[tuple[str, str], dict[int, bool | None]] = {}
         for block in self._saved_blocks(saved):
@@ -140,6 +145,10 @@ class StreamTask:
                 watermarks, self._ended, self.is_finished, self.is_closed, chain_memory = block.value
                 self._watermarks.restore(watermarks)
                 self.chain.restore_memory(chain_memory)
+        for block in self._saved_blocks(strays):
+            if block.kind == "keyed":
+                keyed_state = contexts[block.operator_id].keyed_state
+                keyed_state.restore(block.name, block.value, owns_key, block.extent, block.has_times)
         for (operator_id, name), by_former in has_times.items():
             self._check_times(contexts[operator_id].operator_name, name, set(by_former.values()) - {None})
         for operator_id, by_subtask in lists.items():
@@ -331,12 +340,12 @@ class StreamTask:
 
     def _advance_processing_time(self) -> None:
         if not self.is_finished:
-            now_ms = self._clock()
+            now = self._alarms.now()
             # With sorted input, the timers of a key fire when the key ends, not by the clock.
             skipped = None if self._sorted is None else self.chain.head
             for operator in self.chain.operators:
                 if operator is not skipped:
-                    operator.advance_processing_time(now_ms)
+                    operator.advance_processing_time(self._alarms.reached(operator, now))
                     operator.output.flush()
 
     def _drain(self) -> Iterator[Row]:
@@ -390,10 +399,12 @@ class StreamTask:
 
     def write_snapshot(self, writer: StateFileWriter, extent: Extent) -> None:
         """Write the state after this epoch: all of it, or what has changed."""
+        use_script_classes(self._script_classes)
         for operator_id, context in self.chain.contexts.items():
             for name, contents in context.keyed_state.snapshot(extent):
                 has_times = context.keyed_state.tables[name].has_times
-                writer.add(operator_id, "keyed", name, encode_state(contents), has_times)
+                is_fixed = has_fixed_keys(contents)
+                writer.add(operator_id, "keyed", name, encode_state(contents), has_times, is_fixed)
             saved = context.operator_state.snapshot()
             if saved:
                 writer.add(operator_id, "operator", ", ".join(saved), encode_state(saved))
@@ -419,7 +430,8 @@ class StreamTask:
         records_out, bytes_out = self._sent()
         if records_in:
             self.chain.head.context.increment(RECORDS_IN, records_in)
-        wake_up = [] if self.is_finished else [operator.next_processing_time() for operator in self.chain.operators]
+        operators = [] if self.is_finished else self.chain.operators
+        wake_up = [self._alarms.set(operator, operator.next_processing_time()) for operator in operators]
         return EpochOutcome(
             is_finished=self.is_finished,
             next_processing_time=min((time for time in wake_up if time is not None), default=None),

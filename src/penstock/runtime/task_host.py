@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from penstock.common.clocks import monotonic_ms, wall_clock_ms
 from penstock.common.exceptions import PenstockError
+from penstock.common.moment import Moment
 from penstock.runtime.clocks import EpochClock
 from penstock.runtime.failure import describe_failure
 from penstock.runtime.local_backups import LocalBackups
@@ -43,8 +44,12 @@ class _KeptTask:
     """The epoch in which its input ended; None if it has not ended yet."""
     restorable_epoch: int = 0
     """The last complete checkpoint that a command to it has named."""
-    wake_up_ms: int | None = None
+    wake_up: Moment | None = None
     """When it must run again even if no rows have arrived for it."""
+
+    def is_due(self, now_ms: int) -> bool:
+        """True if it must run at this time, by the driver's clock, even if no rows have arrived for it."""
+        return self.wake_up is not None and Moment(now_ms, self.clock.ticks()).until(self.wake_up) <= 0
 
     def drop(self) -> None:
         try:
@@ -91,7 +96,7 @@ class TaskHost:
             kept is None
             or kept.epoch != command.previous_epoch
             or kept.restorable_epoch != command.restorable_epoch
-            or (kept.wake_up_ms is not None and kept.wake_up_ms <= command.now_ms)
+            or kept.is_due(command.now_ms)
         ):
             return False
         kept.epoch = command.epoch
@@ -189,7 +194,7 @@ class TaskHost:
             if order.saved:
                 others = partial(_saved_by_others, command, vertex, subtask)
                 saved = self._nearest(order, vertex, subtask)
-                task.restore(saved, command.restorable_epoch, order.is_exact, others)
+                task.restore(saved, command.restorable_epoch, order.is_exact, others, order.strays)
             if not task.is_closed:
                 task.open()
         except Exception:
@@ -250,7 +255,8 @@ class TaskHost:
             os.getpid(),
             stacks,
         )
-        kept.wake_up_ms = ack.outcome.next_processing_time
+        wake_up_ms = ack.outcome.next_processing_time
+        kept.wake_up = None if wake_up_ms is None else kept.clock.now().at(wake_up_ms)
         if snapshot is None:
             return ack
         late = _LateAck(ack, task, snapshot)
@@ -264,17 +270,17 @@ class TaskHost:
     ) -> _Snapshot:
         # Spark may run a task twice: each run writes a file of its own, and only the acknowledged one counts.
         name = f"{SHARED}/v{vertex}-s{subtask}-e{epoch}-{secrets.token_hex(4)}"
-        size, states = 0, frozenset[tuple[str, str, str]]()
+        size, states, is_fixed = 0, frozenset[tuple[str, str, str]](), False
 
         def fill(out: BinaryIO) -> None:
-            nonlocal size, states
+            nonlocal size, states, is_fixed
             writer = StateFileWriter(out, self._deployment.compresses_snapshots)
             task.write_snapshot(writer, extent)
             writer.finish()
-            size, states = writer.size, writer.states()
+            size, states, is_fixed = writer.size, writer.states(), writer.has_fixed_keys
 
         written = self._writes.write(lambda: self._create(name), fill)
-        return _Snapshot(StateHandle(name, epoch, size, extent, states), written, began_ms)
+        return _Snapshot(StateHandle(name, epoch, size, extent, states, is_fixed), written, began_ms)
 
     def _completed(self, late: _LateAck) -> TaskAck:
         """Wait for the snapshot, and add its outcome to the acknowledgement."""

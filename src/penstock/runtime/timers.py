@@ -9,7 +9,7 @@ from itertools import repeat
 from operator import length_hint
 from typing import Any, Final
 
-from penstock.common.constants import MIN_LONG_VALUE
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.common.timestamps import whole_milliseconds
 from penstock.runtime.nan_keys import is_same_key
 from penstock.runtime.state.keyed import KeyedStateBackend
@@ -39,7 +39,7 @@ class TimerQueue:
         self._sequence = 0
 
     def add(self, timestamp: int, key: Any, namespace: Hashable) -> None:
-        if type(timestamp) is not int:
+        if type(timestamp) is not int or not MIN_LONG_VALUE <= timestamp <= MAX_LONG_VALUE:
             timestamp = whole_milliseconds(timestamp, _GIVER)
         bucket = (timestamp, namespace)
         waiting = self._table.entries_of(bucket)
@@ -50,7 +50,7 @@ class TimerQueue:
         self._table.put(bucket, key, True)
 
     def remove(self, timestamp: int, key: Any, namespace: Hashable) -> None:
-        if type(timestamp) is not int:
+        if type(timestamp) is not int or not MIN_LONG_VALUE <= timestamp <= MAX_LONG_VALUE:
             timestamp = whole_milliseconds(timestamp, _GIVER)
         # The bucket stays in the heap. If it is empty when its time comes, it is skipped.
         self._table.remove((timestamp, namespace), key)
@@ -212,7 +212,7 @@ class KeyTimerQueue(TimerQueue):
         return key, VOID_NAMESPACE
 
     def add(self, timestamp: int, key: Any, namespace: Hashable) -> None:
-        if type(timestamp) is not int:
+        if type(timestamp) is not int or not MIN_LONG_VALUE <= timestamp <= MAX_LONG_VALUE:
             timestamp = whole_milliseconds(timestamp, _GIVER)
         if self._taken is not None or self._gathered[1]:
             self._catch_up()
@@ -252,7 +252,7 @@ class KeyTimerQueue(TimerQueue):
                 heapq.heappush(self._times, timestamp)
 
     def remove(self, timestamp: int, key: Any, namespace: Hashable) -> None:
-        if type(timestamp) is not int:
+        if type(timestamp) is not int or not MIN_LONG_VALUE <= timestamp <= MAX_LONG_VALUE:
             timestamp = whole_milliseconds(timestamp, _GIVER)
         self._catch_up()
         if not self._took_new(timestamp, key):
@@ -387,6 +387,11 @@ class InternalTimerService:
         self.event_time = make_queue(backend.table(f"{TIMER_TABLE_PREFIX}{name}/event-time"))
         self.processing_time = make_queue(backend.table(f"{TIMER_TABLE_PREFIX}{name}/processing-time"))
         self.current_watermark = MIN_LONG_VALUE
+
+    def wrap(self, wrapped: Callable[[OnTimer], OnTimer]) -> None:
+        """Have timers call what `wrapped` makes of the functions that they call now."""
+        self._on_event_time = wrapped(self._on_event_time)
+        self._on_processing_time = wrapped(self._on_processing_time)
 
     def current_processing_time(self) -> int:
         return self._clock()

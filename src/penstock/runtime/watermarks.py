@@ -56,6 +56,13 @@ class StatusWatermarkValve:
         state.is_idle = is_idle
         return self._fell_idle(state) if is_idle else self._woke_up(state)
 
+    def restart_idleness(self) -> None:
+        """After a restore all channels are active: they hold the watermark back until they catch up or fall idle."""
+        for each in self._channels:
+            each.is_idle, each.is_aligned = False, True
+            each.watermark = max(each.watermark, self.watermark)
+        self.is_idle = False
+
     def part(self, channels: Sequence[int]) -> StatusWatermarkValve:
         """A valve for some of the channels, in their current state."""
         part = StatusWatermarkValve(len(channels))
@@ -144,6 +151,10 @@ class CombinedWatermarkStatus:
         changed: list[Mark] = [] if self.is_idle == was_idle else [Status(self.is_idle)]
         return [*self._raised(), *changed]
 
+    def restart_idleness(self) -> None:
+        """After a restore all inputs are active."""
+        self._idle = [False] * len(self._idle)
+
     def _raised(self) -> list[Mark]:
         left = self._left()
         active = [watermark for watermark, is_idle in left if not is_idle] if left else [MAX_LONG_VALUE]
@@ -203,11 +214,15 @@ class InputWatermarks:
         return self._valves, self._combined
 
     def restore(self, memory: object) -> None:
-        """Continue from what `memory` returned."""
+        """Continue from what `memory` returned. Idleness starts anew, here and in the tasks that send."""
         if isinstance(memory, StatusWatermarkValve):
             self._restore_single(memory)
         else:
             self._valves, self._combined = memory  # type: ignore[misc]
+        for valve in self._valves:
+            valve.restart_idleness()
+        if self._combined is not None:
+            self._combined.restart_idleness()
 
     def _restore_single(self, valve: StatusWatermarkValve) -> None:
         """State files of version 0.1 have one valve for the channels of all inputs."""

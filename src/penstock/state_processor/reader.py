@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.checkpoint.finding import find_checkpoint
 from penstock.checkpoint.metadata import CANONICAL
 from penstock.checkpoint.restoring import FoundCheckpoint
-from penstock.common.exceptions import CorruptStateError, StateMismatchError
-from penstock.runtime.state.codec import decode_state
+from penstock.common.exceptions import StateMismatchError
+from penstock.runtime.state.codec import decode_state, unreadable
 from penstock.runtime.windowing.panes import CONTENTS_TABLE, MERGING_TABLE
 from penstock.state_processor.jobs import collected, numbers, session
 from penstock.state_processor.operators import Operator, OperatorState, find_operator, operators_of, states_of
@@ -95,9 +95,7 @@ class SavepointReader:
         try:
             return decode_state(content)
         except Exception as error:
-            raise CorruptStateError(
-                f"{self.path}: the position of source '{name}' cannot be read back ({type(error).__name__}: {error})"
-            ) from error
+            raise unreadable(f"{self.path}: the position of source '{name}'", error) from error
 
     # --- keyed state -----------------------------------------------------------------------------------------------
 

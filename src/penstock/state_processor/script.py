@@ -8,7 +8,8 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
-from penstock.datastream.script_classes import classes_of_script
+from penstock.datastream.script_classes import classes_of_script, imports_of_script
+from penstock.runtime.state.codec import use_script_classes
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,10 @@ class Script:
 
     @staticmethod
     def of_program() -> Script:
-        return Script(cloudpickle.dumps(classes_of_script()))
+        return Script(cloudpickle.dumps((*classes_of_script(), *imports_of_script())))
 
     def load(self) -> Any:
         """Make the classes known to state for as long as the result is held."""
-        return pickle.loads(self.pickled)
+        classes = pickle.loads(self.pickled)
+        use_script_classes(classes)
+        return classes

@@ -237,6 +237,8 @@ class _PandasAggregate(AggregateFunction):
     def get_value(self, accumulator: Any) -> Any:
         import pandas as pd
 
+        if not accumulator:
+            return None
         found = self.function(*(pd.Series(column) for column in zip(*accumulator, strict=True)))
         return found.item() if hasattr(found, "item") else found
 

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Literal, cast
 from penstock.checkpoint.folders import Folder
 
 Operation = Literal["make", "create", "write", "rename", "read", "list", "delete", "any"]
-Action = Literal["fail", "lose-answer", "half", "damage", "exit", "exit-after", "slow"]
+Action = Literal["fail", "lose-answer", "half", "damage", "exit", "exit-after", "slow", "block"]
 
 EXIT_CODE = 137
 """The exit code of a process that a fault has ended."""
@@ -30,7 +30,7 @@ class Fault:
     for sizes. Actions: `fail` raises OSError instead of the operation; `lose-answer` raises OSError after it; `half`
     silently keeps half of what is written; `damage` silently changes a byte of it; `exit` ends the process before the
     operation as kill -9 does, halfway through a write; `exit-after` ends it after the operation; `slow` waits `delay_s`
-    before it.
+    before it; `block` does not begin it before the test has left `FaultPlan.blocking`.
 
     >>> Fault("write", at=3, path="*/_metadata", action="half").action
     'half'
@@ -75,6 +75,49 @@ class FaultPlan:
         record = Path(self.notes, "operations")
         return record.read_text().splitlines() if record.exists() else []
 
+    @contextlib.contextmanager
+    def blocking(self) -> Iterator[None]:
+        """Within, operations with the fault `block` do not return, in this process and in others.
+
+        >>> import tempfile, threading
+        >>> from penstock.testing import Fault, FaultPlan, FaultyFolder, MemoryFolder
+        >>> with tempfile.TemporaryDirectory() as notes:
+        ...     plan = FaultPlan(notes, (Fault("write", action="block"),))
+        ...     folder = FaultyFolder(MemoryFolder(), plan)
+        ...     writing = threading.Thread(target=folder.write, args=("file", b""))
+        ...     with plan.blocking():
+        ...         writing.start()
+        ...         plan.wait_until_blocked("*/file"), folder.names()
+        ...     writing.join()
+        ...     folder.names()
+        (None, [])
+        ['file']
+        """
+        with self._gate() as gate:
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                fcntl.flock(gate, fcntl.LOCK_UN)  # Also if a forked process has inherited it.
+
+    def wait_until_blocked(self, path: str = "*", timeout_s: float = 60) -> None:
+        """Wait until an operation on a file whose path matches is blocked, or was; raises TimeoutError."""
+        record, deadline = Path(self.notes, "blocked"), time.monotonic() + timeout_s
+        while not (record.exists() and any(fnmatch(each, path) for each in record.read_text().splitlines())):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no operation on {path} was blocked within {timeout_s:g} s")
+            time.sleep(0.01)
+
+    def _wait_at_gate(self, path: str) -> None:
+        self._note("blocked", f"{path}\n")
+        with self._gate() as gate:
+            fcntl.flock(gate, fcntl.LOCK_SH)
+
+    def _gate(self) -> BinaryIO:
+        """Locked exclusively as long as operations are to block. The system unlocks it if the test's process ends."""
+        os.makedirs(self.notes, exist_ok=True)
+        return open(os.path.join(self.notes, "gate"), "ab")
+
     def fault_at(self, operation: Operation, path: str) -> Fault | None:
         """Record an operation; returns the first fault that is planned for it, None if there is none."""
         self._note("operations", f"{operation} {path}\n")
@@ -104,6 +147,8 @@ class FaultPlan:
             return
         if fault.action == "slow":
             time.sleep(fault.delay_s)
+        if fault.action == "block":
+            self._wait_at_gate(path)
         if fault.action == "exit":
             os._exit(EXIT_CODE)
         if fault.action == "fail":
@@ -120,6 +165,8 @@ class FaultPlan:
         action = None if fault is None else fault.action
         if fault is not None and action == "slow":
             time.sleep(fault.delay_s)
+        if action == "block":
+            self._wait_at_gate(path)
         if action == "fail":
             raise _injected("write", path)
         out.write(_changed(content, action))

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
+from penstock.datastream.on_error import OnError
 from penstock.datastream.output_tag import OutputTag
 from penstock.graph.descriptions import OperatorDescription
 from penstock.runtime.batch import Batch, Timestamps
 from penstock.runtime.element_copies import copied
+from penstock.runtime.guarded_operator import GuardedOperator
 from penstock.runtime.key_groups import KeyOwners
 from penstock.runtime.latency import LatencyMarker
 from penstock.runtime.operators import build_operator
@@ -100,6 +102,7 @@ class OperatorHarness:
         max_parallelism: int = 128,
         processing_time: int = 0,
         state_backend: KeyedBackend | None = None,
+        on_error: OnError | None = None,
     ) -> None:
         self._now = processing_time
         self.recorded = RecordingOutput()
@@ -107,6 +110,9 @@ class OperatorHarness:
         tables = (state_backend or HeapBackend()).tables("harness", f"s{subtask}", "operator")
         self.context = OperatorContext(task, "harness", "harness", lambda: self._now, make_table=tables)
         self.operator: StreamOperator = build_operator(description)
+        if on_error is not None and on_error.kind != "fail":
+            self.context.inlines_functions = False
+            self.operator = GuardedOperator(self.operator, on_error)
         self.operator.setup(self.context, self.recorded)
         if isinstance(restored, HarnessSnapshot):
             self._restore(restored)
@@ -131,19 +137,21 @@ class OperatorHarness:
         from penstock.datastream import StreamExecutionEnvironment
 
         stream = build(StreamExecutionEnvironment.get_execution_environment().from_collection([]))
-        return cls(stream.transformation.operator, restored, **where)
+        return cls(stream.transformation.operator, restored, on_error=stream.transformation.on_error, **where)
 
     # --- input -----------------------------------------------------------------------------------------------------
 
     def element(self, value: Any, at: int | None = None, input: int = 0) -> OperatorHarness:
         """Push one element, with event time `at` if given, into one of the operator's inputs."""
         self.operator.process_batch(Batch([value], None if at is None else [at]), input)
+        self.operator.output.flush()
         return self
 
     def batch(self, elements: Iterable[tuple[Any, int | None]], input: int = 0) -> OperatorHarness:
         """Push several (value, timestamp) in one batch, as they arrive in a chunk."""
         pairs = list(elements)
         self.operator.process_batch(Batch([v for v, _ in pairs], [t for _, t in pairs]), input)
+        self.operator.output.flush()
         return self
 
     def feed(self, elements: Iterable[tuple[Any, int | None]], input: int = 0) -> OperatorHarness:
@@ -166,12 +174,14 @@ class OperatorHarness:
         """Move the clock and fire what is due."""
         self._now = now_ms
         self.operator.advance_processing_time(now_ms)
+        self.operator.output.flush()
         return self
 
     def end_input(self) -> OperatorHarness:
         """The end of a bounded input: the maximum watermark, then finish."""
         self.operator.process_watermark(MAX_LONG_VALUE)
         self.operator.finish()
+        self.operator.output.flush()
         return self
 
     def close(self) -> None:

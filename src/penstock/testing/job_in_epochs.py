@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from penstock.checkpoint.restoring import FoundCheckpoint, restore_job
 from penstock.checkpoint.statistics import CheckpointStatsTracker
 from penstock.checkpoint.store import CompletedCheckpointStore
 from penstock.common.moment import Moment
+from penstock.datastream.script_classes import definitions_of
 from penstock.graph.descriptions import CollectSinkDescription
 from penstock.graph.job_graph import JobGraph, build_job_graph
 from penstock.jobmaster.execution.stage_executor import InlineExecutor, run_whole_epoch
@@ -73,6 +75,10 @@ class JobInEpochs:
         self, records: list[Any], now_ms: int = 0, *, is_last: bool = False, is_checkpoint: bool = True
     ) -> list[str]:
         """Run an epoch on `records`; returns what came out, as text, sorted."""
+        # In a context of its own: this thread may run other jobs, and tests of other things.
+        return copy_context().run(self._run_epoch, records, now_ms, is_last, is_checkpoint)
+
+    def _run_epoch(self, records: list[Any], now_ms: int, is_last: bool, is_checkpoint: bool) -> list[str]:
         if self._rebuilds or self._host is None:
             self._start_run()
         assert self._host is not None
@@ -137,4 +143,5 @@ def _graph_of(build: Callable[[Any], Any], parallelism: int) -> JobGraph:
     env.set_parallelism(parallelism)
     source = env.socket_text_stream("nowhere", 1)  # Any source will do: the test takes its place.
     build(source)._sink("collected", CollectSinkDescription("collected"))
-    return build_job_graph(env.get_stream_graph())
+    job_graph = build_job_graph(env.get_stream_graph())
+    return replace(job_graph, script_classes=definitions_of(job_graph))

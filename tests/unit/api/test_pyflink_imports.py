@@ -89,6 +89,22 @@ class Own(HiveCatalog):
             eval(use, names)
 
 
+def test_internal_functions_that_programs_use_compute_what_they_do_on_pyflink():
+    program = """
+from pyflink.common.serialization import SimpleStringEncoder
+from pyflink.datastream.data_stream import _get_one_input_stream_operator
+from pyflink.datastream.window import long_to_int_with_bit_mixing, mod_inverse
+encoder = SimpleStringEncoder()
+"""
+    names: dict[str, Any] = {}
+    with pyflink_as_penstock():
+        exec(program, names)
+        with pytest.raises(UnsupportedFeatureError, match="internal to PyFlink"):
+            names["_get_one_input_stream_operator"]()
+    assert names["mod_inverse"](3) == -559240533333333
+    assert names["long_to_int_with_bit_mixing"](5) == 739245978801580075080537957964831963804
+
+
 def test_the_names_are_only_found_while_the_alias_is_in_place():
     import penstock.datastream.window as window
 

@@ -22,7 +22,7 @@ from penstock.checkpoint.canonical import CanonicalState, write_canonical
 from penstock.checkpoint.folders import LocalFolder
 from penstock.checkpoint.metadata import OperatorEntry, VertexEntry
 from penstock.checkpoint.parquet_parts import StateName
-from penstock.common.exceptions import CorruptStateError
+from penstock.common.exceptions import CorruptStateError, StateMismatchError
 from penstock.common.types import Row
 from penstock.datastream.window import GlobalWindow, TimeWindow
 from penstock.runtime.key_groups import KeyOwners, key_group_range
@@ -426,7 +426,7 @@ def test_file_of_another_state_is_refused(tmp_path):
 def test_class_that_is_gone_is_named(tmp_path, monkeypatch):
     state = savepoint_of(tmp_path, chain_of(tmp_path, [keyed({VOID_NAMESPACE: {"a": Gone(1)}})]))
     monkeypatch.delattr(sys.modules[__name__], "Gone")
-    with pytest.raises(CorruptStateError, match=r"state 'totals'.*cannot be read back.*Gone.*under its old name"):
+    with pytest.raises(StateMismatchError, match=r"state 'totals'.*cannot be read back.*Gone.*under its old name"):
         entries_of(state)
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.checkpoint import metadata as metadata_module
 from penstock.checkpoint.metadata import (
     CANONICAL,
     NATIVE,
@@ -24,6 +25,16 @@ names = st.text(max_size=12)
 # Others lie outside of the checkpoint's folder, and are refused.
 file_names = names.filter(lambda name: not name.startswith("/") and ".." not in name.split("/"))
 by_operator = st.dictionaries(names, st.binary(max_size=30), max_size=3)
+
+
+def test_file_of_an_earlier_version_may_hold_keys_that_have_moved():
+    handle = StateHandle("f", 1, 1, Extent.ALL, frozenset({("o", "keyed", "sum")}), has_fixed_keys=True)
+    written = metadata_module._handle_to_json(handle)
+    assert metadata_module._handle_from_json(written) == handle
+    del written["fixed-keys"]
+    assert not metadata_module._handle_from_json(written).has_fixed_keys
+
+
 handles = st.builds(
     StateHandle,
     name=file_names,

@@ -39,6 +39,16 @@ def test_words_after_the_script_are_its_own_arguments():
     assert (program.target, program.arguments) == ("job.py", ("-p", "7", "--input", "x"))
 
 
+def test_two_dashes_between_the_script_and_its_arguments_are_not_an_argument():
+    for words, arguments in {
+        ("job.py", "--", "--input", "x", "--", "y"): ("--input", "x", "--", "y"),
+        ("--", "job.py", "--input", "x"): ("--input", "x"),
+        ("job.py", "x", "--", "y"): ("x", "--", "y"),
+        ("-py", "job.py", "--", "--input", "x"): ("--input", "x"),
+    }.items():
+        assert request(*words).program.arguments == arguments
+
+
 def test_options_may_follow_py_until_the_first_unknown_one():
     asked = request("-py", "job.py", "-p", "3", "--input", "x", "-p", "9")
     assert asked.program.arguments == ("--input", "x", "-p", "9")

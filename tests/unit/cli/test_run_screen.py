@@ -190,3 +190,24 @@ def test_run_continues_if_the_job_manager_cannot_say_what_was_restored(status, c
 
     say_what_was_restored(Client())
     assert capsys.readouterr().err == ""
+
+
+def test_event_time_that_is_ahead_of_the_clock_has_no_negative_lag():
+    ahead = {**TOLD, "watermark": 61_000, "watermark-lag": -5_000}
+    assert "(ahead 5.0 s)" in in_one_line(ahead, 56_000)
+    assert any("5.0 s ahead of the clock" in line for line in status_lines(ahead, 56_000))
+
+
+@pytest.mark.parametrize(
+    ("awaited", "said"),
+    {
+        "workers": "RUNNING, waiting for workers",
+        "state": "RUNNING, restoring state",
+        "functions": "RUNNING, opening functions",
+        None: "RUNNING",
+    }.items(),
+)
+def test_a_job_that_cannot_process_anything_yet_says_what_it_waits_for(awaited, said):
+    waiting = {**TOLD, "waiting-for": awaited}
+    assert in_one_line(waiting, 0).startswith(f"{said}  ")
+    assert any(line.startswith(f"State:        {said}, for ") for line in status_lines(waiting, 0))

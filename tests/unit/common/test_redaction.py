@@ -20,7 +20,7 @@ import penstock.datastream.connectors
 import penstock.datastream.formats
 import penstock.jobmaster
 import penstock.rest
-from penstock.common import Configuration
+from penstock.common import Configuration, ExecutionConfig
 from penstock.common.redaction import (
     HIDDEN,
     RedactingFormatter,
@@ -154,6 +154,15 @@ def test_settings_with_telling_names_are_hidden_in_every_spelling(key):
 @pytest.mark.parametrize("key", HARMLESS_KEYS)
 def test_other_settings_are_shown(key):
     assert redacted_settings({key: "value"}) == {key: "value"}
+
+
+@given(secret=quoted_secrets | secrets, name=st.sampled_from(SECRET_KEYS))
+def test_secrets_in_settings_that_are_maps_are_hidden(secret, name):
+    config = Configuration()
+    ExecutionConfig(config).set_global_job_parameters({"first": "harmless", name: secret, "last": "harmless"})
+    shown = redacted_settings(config.to_dict())["pipeline.global-job-parameters"]
+    assert "Zq" not in shown and secret[-6:] not in shown
+    assert HIDDEN in shown and "first:harmless" in shown
 
 
 @pytest.mark.parametrize("form", URLS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 
 import pytest
@@ -10,7 +11,7 @@ from pyarrow.fs import LocalFileSystem
 from penstock.checkpoint import folders
 from penstock.checkpoint.folders import folder_at
 from penstock.common import Configuration, WatermarkStrategy
-from penstock.common.exceptions import CheckpointError
+from penstock.common.exceptions import CheckpointError, EnvironmentSetupError
 from penstock.common.serialization import Encoder
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import FileSink, FileSource, StreamFormat
@@ -122,9 +123,37 @@ def test_paths_and_uris_of_this_machine_are_local(tmp_path, monkeypatch):
     assert store_at("file:///a%20b")[1] == "/a b"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="they are paths of this machine")
+@pytest.mark.parametrize("path", ["C:\\chk", "C:/chk", "file:///C:/chk", "file:\\\\C:\\chk"])
+def test_paths_of_windows_do_not_become_folders_elsewhere(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = {
+        "execution.target": "inline",
+        "execution.checkpointing.dir": path,
+        "execution.checkpointing.interval": "1 s",
+    }
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(config))
+    env.from_collection([1]).print()
+    with pytest.raises(ValueError, match="is a path of Windows"):
+        env.execute()
+    with pytest.raises(ValueError, match="is a path of Windows"):
+        store_at(path)
+    assert list(tmp_path.iterdir()) == []
+    assert store_at("./C:/chk")[1] == str(tmp_path / "C:" / "chk")
+
+
 def test_other_uris_stay_as_they_are():
     assert not is_local("s3://bucket/x")
     assert absolute_location("s3://bucket/x") == "s3://bucket/x"
+
+
+def test_hadoop_without_its_client_is_reported_without_all_places_of_the_search(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("ARROW_LIBHDFS_DIR", str(tmp_path))
+    reported = r"^hdfs://host:1/a: [^\n]*HADOOP_HOME and CLASSPATH[^\n]*webhdfs://[^\n]*$"
+    with pytest.raises(EnvironmentSetupError, match=reported) as raised:
+        store_at("hdfs://host:1/a")
+    assert raised.value.__context__ is None
 
 
 def test_unknown_scheme_is_reported():

@@ -228,6 +228,8 @@ def test_job_that_was_told_to_stop_by_its_process_is_suspended(places):
     masters.append(places.first(graph))
     masters[0].run()
     assert masters[0].status is JobStatus.SUSPENDED
+    masters[0].cancel()
+    assert masters[0].status is JobStatus.SUSPENDED  # Nothing runs here that could end a cancellation.
     places.next(graph, 2).run()
     assert places.shown() == sums()
 

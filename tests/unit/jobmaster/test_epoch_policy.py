@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common.moment import Moment, wait_seconds
+from penstock.common.moment import SLACK_MS, Moment, wait_seconds
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.graph.job_graph import build_job_graph
 from penstock.jobmaster.region.epoch_policy import PROMPT_MS, EpochPolicy, epoch_policy
@@ -38,7 +38,7 @@ def test_epochs_keep_their_distance():
 def test_earliest_timer_wakes_the_job():
     policy = EpochPolicy(50)
     policy.epoch_started(at(1000))
-    policy.epoch_completed([5000, 3000, 4000], at(1005))
+    policy.epoch_completed([at(5000), at(3000), at(4000)], at(1005))
     assert policy.wait_ms(at(1010), has_work=False) == 1990
     assert policy.wait_ms(at(3000), has_work=False) == 0
     assert policy.wait_ms(at(1100), has_work=True) == 0
@@ -47,20 +47,20 @@ def test_earliest_timer_wakes_the_job():
 def test_timer_that_is_due_waits_for_the_distance_too():
     policy = EpochPolicy(50)
     policy.epoch_started(at(1000))
-    policy.epoch_completed([900], at(1005))
+    policy.epoch_completed([at(900)], at(1005))
     assert policy.wait_ms(at(1020), has_work=False) == 30
 
 
 def test_timers_of_the_last_epoch_replace_those_before():
     policy = EpochPolicy(50)
-    policy.epoch_completed([3000], at(1000))
+    policy.epoch_completed([at(3000)], at(1000))
     policy.epoch_completed([], at(1000))
     assert policy.wait_ms(at(1000), has_work=False) is None
 
 
 @given(st.integers(0, 500), times, st.none() | times, st.booleans(), times)
 def test_waiting_as_told_leads_to_an_epoch(interval, started, wake_up, has_work, now):
-    policy = EpochPolicy(interval, started, wake_up)
+    policy = EpochPolicy(interval, started, None if wake_up is None else at(wake_up))
     wait = policy.wait_ms(at(now), has_work)
     if wait is None:
         assert not has_work and wake_up is None
@@ -86,9 +86,16 @@ def test_wall_clock_that_is_set_changes_no_interval(interval, started, now, has_
     assert policy.wait_ms(Moment(now + step, now), has_work, checkpoint_tick_ms=started + 700) == expected
 
 
+@given(times, st.integers(-(10**9), 10**9))
+def test_timer_is_waited_for_no_longer_if_the_wall_clock_is_set_back(wait, step):
+    policy = EpochPolicy(0)
+    policy.epoch_completed([at(1000 + wait), at(20_000)], at(1000))
+    assert policy.wait_ms(Moment(1000 + step, 1000), has_work=False) == max(0, min(wait - step, wait + SLACK_MS))
+
+
 def test_timer_at_the_end_of_time_is_waited_for_in_pieces():
     policy = EpochPolicy(50)
-    policy.epoch_completed([2**63 - 1], at(1000))
+    policy.epoch_completed([at(2**63 - 1)], at(1000))
     wait = policy.wait_ms(at(1000), has_work=False)
     assert wait == 2**63 - 1001
     assert wait_seconds(wait) == threading.TIMEOUT_MAX

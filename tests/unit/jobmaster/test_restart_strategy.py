@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,9 @@ from penstock.common.exceptions import (
     CheckpointError,
     ConfigurationError,
     ConnectorError,
+    EnvironmentSetupError,
     JobExecutionError,
+    MissingInputError,
     UserFunctionError,
     WorkersLostError,
 )
@@ -24,6 +27,7 @@ from penstock.jobmaster.restart_strategy import (
     NoRestart,
     OnlyForLostWorkers,
     UnlessItRepeats,
+    UnlessSomethingIsMissing,
     build_restart_strategy,
 )
 
@@ -96,10 +100,21 @@ def test_exponential_delay_stays_within_jitter_and_limit(jitter, failures):
 def test_default_is_none_without_checkpoints_and_exponential_with_them():
     assert isinstance(build(), NoRestart)
     default = build(has_checkpoints=True)
-    assert isinstance(default, UnlessItRepeats)
+    assert isinstance(default, UnlessSomethingIsMissing)
     assert 900 <= default.on_failure(0) <= 1100 <= default.on_failure(0) <= 1700
     assert isinstance(build(has_checkpoints=True, type="none"), NoRestart)
     assert isinstance(build(has_checkpoints=True, type="exponential-delay"), ExponentialDelayRestart)
+
+
+@pytest.mark.parametrize("cause", [MissingInputError("no /data"), EnvironmentSetupError("no Java")])
+def test_what_is_missing_is_an_error_at_once_unless_a_strategy_is_set(cause):
+    attempt = FailedAttempt(failed(None, cause))
+    default = build(has_checkpoints=True)
+    assert default.on_failure(0, FailedAttempt(failed(None))) is not None
+    assert "at once" not in default.refusal
+    assert default.on_failure(0, attempt) is None
+    assert default.refusal == "what is missing at the start is an error at once, unless restart-strategy.type is set"
+    assert build(has_checkpoints=True, type="exponential-delay").on_failure(0, attempt) is not None
 
 
 def failed(record: str | None, cause: Exception | None = None, message: str = "boom") -> UserFunctionError:
@@ -152,6 +167,42 @@ def test_regions_that_fail_in_turn_are_given_up():
     assert delays(repeats(), [first, second] * 4) == [5] * 6 + [None] * 2
 
 
+ALTERNATING = {
+    "records": [failed("7"), failed("8")],
+    "kinds": [CheckpointError("no file"), lost(1)],
+    "with one that passes": [failed("7"), ConnectionRefusedError("away")],
+    "many records": [failed(str(number)) for number in range(20)],
+}
+
+
+@pytest.mark.parametrize("failures", ALTERNATING.values(), ids=ALTERNATING)
+def test_failures_that_alternate_are_given_up(failures):
+    given_up = len(failures) * 3  # Then the first one fails for the fourth time.
+    attempts = [FailedAttempt(each) for each in failures * 4][: given_up + 1]
+    strategy = repeats()
+    assert delays(strategy, attempts) == [5] * given_up + [None]
+    assert "4 times in the same way" in strategy.refusal
+
+
+def test_bad_records_that_alternate_are_given_up_although_others_are_read():
+    attempts = [FailedAttempt(failed(record), has_done_epochs=True, has_moved_on=True) for record in "7878787"]
+    assert delays(repeats(), attempts) == [5] * 6 + [None]
+
+
+def test_a_record_that_has_long_been_read_counts_anew():
+    others = [FailedAttempt(failed(str(number)), has_moved_on=True) for number in range(4)]
+    attempts = [FailedAttempt(failed("7"), has_moved_on=True)] * 3
+    assert delays(repeats(), [*attempts, *others, *attempts]) == [5] * 10
+
+
+def test_ways_to_fail_that_never_come_again_do_not_add_up():
+    strategy = UnlessItRepeats(FixedDelayRestart(5_000, 5), attempts=3)
+    delays(strategy, [FailedAttempt(failed(str(number))) for number in range(3_000)])
+    (ways,) = strategy._ways.values()
+    assert len(ways._times) == len(ways._others) == 1_000
+    assert delays(strategy, [FailedAttempt(failed("2999"))] * 3) == [5, 5, None]
+
+
 @pytest.mark.parametrize(
     "failures",
     [
@@ -163,14 +214,9 @@ def test_regions_that_fail_in_turn_are_given_up():
         [failed(None, sqlite3.OperationalError("database is locked"))] * 9,
         [ConnectionRefusedError("away")] * 9,
         [CheckpointFailedError("the storage is away")] * 9,
-        [failed("7"), failed("8")] * 5,
-        [CheckpointError("no file"), lost(1)] * 5,
     ],
-    ids=[
-        "other records", "other errors", "connection", "timeout", "connector", "database",
-        "raw", "storage", "in turn", "kinds"
-    ],
-)  # fmt: skip
+    ids=["other records", "other errors", "connection", "timeout", "connector", "database", "raw", "storage"],
+)
 def test_what_changes_or_comes_and_goes_is_not_given_up(failures):
     assert delays(repeats(), [FailedAttempt(each) for each in failures]) == [5] * len(failures)
 
@@ -188,15 +234,15 @@ def test_failures_with_progress_between_them_are_not_given_up(attempt):
     assert delays(repeats(), [attempt] * 9) == [5] * 9
 
 
-@given(st.lists(st.tuples(st.sampled_from("ab"), st.booleans()), max_size=30), st.integers(1, 4))
-def test_failures_are_counted_since_another_one_or_progress(history, most):
-    strategy, streak = UnlessItRepeats(FixedDelayRestart(1000, 5), most), []
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=30), st.integers(1, 4))
+def test_failures_are_counted_since_progress(history, most):
+    strategy, counts = UnlessItRepeats(FixedDelayRestart(1000, 5), most), Counter[str]()
     for message, has_done_epochs in history:
-        if has_done_epochs or (streak and streak[-1] != message):
-            streak = []
-        streak.append(message)
+        if has_done_epochs:
+            counts.clear()
+        counts[message] += 1
         attempt = FailedAttempt(failed(None, message=message), has_done_epochs=has_done_epochs)
-        assert (strategy.on_failure(0, attempt) is None) == (len(streak) > most)
+        assert (strategy.on_failure(0, attempt) is None) == (counts[message] > most)
 
 
 def test_a_job_that_somebody_waits_for_restarts_when_workers_are_lost_only():

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.jobmaster.sources import element_spool
@@ -176,6 +176,36 @@ def test_elements_are_taken_in_order_and_again_after_going_back_however_many_are
             assert taken == added[: len(taken)]
             assert spool.has_waiting == (len(taken) < len(added))
             assert spool.has_space == (len(added) - len(taken) < 20)
+        spool.release()
+
+
+class Large:
+    """An element that plain pickle refuses, as a class that only this process knows."""
+
+    def __init__(self, size: int) -> None:
+        self.content = (lambda: None, "x" * size)
+
+
+SIZES = {"text": lambda size: "x" * size, "tuples": lambda size: (1, "x" * size), "cloudpickle": Large}
+
+
+@pytest.mark.parametrize("element_of", SIZES.values(), ids=SIZES)
+@given(sizes=st.lists(st.tuples(st.integers(1, 200), st.sampled_from([1, 1_000, 30_000])), max_size=8))
+@settings(max_examples=30, deadline=None)
+def test_no_more_bytes_wait_than_may_and_one_element_more(element_of, sizes):
+    most_bytes = 40_000
+    with TemporaryDirectory() as folder:
+        spool = ElementSpool(Path(folder), 100_000, most_bytes, lambda: None)
+        waiting: list[int] = []
+        for number, size in sizes:
+            for _ in range(number):
+                if not spool.has_space:
+                    assert sum(waiting) > most_bytes / 2 or len(waiting) > 20  # Small ones have their own cost.
+                    spool.take(None)
+                    waiting = []
+                waiting.append(size)
+                spool.add(element_of(size), None)
+                assert sum(waiting) - size <= most_bytes
         spool.release()
 
 

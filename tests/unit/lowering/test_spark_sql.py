@@ -163,6 +163,37 @@ def test_values_of_other_types_are_passed_on_as_they_are(spark, inline):
     assert results == results_of(inline, False, "BATCH", data_frame, build) and len(results) == 2
 
 
+def grown(pair):
+    """Changes what is first; if it is also second, that is changed as well."""
+    first = pair[0]
+    if isinstance(first, Row):
+        first["l"] = "changed"
+    elif isinstance(first, dict):
+        first["changed"] = 0
+    else:
+        first.append("changed")
+    return pair
+
+
+TWICE = {
+    "list": lambda s: s.map(lambda r: (r.l, r.l)),
+    "map": lambda s: s.map(lambda r: (r.m, r.id, [r.m])),
+    "row": lambda s: s.map(lambda r: (r, r)),
+    "list of the program": lambda s: s.map(lambda r: [r.id]).map(lambda own: (own, own)),
+    "on one way": lambda s: s.map(lambda r: (r.l, r.k if r.id > 1 else r.l)),
+}
+
+
+@pytest.mark.parametrize("job", TWICE)
+def test_what_is_in_an_element_twice_is_still_one_object(spark, inline, job):
+    data_frame = spark.sql("select id, array(1, 2) as l, array(3) as k, map('k', id) as m from range(3)")
+    found = [
+        results_of(inline, is_on, "BATCH", data_frame, lambda s: TWICE[job](s).map(grown)) for is_on in (True, False)
+    ]
+    assert found[0] == found[1]
+    assert any(each.count("changed") > 1 for each in found[0])
+
+
 def test_a_random_column_is_computed_once(spark, inline):
     data_frame = spark.range(200).selectExpr("id", "rand() as x")
     env = inline(1, {"execution.runtime-mode": "BATCH"})

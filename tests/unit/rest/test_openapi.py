@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -114,6 +115,71 @@ def test_answers_about_a_running_and_an_ended_job_are_as_promised(described_job,
         if path.startswith("/jobs/") and "{trigger}" not in path:
             check(document, path, job.rest.get(url))
     assert job.get("/exceptions")["exceptionHistory"]["entries"]
+
+
+SECRET = "hunter2and3"
+
+
+def leaking(text):
+    """A job that tells secrets wherever it can: in names, parameters, messages, logs and what it prints."""
+
+    def check(word):
+        logging.getLogger("of.the.job").warning("connecting with password=%s", SECRET)
+        print(f"postgresql://ada:{SECRET}@db/x")
+        if word == "bad":
+            raise ValueError(f"no connection: password='{SECRET}', https://{SECRET}@site/")
+        return word, 1
+
+    text._environment.get_config().set_global_job_parameters({"db.password": SECRET, "url": f"http://u:{SECRET}@h/"})
+    return text.map(check).name(f"to postgresql://ada:{SECRET}@db/x").key_by(lambda pair: pair[0]).sum(1)
+
+
+def telling(job, paths):
+    """The paths whose answers have the secret in them."""
+    found = []
+    for path, url in paths.items():
+        if path.startswith("/taskmanagers/"):
+            url = url.replace("penstock.log", "taskmanager.log")
+        with job.rest.open("GET", url) as answer:
+            text = answer.read().decode()
+        if SECRET in text:
+            found.append((path, text[max(text.index(SECRET) - 100, 0) :][:150]))
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:unknown configuration key")
+def test_no_route_tells_a_secret(start_job, tmp_path, eventually):
+    settings = {
+        "execution.checkpointing.interval": "200 ms",
+        "execution.checkpointing.savepoint-dir": str(tmp_path),
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "1",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+        "s3.secret-key": SECRET,
+        "my.api-key": SECRET,
+        "my.url-of-orders": f"jdbc:postgresql://db/x?user=ada&password={SECRET}",
+        "rest.auth.token": SECRET * 4,
+    }
+    job = start_job(settings, leaking)
+    job.send("river\n")
+    eventually(lambda: job.get("/checkpoints")["latest"]["completed"])
+    paths = paths_of(job)
+    assert telling(job, paths) == []
+    job.send("bad\n")
+    eventually(lambda: job.get("/status")["status"] == "FAILED")
+    assert job.get("/exceptions")["exceptionHistory"]["entries"]
+    assert (
+        telling(
+            job,
+            {
+                path: url
+                for path, url in paths.items()
+                if path.startswith(("/jobs/{job}", "/jobm")) and "{trigger}" not in path
+            },
+        )
+        == []
+    )
+    assert {"key": "s3.secret-key", "value": "******"} in job.rest.get("/jobmanager/config")
 
 
 def test_refusals_are_flinks_errors(job):

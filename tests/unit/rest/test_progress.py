@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from penstock.cli.commands import main
 from penstock.common import Configuration
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.jobmaster.dispatcher import RunningJob
 from penstock.rest.documents.jobs import details
 from penstock.rest.documents.progress import progress
@@ -73,6 +73,45 @@ def test_stopped_job_reports_its_savepoint_and_failed_one_its_failure(start_job,
     with pytest.raises(Exception, match="ZeroDivisionError"):
         failing.client.get_job_execution_result().result()
     assert "ZeroDivisionError" in failing.get("/progress")["failure"]
+
+
+class SlowToOpen(MapFunction):
+    def __init__(self, folder):
+        self.folder = folder
+
+    def open(self, runtime_context):
+        (self.folder / "opening").touch()
+        while not (self.folder / "open").exists():
+            threading.Event().wait(0.01)
+
+    def map(self, value):
+        return value
+
+
+def test_what_a_job_waits_for_before_it_begins_is_reported(start_job, eventually, tmp_path):
+    job = start_job(define=lambda text: text.map(SlowToOpen(tmp_path)))
+    eventually((tmp_path / "opening").exists)
+    assert job.get("/progress")["waiting-for"] == "functions"
+    (tmp_path / "open").touch()
+    eventually(lambda: job.get("/progress")["waiting-for"] is None)
+
+
+def test_records_of_earlier_attempts_still_count(start_job, eventually):
+    failed = []
+
+    def once(word):
+        if word == "rain" and not failed:
+            failed.append(word)
+            raise ValueError(word)
+        return word
+
+    job = start_job({"execution.checkpointing.interval": "10 ms"}, lambda text: text.map(once))
+    job.send("river\n")
+    eventually(lambda: job.get("/progress")["records"] == 1 and job.get("/progress")["checkpoint"])
+    job.send("rain\n")
+    eventually(lambda: job.get("/progress")["restarts"] == 1 and job.get("/progress")["records"] >= 2)
+    shown = CliRunner().invoke(main, ["status", job.id])
+    assert "read in all attempts" in shown.stdout
 
 
 def test_status_and_top_show_a_running_job(job, eventually):

@@ -22,6 +22,8 @@ from penstock.testing.job_in_epochs import JobInEpochs
 Event = tuple[str, int, int]
 """Key, value, timestamp."""
 
+KEY, NUMBER, ANYTHING = Types.STRING(), Types.LONG(), Types.PICKLED_BYTE_ARRAY()
+
 events = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 99), st.integers(-50, 200)), min_size=1, max_size=60)
 assigners = st.builds(
     lambda size, offset: TumblingEventTimeWindows.of(Time.milliseconds(size), Time.milliseconds(offset % size)),
@@ -55,15 +57,15 @@ def results_of(windowed: Any, combine: bool) -> Any:
 
 
 def run(given: list[Event], assigner: WindowAssigner[Any, Any], bound: int, combine: bool, max_records: int) -> Any:
-    # Concatenation shows the order in which elements were reduced.
+    # The first and the last value show the order in which elements were reduced.
     counts = (
         environment(combine, max_records)
         .from_collection(given)
         .assign_timestamps_and_watermarks(by_time_of_event(bound))
-        .map(lambda event: (event[0], str(event[1])))
-        .key_by(lambda pair: pair[0])
+        .map(lambda event: (event[0], event[1], [event[1]], event[1]), Types.TUPLE([KEY, NUMBER, ANYTHING, NUMBER]))
+        .key_by(lambda each: each[0])
         .window(assigner)
-        .reduce(lambda left, right: (left[0], f"{left[1]},{right[1]}"))
+        .reduce(lambda left, right: (left[0], left[1] + right[1], left[2], right[3]))
         .set_parallelism(2)
     )
     return results_of(counts, combine)
@@ -192,10 +194,10 @@ def test_sessions_of_all_elements_are_the_same_with_and_without_combining(
             environment(combine, max_records)
             .from_collection(given)
             .assign_timestamps_and_watermarks(by_time_of_event(300))
-            .map(lambda event: ((event[1],), event[2], event[2]))
+            .map(lambda event: (event[1], event[2], event[2]), Types.TUPLE([NUMBER, NUMBER, NUMBER]))
             .set_parallelism(parallelism)
             .window_all(EventTimeSessionWindows.with_gap(Time.milliseconds(gap)))
-            .reduce(lambda a, b: (tuple(sorted(a[0] + b[0])), min(a[1], b[1]), max(a[2], b[2])))
+            .reduce(lambda a, b: (a[0] + b[0], min(a[1], b[1]), max(a[2], b[2])))
         )
         return results_of(sessions, combine)
 
@@ -214,17 +216,20 @@ def test_a_partitioner_of_the_users_sees_every_element_of_a_window_of_all() -> N
 
 
 def windowed_by(combine: bool, has_keys: bool) -> Any:
-    """What builds a job that joins the texts of its source, which are also their times, in windows of 10 ms."""
+    """What builds a job that adds the numbers of its source, which are also their times, in windows of 10 ms."""
 
     def build(source: Any) -> Any:
         source.get_execution_environment().get_configuration().set_string(
             "penstock.combine.enabled", str(combine).lower()
         )
         strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda text, _: int(text))
-        timed = source.assign_timestamps_and_watermarks(strategy).map(lambda text: ("k", text)).set_parallelism(2)
+        timed = source.assign_timestamps_and_watermarks(strategy)
+        timed = timed.map(lambda text: ("k", int(text)), Types.TUPLE([KEY, NUMBER])).set_parallelism(2)
         assigner = TumblingEventTimeWindows.of(Time.milliseconds(10))
         windowed = timed.key_by(lambda pair: pair[0]).window(assigner) if has_keys else timed.window_all(assigner)
-        return windowed.reduce(lambda a, b: (a[0], f"{a[1]},{b[1]}"))
+        sums = windowed.reduce(lambda a, b: (a[0], a[1] + b[1]))
+        assert sums.transformation.operator.combines is combine
+        return sums
 
     return build
 
@@ -240,7 +245,7 @@ def test_a_job_continues_when_combining_is_turned_on_or_off(before: bool, after:
     emitted += second.epoch(["2", "14", "25"])
     emitted += second.epoch(["26"], is_last=True)
     second.close()
-    assert sorted(emitted) == ["('k', '1,3')", "('k', '12,14')", "('k', '25,26')"]
+    assert sorted(emitted) == ["('k', 26)", "('k', 4)", "('k', 51)"]
 
 
 def test_many_keys_with_few_elements_each_are_the_same_with_and_without_combining() -> None:
@@ -278,13 +283,16 @@ def run_sessions(given: list[Event], gap: int, bound: int, combine: bool, max_re
         env.from_collection(given[at::sources]).assign_timestamps_and_watermarks(by_time_of_event(bound))
         for at in range(sources)
     ]
-    first, *others = [stream.map(lambda event: (event[0], (event[1],), event[2], event[2])) for stream in streams]
-    # Sessions may be joined in any order, so what is reduced is a set; the first and last times show their extent.
+    type_info = Types.TUPLE([KEY, NUMBER, NUMBER, NUMBER])
+    first, *others = [
+        stream.map(lambda event: (event[0], event[1], event[2], event[2]), type_info) for stream in streams
+    ]
+    # The first and last times show the extent of the sessions.
     sessions = (
         first.union(*others)
         .key_by(lambda visit: visit[0])
         .window(EventTimeSessionWindows.with_gap(Time.milliseconds(gap)))
-        .reduce(lambda a, b: (a[0], tuple(sorted(a[1] + b[1])), min(a[2], b[2]), max(a[3], b[3])))
+        .reduce(lambda a, b: (a[0], a[1] + b[1], min(a[2], b[2]), max(a[3], b[3])))
         .set_parallelism(2)
     )
     return results_of(sessions, combine)
@@ -391,37 +399,62 @@ def test_sessions_of_several_sources_are_the_same_with_and_without_combining(giv
     assert results[0] == results[1]
 
 
-def cancelling(one: Any, other: Any) -> Any:
-    """A sum, and None if there is nothing left."""
-    total = one[1] + other[1]
-    return None if total == 0 else (one[0], total)
-
-
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from([1, -1]), st.integers(0, 99)), min_size=1, max_size=40),
+    st.lists(st.tuples(st.sampled_from([1, 2, None, None]), st.integers(0, 40)), min_size=1, max_size=12),
     st.sampled_from(
-        [TumblingEventTimeWindows.of(Time.milliseconds(30)), EventTimeSessionWindows.with_gap(Time.milliseconds(9))]
+        [
+            TumblingEventTimeWindows.of(Time.milliseconds(20)),
+            SlidingEventTimeWindows.of(Time.milliseconds(20), Time.milliseconds(10)),
+            EventTimeSessionWindows.with_gap(Time.milliseconds(9)),
+        ]
     ),
     st.booleans(),
-    st.integers(1, 60),
+    st.booleans(),
+    st.integers(1, 12),
 )
-def test_elements_that_are_reduced_to_none_are_the_same_with_and_without_combining(
-    given: list[Event], assigner: WindowAssigner[Any, Any], has_loop_before: bool, max_records: int
+def test_elements_that_are_none_are_the_same_with_and_without_combining(
+    given: list[Any], assigner: WindowAssigner[Any, Any], has_loop_before: bool, has_keys: bool, max_records: int
 ) -> None:
+    """None is no value, so it begins no sum; added to a sum, it fails. Epochs end anywhere between elements."""
+
     def sums(combine: bool) -> Any:
-        timed = environment(combine, max_records).from_collection(given)
-        timed = timed.assign_timestamps_and_watermarks(by_time_of_event(100))
-        timed = timed.map(lambda event: (event[0], event[1])) if has_loop_before else timed
-        windowed = timed.key_by(lambda event: event[0]).window(assigner)
-        return results_of(windowed.reduce(cancelling, Spans()).set_parallelism(2), combine)
+        timed = (
+            environment(combine, max_records)
+            .from_collection(given)
+            .assign_timestamps_and_watermarks(
+                WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(100)).with_timestamp_assigner(
+                    lambda event, _: event[1]
+                )
+            )
+            .map(lambda event: event[0], NUMBER)
+        )
+        if not has_loop_before:
+            kept = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(100))
+            timed = timed.assign_timestamps_and_watermarks(kept.with_timestamp_assigner(lambda _, time: time))
+        windowed = timed.key_by(lambda number: 0).window(assigner) if has_keys else timed.window_all(assigner)
+        try:
+            return results_of(windowed.reduce(lambda a, b: a + b), combine)
+        except Exception as failure:
+            return type(failure), "NoneType" in str(failure)
 
     assert sums(True) == sums(False)
 
 
-class Spans(ProcessWindowFunction[Any, Any, str, Any]):
-    def process(self, key: str, context: Any, elements: Any) -> Any:
-        yield key, context.window(), [total for _, total, *_ in elements]
+class Sum(Extent):
+    def create_accumulator(self) -> Any:
+        return 0
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        return accumulator + value[1]
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        return acc_a + acc_b
+
+
+class KeyAndResult(ProcessWindowFunction):
+    def process(self, key: Any, context: Any, elements: Any) -> Any:
+        yield key, *elements
 
 
 any_keys = st.sampled_from(
@@ -442,11 +475,15 @@ def test_keys_of_any_kind_are_the_same_with_and_without_combining(
     given: list[Any], assigner: WindowAssigner[Any, Any], has_loop_before: bool, max_records: int
 ) -> None:
     def sums(combine: bool) -> list[str]:
-        stream = environment(combine, max_records).from_collection(given)
+        type_info = Types.TUPLE([ANYTHING, NUMBER, NUMBER])
+        stream = environment(combine, max_records).from_collection(given).map(lambda event: event, type_info)
         timed = stream.assign_timestamps_and_watermarks(by_time_of_event(0))
-        timed = timed.map(lambda event: (event[0], event[1] + 1)) if has_loop_before else timed
-        windowed = timed.key_by(lambda event: event[0]).window(assigner).reduce(lambda a, b: (a[0], a[1] + b[1]))
-        return sorted(map(repr, windowed.execute_and_collect()))
+        timed = timed.map(lambda event: (event[0], event[1] + 1, 0), type_info) if has_loop_before else timed
+        windowed = timed.key_by(lambda event: event[0]).window(assigner)
+        is_tumbling = isinstance(assigner, TumblingEventTimeWindows)
+        result = windowed.sum(1) if is_tumbling else windowed.aggregate(Sum(), KeyAndResult())
+        assert result.transformation.operator.combines is combine
+        return sorted(map(repr, result.execute_and_collect()))
 
     assert sums(True) == sums(False)
 

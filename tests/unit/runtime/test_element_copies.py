@@ -140,6 +140,33 @@ def test_batches_are_copied_unless_nothing_in_them_can_be_changed(batch):
         assert all(copied(value) is value for value in batch)
 
 
+class Annotated(Point):
+    """A named tuple with a dictionary of its own."""
+
+
+class Described(Pair):
+    """A named tuple that says itself how it is rebuilt."""
+
+    __slots__ = ()
+
+    def __reduce__(self):
+        return Described, (self.one, "rebuilt")
+
+
+def test_named_tuples_keep_their_further_attributes():
+    value = Annotated([1], 2)
+    value.note = ["seen"]
+    made = copied(value)
+    assert (type(made), made, made.note) == (Annotated, ([1], 2), ["seen"])
+    assert made[0] is not value[0]
+    assert made.note is not value.note
+
+
+def test_named_tuples_may_have_their_own_way_of_copying():
+    value = Described([1], 2)
+    assert copied(value) == copy.deepcopy(value) == ([1], "rebuilt")
+
+
 def test_what_occurs_twice_in_an_element_is_copied_once():
     inner = [1]
     made = copied({"one": inner, "other": (inner, Event("a", inner))})

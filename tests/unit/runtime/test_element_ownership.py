@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mutating_pipelines import STAGES, Pipeline, environment, expected, run
 
-from penstock.common import Time, WatermarkStrategy
+from penstock.common import Time, Types, WatermarkStrategy
 from penstock.datastream.functions import KeyedProcessFunction, MapFunction, SourceFunction
 from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
@@ -99,6 +99,84 @@ def test_functions_of_a_chain_get_the_very_object_only_if_objects_are_reused(reu
     assert (first.seen[0] is second.seen[0]) is reuses
 
 
+class Growing(MapFunction):
+    """Emits a list that it keeps, in a tuple."""
+
+    def __init__(self):
+        self.kept = []
+
+    def map(self, value):
+        self.kept.append(value)
+        return self.kept, value
+
+
+class Spoiling(MapFunction):
+    def __init__(self):
+        self.last = None
+
+    def map(self, value):
+        value[0].append("spoiled")
+        self.last = len(value[0]), value[1]
+        return self.last
+
+
+@pytest.mark.parametrize("declared", [None, Types.TUPLE([Types.LONG(), Types.LONG()])])
+def test_the_declared_type_of_a_later_function_does_not_save_the_copies_of_an_earlier_one(declared):
+    counts = environment().from_collection([1, 2, 3]).map(Growing()).map(Spoiling(), declared)
+    assert list(counts.execute_and_collect()) == [(2, 1), (3, 2), (4, 3)]
+
+
+class Shelf:
+    """All shelves give the same list, in several ways."""
+
+    held = ["kept"]
+
+    @property
+    def shown(self):
+        return type(self).held
+
+    def get(self, _):
+        return type(self).held
+
+
+def from_a_class_attribute():
+    return lambda shelf: shelf.held
+
+
+def from_a_property():
+    return lambda shelf: shelf.shown
+
+
+def from_a_method_named_as_one_of_a_dictionary():
+    return lambda shelf: shelf.get(0)
+
+
+def from_a_closure():
+    kept = ["kept"]
+    return lambda _: kept
+
+
+def from_a_default():
+    return lambda _, kept=["kept"]: kept
+
+
+KEEPERS = [
+    *(from_a_class_attribute, from_a_property, from_a_method_named_as_one_of_a_dictionary, from_a_closure),
+    from_a_default,
+]
+
+
+def count_spoiled(value):
+    value.append("spoiled")
+    return len(value)
+
+
+@pytest.mark.parametrize("keeper", KEEPERS)
+def test_what_a_function_takes_from_where_it_is_kept_is_copied(keeper):
+    shelves = environment().from_collection([1, 2, 3]).map(lambda _: Shelf())
+    assert list(shelves.map(keeper()).map(count_spoiled).execute_and_collect()) == [2, 2, 2]
+
+
 @pytest.mark.parametrize("name", STAGES)
 @pytest.mark.parametrize("combines", [True, False])
 def test_stage_among_stages_that_spoil_what_they_had(name, combines):
@@ -120,8 +198,10 @@ pipelines = st.recursive(
     ).filter(is_well_formed),
     max_leaves=4,
 )
+# Two times are never exactly the gap of sessions apart: whether such sessions are one depends on watermarks.
+times = st.sampled_from([0, 3, 6])
 streams = st.lists(
-    st.tuples(st.sampled_from("ab"), st.integers(0, 6), st.lists(st.integers(0, 9), max_size=2)), min_size=1, max_size=8
+    st.tuples(st.sampled_from("ab"), times, st.lists(st.integers(0, 9), max_size=2)), min_size=1, max_size=8
 )
 
 

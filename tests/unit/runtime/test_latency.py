@@ -29,6 +29,12 @@ def test_a_marker_is_due_once_in_an_interval():
     assert [clock.due_ms() for _ in range(5)] == [100, None, 150, None, 260]
 
 
+def test_a_marker_is_due_if_the_clock_was_set_back():
+    now = iter([100_000, 20, 69, 70])
+    clock = MarkerClock(LatencyTracking(50), lambda: next(now))
+    assert [clock.due_ms() for _ in range(4)] == [100_000, 20, None, 70]
+
+
 @pytest.mark.parametrize(
     ("granularity", "variables"),
     [

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
-from penstock.common.watermark_generator import BoundedOutOfOrdernessWatermarks, WatermarkGenerator, WatermarkOutput
+from penstock.common.watermark_generator import (
+    BoundedOutOfOrdernessWatermarks,
+    WatermarkGenerator,
+    WatermarkOutput,
+    WatermarksWithIdleness,
+)
 from penstock.datastream.connectors.source_v2 import (
     InputStatus,
     Source,
@@ -116,8 +121,10 @@ class Flink(WatermarkOutput):
         self.last_ms = self.clock[0]
 
     def restart(self):
-        """All is as it was, but the interval begins."""
-        self.last_ms = self.clock[0]
+        """All is as it was, but the interval begins, and idleness starts anew."""
+        self.last_ms, self.is_idle = self.clock[0], False
+        if isinstance(self.generator, WatermarksWithIdleness):
+            self.generator.restart()
 
 
 class Split(SourceSplit):
@@ -282,7 +289,7 @@ def test_a_plain_stream_takes_back_the_generator_alone_as_version_0_1_kept_it(is
     assert stream.output.watermarks == [] and stream.output.statuses == []
     stream.records([60])
     stream.end_epoch()
-    assert stream.output.watermarks == [56] and stream.output.statuses == [False] * is_idle
+    assert stream.output.watermarks == [56] and stream.output.statuses == []
 
 
 def test_a_finished_plain_stream_keeps_what_it_was_restored_with():

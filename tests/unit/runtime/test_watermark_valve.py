@@ -156,15 +156,33 @@ def test_output_watermark_only_rises(case):
 
 
 @given(marks_of_two_inputs(), st.integers(0, 60))
-def test_restored_task_continues_as_if_nothing_had_happened(case, cut):
+def test_restored_task_continues_as_if_nothing_had_happened_unless_a_channel_was_idle(case, cut):
     inputs, sequence = case
     task = InputWatermarks(inputs)
     for channel, mark in sequence[:cut]:
-        feed(task, channel, mark)
+        if not isinstance(mark, bool):
+            feed(task, channel, mark)
     restored = InputWatermarks(inputs)
     restored.restore(pickle.loads(pickle.dumps(task.memory())))
     for channel, mark in sequence[cut:]:
         assert feed(restored, channel, mark) == feed(task, channel, mark)
+
+
+@given(marks_of_two_inputs(), st.data())
+def test_after_a_restore_every_channel_holds_the_watermark_back_until_it_falls_idle_again(case, data):
+    inputs, sequence = case
+    task = InputWatermarks(inputs)
+    for channel, mark in sequence:
+        feed(task, channel, mark)
+    restored = InputWatermarks(inputs)
+    restored.restore(pickle.loads(pickle.dumps(task.memory())))
+    before = restored.watermark
+    quiet = data.draw(st.sampled_from(range(len(inputs))))
+    for channel in set(range(len(inputs))) - {quiet}:
+        feed(restored, channel, 1000)
+    assert before == task.watermark and restored.watermark < 1000
+    feed(restored, quiet, True)
+    assert restored.watermark == 1000
 
 
 @given(marks_of_two_inputs(), st.integers(0, 60))

@@ -44,7 +44,8 @@ class SinkJob:
     `folder` is where the sink writes: a crash leaves there what was on the disk at that moment.
     """
 
-    def __init__(self, sink, folder, element_of=str, parallelism=1):
+    def __init__(self, sink, folder, element_of=str, parallelism=1, takes_checkpoints=True):
+        self._takes_checkpoints = takes_checkpoints
         env = StreamExecutionEnvironment.get_execution_environment()
         stream = env.from_collection([]).set_parallelism(1)
         (stream.add_sink if isinstance(sink, SinkFunction) else stream.sink_to)(sink)
@@ -153,7 +154,13 @@ class SinkJob:
 
     def _started(self, subtask, parallelism):
         task = TaskInfo("0" * 32, "sink job", "sink", subtask, parallelism, 128)
-        context = OperatorContext(task, self._node.name, self._node.operator_id, lambda: self.now_ms)
+        context = OperatorContext(
+            task,
+            self._node.name,
+            self._node.operator_id,
+            lambda: self.now_ms,
+            takes_checkpoints=self._takes_checkpoints,
+        )
         operator = build_operator(self._node.operator)
         operator.setup(context, RecordingOutput())
         if self.last is not None:

@@ -192,6 +192,15 @@ def test_failure_removes_files_that_no_checkpoint_knows(tmp_path):
     assert hidden_files(tmp_path) == []
 
 
+def test_without_checkpoints_what_was_written_is_seen_at_once_and_stays(tmp_path):
+    job = SinkJob(rows(tmp_path, part_size=4).build(), tmp_path, takes_checkpoints=False).write(5)
+    job.processing_time(0)  # The end of the batch.
+    written = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert sorted(written.values()) == [b"0\n1\n2\n", b"3\n4\n"]
+    job.close()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == written and contents(tmp_path) == []
+
+
 def test_open_files_of_former_subtasks_are_finished_after_a_change_of_parallelism(tmp_path):
     job = SinkJob(rows(tmp_path).build(), tmp_path, parallelism=3).write(6).checkpoint()
     job.fail(parallelism=1).checkpoint()
@@ -225,6 +234,33 @@ def test_commit_reports_which_file_is_lost(tmp_path):
         hidden.unlink()
     with pytest.raises(JobExecutionError, match=r"sink 'Sink: Writer': PartFile.*neither this file nor .* is there"):
         job.crash()
+
+
+@pytest.mark.parametrize("lost", [(0,), (1,), (0, 1)])
+def test_restarts_do_not_take_a_lost_file_for_a_committed_one(tmp_path, lost):
+    job = SinkJob(rows(tmp_path, part_size=1).build(), tmp_path).write(3).checkpoint("metadata")
+    for number in lost:
+        [hidden] = tmp_path.glob(f".part-*-{number}.inprogress.*")
+        hidden.unlink()
+    for _ in range(3):
+        with pytest.raises(JobExecutionError, match=r"PartFile.*neither this file nor .* is there"):
+            job.fail()
+        for name in visible_files(tmp_path):
+            (tmp_path / name).unlink()  # Fetched by a reader: these were committed, and stay so.
+
+
+def test_file_that_was_committed_before_another_failed_may_be_fetched(tmp_path):
+    job = SinkJob(rows(tmp_path, part_size=1).build(), tmp_path).write(3).checkpoint("metadata")
+    [second] = tmp_path.glob(".part-*-1.inprogress.*")
+    content = second.read_bytes()
+    second.unlink()
+    with pytest.raises(JobExecutionError, match=r"part-[^/]*-1'.*neither this file nor"):
+        job.fail()
+    for name in visible_files(tmp_path):
+        (tmp_path / name).unlink()
+    second.write_bytes(content)
+    job.fail()
+    assert contents(tmp_path) == [content]
 
 
 def test_commit_refuses_a_file_of_the_wrong_length(tmp_path):

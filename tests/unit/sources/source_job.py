@@ -189,10 +189,15 @@ class SourceJob:
         self.wake_up_ms = wake_up_ms
         return self
 
-    def crash(self, parallelism=None):
-        """The driver is gone: a new process begins from the last checkpoint, perhaps with another parallelism."""
+    def crash(self, parallelism=None, meanwhile=None):
+        """The driver is gone: a new process begins from the last checkpoint, perhaps with another parallelism.
+
+        `meanwhile` is called in between, when nothing of the source runs.
+        """
         self._close()
         self.coordinator.stop()
+        if meanwhile is not None:
+            meanwhile()
         checkpoint = self.last or self._origin[0]
         parallelism = parallelism or self.parallelism
         self._start(parallelism, checkpoint, checkpoint is None or parallelism == len(checkpoint.states))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -109,9 +110,10 @@ def test_a_query_whose_folder_is_gone_is_not_begun_again(spark, inbox):
     for number in range(3):
         add_file(inbox, [number])
         read_until(job, number + 1)
-    shutil.rmtree(job.coordinator.enumerator._spool._path)
+    # Not before the query has stopped: it writes its record of a batch after the job has read the batch.
+    job.crash(meanwhile=partial(shutil.rmtree, job.coordinator.enumerator._spool._path))
     with pytest.raises(JobExecutionError, match=r"after its first 3 batches, but Spark's record of them is not there"):
-        read_until(job.crash(), 100)
+        read_until(job, 100)
     job.close()
 
 

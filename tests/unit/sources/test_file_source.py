@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from source_job import SourceJob
 
-from penstock.common import Row, Types
+from penstock.common import Configuration, Row, Types, WatermarkStrategy
 from penstock.common.exceptions import JobExecutionError, UnsupportedFeatureError
 from penstock.common.serialization import SimpleStringSchema
 from penstock.common.time import Duration, Instant
-from penstock.datastream import OutputTag
+from penstock.datastream import OutputTag, StreamExecutionEnvironment
 from penstock.datastream.connectors.bad_records import BadRecord, BadRecords
 from penstock.datastream.connectors.file_system import FileEnumeratorProvider, FileSource, StreamFormat
 from penstock.datastream.connectors.file_system import source as file_source
@@ -98,6 +98,16 @@ def test_old_timestamps_of_parquet_may_be_of_any_year(tmp_path):
 def test_missing_path_is_reported(tmp_path):
     with pytest.raises(JobExecutionError, match=r"there is no file or folder .*nowhere"):
         lines_of(tmp_path / "nowhere")
+
+
+def test_missing_path_fails_a_job_with_checkpoints_at_once(tmp_path):
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration().set_string("execution.target", "inline"))
+    env.enable_checkpointing(10)
+    files = FileSource.for_record_stream_format(TEXT, str(tmp_path / "nowhere"))
+    source = files.monitor_continuously(Duration.of_millis(10)).build()
+    env.from_source(source, WatermarkStrategy.no_watermarks(), "files").print()
+    with pytest.raises(JobExecutionError, match=r"no file or folder .*nowhere(?s:.*)Not restarted: what is missing"):
+        env.execute()
 
 
 def test_files_are_read_through_arrow_where_they_are_not_local(tmp_path):

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from source_job import PATIENCE_S, SourceJob
 
+from penstock.common import Configuration, Time
 from penstock.common.constants import MAX_LONG_VALUE
 from penstock.common.exceptions import StateAccessError, UserFunctionError
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.accumulators import IntCounter
 from penstock.datastream.functions import (
     CheckpointedFunction,
@@ -24,6 +25,7 @@ from penstock.datastream.functions import (
     SourceFunction,
 )
 from penstock.datastream.state import ListStateDescriptor
+from penstock.datastream.window import TumblingEventTimeWindows
 
 
 class Shared:
@@ -265,6 +267,113 @@ def test_timestamps_watermarks_and_idleness_come_in_order():
         ("status", False, None),
         ("watermark", None, MAX_LONG_VALUE),
     ]
+
+
+class FallsIdle(SourceFunction):
+    """Emits an element, is idle, and waits for the test."""
+
+    def __init__(self, shared):
+        self.shared = shared
+
+    def run(self, ctx):
+        ctx.collect_with_timestamp("a", 10)
+        ctx.emit_watermark(5)
+        ctx.mark_as_temporarily_idle()
+        self.shared.pause()
+        ctx.collect_with_timestamp("b", 20)
+
+    def cancel(self):
+        self.shared.go_on.release()
+
+
+@pytest.mark.parametrize("has_checkpoint", [True, False])
+def test_a_function_that_is_idle_is_idle_again_after_its_job_has_failed(has_checkpoint):
+    shared = Shared()
+    job = SourceJob(FallsIdle(shared))
+    shared.wait_until_paused()
+    job.epoch(is_checkpoint=has_checkpoint)
+    assert job.subtasks[0].output.events[-1] == ("status", True, None)
+    for _ in range(2):
+        job.fail()
+        assert job.has_work()  # Somebody must say so: the others wait for its watermark.
+        job.epoch(is_checkpoint=has_checkpoint)
+        assert job.subtasks[0].output.events[-1] == ("status", True, None)
+    shared.go_on.release()
+    job.to_the_end()
+    assert [value for value, _ in job.shown] == ["a", "b"]
+
+
+class Marks:
+    """Files by which the functions of a job and its test tell each other what has happened."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, name):
+        return (self.folder / name).exists()
+
+    def set(self, name):
+        (self.folder / name).touch()
+
+
+class IdleUntil(SourceFunction):
+    def __init__(self, marks):
+        self.marks = marks
+        self.is_cancelled = False
+
+    def run(self, ctx):
+        ctx.collect_with_timestamp(("idle", 1), 3)
+        ctx.mark_as_temporarily_idle()
+        while not self.is_cancelled and not self.marks("seen"):
+            threading.Event().wait(0.01)
+
+    def cancel(self):
+        self.is_cancelled = True
+
+
+class Busy(IdleUntil):
+    def run(self, ctx):
+        number = 0
+        while not self.is_cancelled and not self.marks("seen"):
+            ctx.collect_with_timestamp(("busy", 1), number)
+            if self.marks("restarted"):
+                number += 1
+                ctx.emit_watermark(number)
+            threading.Event().wait(0.001)
+
+
+class FailsAfterCheckpoint(MapFunction, CheckpointListener):
+    def __init__(self, marks):
+        self.marks = marks
+
+    def open(self, runtime_context):
+        if runtime_context.get_attempt_number() > 0:
+            self.marks.set("restarted")
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        self.marks.set("complete")
+
+    def map(self, value):
+        if value[0] == "busy" and self.marks("complete") and not self.marks("restarted"):
+            raise ValueError("once")
+        return value
+
+
+def test_an_idle_function_holds_nobody_back_after_an_automatic_restart(tmp_path):
+    marks = Marks(tmp_path)
+    settings = {
+        "execution.target": "inline",
+        "execution.checkpointing.interval": "10 ms",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+    }
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings)).set_parallelism(1)
+    both = env.add_source(IdleUntil(marks)).union(env.add_source(Busy(marks))).map(FailsAfterCheckpoint(marks))
+    windows = both.key_by(lambda pair: pair[0]).window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+    with windows.reduce(lambda a, b: (a[0], a[1] + b[1])).execute_and_collect() as results:
+        first = sorted([next(results), next(results)])
+        marks.set("seen")
+        assert first[1] == ("idle", 1) and first[0][0] == "busy"
 
 
 # --- back pressure, cancelling ---------------------------------------------------------------------------------------

@@ -252,7 +252,7 @@ def test_streams_of_tables_and_tables_of_streams():
     upserts = t_env.to_changelog_stream(counts, changelog_mode=ChangelogMode.upsert()).execute_and_collect()
     assert [(str(row.get_row_kind()), row.s) for row in upserts] == [("+I", 1), ("+U", 3)]
     untyped = t_env._environment.from_collection([1]).map(lambda n: n)
-    with pytest.raises(InvalidProgramError, match="type of the stream .* is not known; give its last function"):
+    with pytest.raises(InvalidProgramError, match=r"type of the stream .* is not known; give its last function"):
         t_env.from_data_stream(untyped)
     t_env._planner.close()
 

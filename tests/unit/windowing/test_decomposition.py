@@ -1,4 +1,4 @@
-"""Which functions of overlapping windows may be given partial results: only those of which it is known."""
+"""Which functions of windows may be given partial results: only those of which it is known."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTime
 from penstock.graph.descriptions import AccumulatorMerge, WindowDescription
 
 SLIDING = SlidingEventTimeWindows.of(Time.seconds(4), Time.seconds(2))
+TUMBLING = TumblingEventTimeWindows.of(Time.seconds(2))
+SESSIONS = EventTimeSessionWindows.with_gap(Time.seconds(1))
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 FACTOR = 3
 
@@ -43,6 +45,7 @@ class SumOfSeconds(ReduceFunction):
 TRIPLE = Types.TUPLE([Types.STRING(), Types.INT(), Types.STRING()])
 
 
+@pytest.mark.parametrize("assigner", [SLIDING, TUMBLING, SESSIONS])
 @pytest.mark.parametrize(
     ("type_info", "function", "selector"),
     [
@@ -59,15 +62,16 @@ TRIPLE = Types.TUPLE([Types.STRING(), Types.INT(), Types.STRING()])
         (Types.ROW_NAMED(["word", "count"], [Types.STRING(), Types.LONG()]), ("sum", "count"), "word"),
     ],
 )
-def test_reduces_of_overlapping_windows_combine_if_order_and_grouping_cannot_matter(
-    type_info: Any, function: Any, selector: Any
+def test_reduces_combine_if_order_and_grouping_cannot_matter(
+    type_info: Any, function: Any, selector: Any, assigner: Any
 ) -> None:
-    assert window_of(mapped(type_info), function, selector).combines
+    assert window_of(mapped(type_info), function, selector, assigner).combines
 
 
 FLOATS = Types.TUPLE([Types.STRING(), Types.DOUBLE()])
 
 
+@pytest.mark.parametrize("assigner", [SLIDING, SESSIONS])
 @pytest.mark.parametrize(
     ("type_info", "function", "selector"),
     [
@@ -95,8 +99,54 @@ FLOATS = Types.TUPLE([Types.STRING(), Types.DOUBLE()])
         (Types.STRING(), lambda a, b: a + b, lambda text: text[0]),
     ],
 )
-def test_other_reduces_of_overlapping_windows_do_not_combine(type_info: Any, function: Any, selector: Any) -> None:
-    assert not window_of(mapped(type_info), function, selector).combines
+def test_other_reduces_do_not_combine(type_info: Any, function: Any, selector: Any, assigner: Any) -> None:
+    assert not window_of(mapped(type_info), function, selector, assigner).combines
+
+
+ANYTHING = Types.TUPLE([Types.PICKLED_BYTE_ARRAY(), Types.LONG()])
+
+
+@pytest.mark.parametrize(
+    ("type_info", "function", "selector"),
+    [
+        (PAIR, lambda a, b: (a[0], a[1] + b[1]), lambda pair: pair[1]),
+        (PAIR, lambda a, b: (b[0], min(a[1], b[1])), lambda pair: len(pair[0])),
+        (PAIR, lambda a, b: (a[0], b[1]), 0),
+        (PAIR, ("max_by", 1), 0),
+        (PAIR, ("min_by", 0), 1),
+        (TRIPLE, ("sum", 1), 0),
+        (ANYTHING, ("sum", 1), 0),
+        (ANYTHING, lambda a, b: (a[0], a[1] + b[1]), 0),
+    ],
+)
+def test_reduces_of_tumbling_windows_combine_also_if_order_matters(
+    type_info: Any, function: Any, selector: Any
+) -> None:
+    assert window_of(mapped(type_info), function, selector, TUMBLING).combines
+
+
+@pytest.mark.parametrize(
+    ("type_info", "function"),
+    [
+        (PAIR, lambda a, b: (a[0], a[1] + 1)),  # A partial result would count as one.
+        (PAIR, lambda a, b: (a[0], a[1] + len(b[0]))),
+        (PAIR, lambda a, b: (a[0], a[1] - b[1])),
+        (PAIR, lambda a, b: (a[0], b[1] - a[1])),
+        (PAIR, lambda a, b: (a[0], a[1] + 2 * b[1])),
+        (PAIR, lambda a, b: (a[0], a[1] * b[1])),
+        (PAIR, lambda a, b: (a[0], f"{a[1]},{b[1]}")),
+        (PAIR, lambda a, b: (a[0], 7)),
+        (TRIPLE, lambda a, b: (b[2], a[1] + b[1], a[0])),
+        (FLOATS, lambda a, b: (a[0], a[1] + b[1])),
+        (FLOATS, ("sum", 1)),
+        (FLOATS, ("max_by", 1)),
+        (ANYTHING, ("max", 0)),
+        (None, lambda a, b: (a[0], a[1] + b[1])),
+        (None, ("sum", 1)),
+    ],
+)
+def test_reduces_of_tumbling_windows_do_not_combine_if_grouping_matters(type_info: Any, function: Any) -> None:
+    assert not window_of(mapped(type_info), function, 0, TUMBLING).combines
 
 
 def total(a: Any, b: Any) -> Any:

@@ -284,6 +284,10 @@ class WriterInitContext(ABC):
     def metric_group(self) -> MetricGroup:
         """Where the writer registers metrics."""
 
+    def takes_checkpoints(self) -> bool:
+        """False if the job has no checkpoint interval: only its end, or a savepoint, commits what is written."""
+        return True
+
 
 class CommitterInitContext(ABC):
     """What a committer can ask when it is made.

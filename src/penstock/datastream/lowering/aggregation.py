@@ -15,7 +15,7 @@ from operator import itemgetter
 from types import FunctionType
 from typing import Any
 
-from penstock.datastream.fields import FieldAggregation, FieldKey
+from penstock.datastream.fields import DeclaredKey, FieldAggregation, FieldKey
 from penstock.datastream.lowering.expressions import Call, Column, Expression, Kind, NotLowerable
 from penstock.datastream.lowering.program import ComputedColumn, LoweredProgram, named_program
 from penstock.datastream.lowering.purity import pure_function
@@ -31,6 +31,8 @@ from penstock.datastream.lowering.values import Value, expression_of
 
 _ORDERED: frozenset[Kind] = frozenset(["int", "string", "boolean"])
 """Kinds whose equal values cannot be distinguished."""
+_KEPT: dict[type | None, Kind] = {int: "int", str: "string", bool: "boolean"}
+"""By their types in Python."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,9 @@ def aggregated(
     fields = _fields(program, columns)
     values = [[Value(Column(at, "", kind), _OnlyFields())] for at, (_, kind) in enumerate(fields)]
     element = program.shape.elements(values, 1)[0]
-    keys = _picked(_key(selector, element))
+    keys = _picked(_key(selector.select if isinstance(selector, DeclaredKey) else selector, element))
+    if isinstance(selector, DeclaredKey) and [fields[at][1] for at in keys] != [_KEPT.get(selector.kept_kind)]:
+        raise NotLowerable("a declared type of the key that may change it")
     position, parts = _position(program.shape, reduce.field), _with_parts(program.shape).parts
     part = parts[position]
     for other in (*parts[:position], *parts[position + 1 :]):

@@ -90,7 +90,7 @@ def _candidates(graph: StreamGraph, source: StreamNode) -> list[StreamNode]:
         (edge,) = edges
         node = graph.nodes[edge.target]
         is_simple = type(node.operator) in (MapDescription, FilterDescription) and not node.operator.is_keyed
-        if not is_simple or edge.side_tag is not None or not is_chainable(graph, edge):
+        if not is_simple or node.on_error is not None or edge.side_tag is not None or not is_chainable(graph, edge):
             break
         found.append(node)
     return found

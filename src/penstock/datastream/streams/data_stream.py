@@ -15,7 +15,7 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.connectors.base import DescribedSinkFunction, Sink, SupportsPreprocessing
 from penstock.datastream.connectors.sink_v2 import SupportsCommitter
 from penstock.datastream.connectors.socket_sink import SocketSink
-from penstock.datastream.fields import Field, Projection, as_key_selector
+from penstock.datastream.fields import Field, Projection, as_key_selector, with_key_type
 from penstock.datastream.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -205,7 +205,7 @@ class DataStream(StreamSettings, Generic[T]):
 
         `key_selector` is a function, a KeySelector, or a field by position or name; further fields may follow. A key
         must be the same in every process: strings, numbers, tuples and frozen dataclasses are; objects that compare by
-        identity are refused.
+        identity are refused. Keys get the form of their declared `key_type`: as `Types.LONG()`, 1.0 and 1.5 are 1.
 
         >>> pairs = env.from_collection([("a", 1), ("b", 2), ("a", 3)])
         >>> list(pairs.key_by(lambda pair: pair[0]).sum(1).execute_and_collect())
@@ -214,11 +214,10 @@ class DataStream(StreamSettings, Generic[T]):
         from penstock.datastream.streams.keyed_stream import KeyedStream
 
         fields = more_fields if key_type is None or isinstance(key_type, TypeInformation) else (key_type, *more_fields)
-        selector = as_key_selector(key_selector, *fields)
+        declared = key_type if isinstance(key_type, TypeInformation) else None
+        selector = with_key_type(as_key_selector(key_selector, *fields), declared)
         partition = self._partition("key_by", p.KeyGroupStreamPartitioner(selector, users_line()))
-        return KeyedStream(
-            self._environment, partition, selector, key_type if isinstance(key_type, TypeInformation) else None
-        )
+        return KeyedStream(self._environment, partition, selector, declared)
 
     def partition_custom(
         self, partitioner: Callable[[Any, int], int] | Partitioner, key_selector: Any
@@ -300,7 +299,7 @@ class DataStream(StreamSettings, Generic[T]):
             self._environment._next_id(),
             "union",
             self.transformation.parallelism,
-            [stream._values().transformation for stream in (self, *streams)],
+            [stream.transformation for stream in (self, *streams)],  # Keyed ones stay partitioned by their keys.
             output_type=self.transformation.output_type,
         )
         return DataStream(self._environment, transformation)
@@ -566,7 +565,7 @@ class DataStream(StreamSettings, Generic[T]):
         return self._environment._add_operator(name, operator, [self.transformation], output_type, **settings)
 
     def _sink(self, name: str, operator: d.SinkDescription) -> DataStreamSink:
-        stream = self._values()._then(f"Sink: {name}", operator, None)
+        stream = self._then(f"Sink: {name}", operator, None)
         return DataStreamSink(cast(PhysicalTransformation, stream.transformation))
 
     def _print(self, stream: Any, identifier: str | None) -> DataStreamSink:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from penstock.common.constants import UPPER_BOUND_MAX_PARALLELISM
 from penstock.common.exceptions import InvalidProgramError
+from penstock.datastream.on_error import OnError
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
+from penstock.graph.descriptions import SinkDescription
 from penstock.graph.transformations import ChainingStrategy, PhysicalTransformation, Transformation
 
 if TYPE_CHECKING:
@@ -60,6 +62,29 @@ class OperatorSettings:
                 f"{parallelism}"
             )
         operator.parallelism = parallelism
+        return self
+
+    def on_error(self, on_error: OnError) -> Self:
+        """What happens to an element for which the operator's function raises; by default the job fails.
+
+        >>> numbers = env.from_collection(["1", "two", "3"]).map(int).on_error(OnError.skip())
+        >>> list(numbers.execute_and_collect())
+        [1, 3]
+        """
+        operator = self._operator("on_error()")
+        if not isinstance(on_error, OnError):
+            raise TypeError(f"on_error() needs an OnError, got {on_error!r}; write on_error(OnError.skip())")
+        if not operator.operator.takes_on_error:
+            raise InvalidProgramError(
+                f"operator '{operator.name}': on_error() is for functions that are called for each element: map, "
+                f"flat_map, filter, process and sink functions; filter out before it what it cannot take"
+            )
+        if on_error.tag is not None and isinstance(operator.operator, SinkDescription):
+            raise InvalidProgramError(
+                f"operator '{operator.name}' is a sink and has no side output; use OnError.skip(), or keep what cannot "
+                f"be written apart before it"
+            )
+        operator.on_error = on_error
         return self
 
     def disable_chaining(self) -> Self:

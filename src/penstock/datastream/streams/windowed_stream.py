@@ -39,7 +39,7 @@ from penstock.datastream.window import (
 )
 from penstock.datastream.windowing.assigner import check_trigger
 from penstock.datastream.windowing.called_by_name import OwnProcessAllWindow, OwnProcessWindow
-from penstock.datastream.windowing.decomposition import merge_of, merges_alike, reduces_in_any_order
+from penstock.datastream.windowing.decomposition import merge_of, merges_alike, reduces_in_any_grouping
 from penstock.graph.descriptions import WindowDescription
 
 if TYPE_CHECKING:
@@ -312,10 +312,11 @@ class _Windowed(Generic[T]):
     def _combining(
         self, trigger: Trigger[Any, Any], reduce_function: Any = None, aggregate_function: Any = None
     ) -> dict[str, Any]:
-        """Whether elements are reduced before the exchange, and how: only where the result is the same.
+        """Whether elements are reduced before the exchange, and how: only where the result is known to be the same.
 
-        As in Flink, a reduce function is taken to be associative. Where windows overlap, elements are reduced in
-        another order: then it must be known that the order does not matter, and the same holds for accumulators.
+        Then a function also reduces what was already reduced. Flink reduces one element after the other, so that
+        `lambda a, b: (a[0], a[1] + 1)` counts. Hence the function's code and the declared type of its elements must
+        show that grouping does not matter, and, except for tumbling windows, that order does not either.
         """
         if not self._fires_once(trigger, reduce_function or aggregate_function):
             return {}
@@ -325,10 +326,8 @@ class _Windowed(Generic[T]):
             if isinstance(self._assigner, EventTimeSessionWindows) and merge is not None:
                 merge = merge if merges_alike(aggregate_function, merge) else None
             return {"combines": merge is not None, "merge": merge}
-        is_sliding = isinstance(self._assigner, SlidingEventTimeWindows)
-        if reduce_function is None or (is_sliding and not reduces_in_any_order(reduce_function, selector, elements)):
-            return {}
-        return {"combines": True}
+        keeps_order = isinstance(self._assigner, TumblingEventTimeWindows)
+        return {"combines": reduces_in_any_grouping(reduce_function, selector, elements, keeps_order)}
 
     def _fires_once(self, trigger: Trigger[Any, Any], function: Any) -> bool:
         """True for windows that fire once, at their end, and whose function has no `open`."""

@@ -1,9 +1,10 @@
 """Which functions of windows may be computed from partial results, however the elements are grouped.
 
-A partial result of some elements can take their place only if nothing depends on the order and the grouping of
-elements. That is never assumed: it must follow from what the function does and from the declared type of its elements.
-Sums, minima and maxima of whole numbers, minima and maxima of text, and fields that are part of the key, qualify. Sums
-of floats do not: they depend on the order.
+A partial result of some elements can take their place only if nothing depends on the grouping of elements, and, where
+partial results overtake each other, on their order. That is never assumed: it must follow from what the function does
+and from the declared type of its elements. Sums, minima and maxima of whole numbers, minima and maxima of text, and
+fields that are part of the key, qualify. Fields of the first or the last element qualify where the order is kept. Sums
+of floats do not: they depend on the grouping.
 
 What a function does is found out by calling it once with symbols in the place of elements, if that has no visible
 effect (`lowering.purity`).
@@ -18,7 +19,7 @@ from types import MethodType
 from typing import Any, Literal, NoReturn
 
 from penstock.common.typeinfo import BasicType, BasicTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation
-from penstock.datastream.fields import FieldAggregation, FieldKey
+from penstock.datastream.fields import DeclaredKey, FieldAggregation, FieldKey
 from penstock.datastream.functions import AggregateFunction, ReduceFunction
 from penstock.datastream.lowering.purity import pure_function
 from penstock.graph.descriptions import (
@@ -36,6 +37,8 @@ from penstock.graph.transformations import (
 )
 
 _Kind = Literal["whole", "text", "boolean", "other"]
+_KEPT: dict[type | None, _Kind] = {int: "whole", str: "text", bool: "boolean"}
+"""The kinds of keys that a declared type keeps as they are, by their types in Python."""
 _KINDS: dict[BasicType, _Kind] = {
     BasicType.BYTE: "whole",
     BasicType.SHORT: "whole",
@@ -89,13 +92,16 @@ def merges_alike(function: AggregateFunction, merge: AccumulatorMerge) -> bool:
         return False
 
 
-def reduces_in_any_order(
-    function: ReduceFunction | Callable[[Any, Any], Any], selector: Callable[[Any], Any], elements: Transformation
+def reduces_in_any_grouping(
+    function: ReduceFunction | Callable[[Any, Any], Any],
+    selector: Callable[[Any], Any],
+    elements: Transformation,
+    keeps_order: bool,
 ) -> bool:
-    """True if elements may be reduced in any order and any grouping."""
+    """True if elements may be reduced in any grouping and, unless `keeps_order`, in any order."""
     try:
         if type(function) is FieldAggregation:
-            return _is_free_aggregation(function, selector, elements)
+            return _is_free_aggregation(function, selector, elements, keeps_order)
         kinds, is_tuple = _kinds_of(elements), isinstance(elements.output_type, TupleTypeInfo)
         if isinstance(elements.output_type, RowTypeInfo):
             return False
@@ -106,19 +112,22 @@ def reduces_in_any_order(
         return (
             type(results) is tuple
             and len(results) == len(kinds)
-            and all(_is_free(each, at, keys) for at, each in enumerate(results))
+            and all(_is_free(each, at, keys, keeps_order) for at, each in enumerate(results))
         )
     except Exception:  # As above.
         return False
 
 
-def _is_free_aggregation(function: FieldAggregation, selector: Callable[[Any], Any], elements: Transformation) -> bool:
+def _is_free_aggregation(
+    function: FieldAggregation, selector: Callable[[Any], Any], elements: Transformation, keeps_order: bool
+) -> bool:
     kinds, type_info = _kinds_of(elements), elements.output_type
     names = type_info.get_field_names() if isinstance(type_info, RowTypeInfo) else []
     field = names.index(function.field) if isinstance(function.field, str) else range(len(kinds))[function.field]
-    keys = _key_fields(selector, kinds, isinstance(type_info, (TupleTypeInfo, RowTypeInfo)), names)
-    if function.kind not in ("sum", "min", "max") or any(at not in keys for at in range(len(kinds)) if at != field):
-        return False
+    if not keeps_order:
+        keys = _key_fields(selector, kinds, isinstance(type_info, (TupleTypeInfo, RowTypeInfo)), names)
+        if function.kind not in ("sum", "min", "max") or any(at not in keys for at in range(len(kinds)) if at != field):
+            return False
     return kinds[field] == "whole" or (function.kind != "sum" and kinds[field] == "text")
 
 
@@ -152,6 +161,9 @@ def _key_fields(
     selector: Callable[[Any], Any], kinds: list[_Kind], has_fields: bool, names: list[str] | None = None
 ) -> set[int]:
     """The fields that are the same for all elements of a key: their equal values cannot be distinguished."""
+    if isinstance(selector, DeclaredKey):
+        found = _key_fields(selector.select, kinds, has_fields, names)
+        return found if [kinds[field] for field in found] == [_KEPT.get(selector.kept_kind)] else set()
     try:
         if isinstance(selector, FieldKey):
             places = [(names or []).index(each) if isinstance(each, str) else each for each in selector.fields]
@@ -307,11 +319,11 @@ def _merge_of(result: Any, at: int, initial: tuple[Any, ...], keys: set[int]) ->
     raise _NotProven
 
 
-def _is_free(result: Any, at: int, keys: set[int]) -> bool:
-    """True if a field of what two elements are reduced to does not depend on their order."""
+def _is_free(result: Any, at: int, keys: set[int], keeps_order: bool) -> bool:
+    """True if a field of what elements are reduced to does not depend on grouping and, unless it is kept, on order."""
     if not isinstance(result, _Symbol) or result.field != at:
         return False
-    return at in keys if result.what in ("held", "value") else result.is_of_field
+    return keeps_order or at in keys if result.what in ("held", "value") else result.is_of_field
 
 
 def _is_merged(result: Any, at: int, kind: MergeKind) -> bool:

@@ -12,7 +12,7 @@ from penstock.datastream.windowing.assigner import MergingWindowAssigner, Window
 from penstock.datastream.windowing.spans import Span, check_positive, span_ms
 from penstock.datastream.windowing.time_assigners import InTime
 from penstock.datastream.windowing.time_domains import EVENT_TIME, PROCESSING_TIME
-from penstock.datastream.windowing.windows import TimeWindow
+from penstock.datastream.windowing.windows import TimeWindow, within_time
 
 
 class SessionWindowTimeGapExtractor(ABC):
@@ -41,7 +41,7 @@ class _Sessions(InTime, MergingWindowAssigner[Any, TimeWindow]):
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
         start = self.time.time_of(self, element, timestamp, context)
-        return [TimeWindow(start, start + self.gap_of(element))]
+        return [TimeWindow(*within_time(start, start + self.gap_of(element)))]
 
     def merge_windows(
         self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]

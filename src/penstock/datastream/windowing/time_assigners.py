@@ -13,7 +13,7 @@ from penstock.datastream.windowing.stagger import WindowStagger
 from penstock.datastream.windowing.time_domains import EVENT_TIME, PROCESSING_TIME, TimeDomain
 from penstock.datastream.windowing.time_triggers import trigger_at_end
 from penstock.datastream.windowing.trigger import Trigger
-from penstock.datastream.windowing.windows import TimeWindow, TimeWindowSerializer
+from penstock.datastream.windowing.windows import TimeWindow, TimeWindowSerializer, within_time
 
 _START = TimeWindow.get_window_start_with_offset
 
@@ -65,7 +65,7 @@ class _Tumbling(TimeWindowAssigner):
 
     def windows_at(self, time: int) -> list[TimeWindow]:
         start = _START(time, self.offset, self.size)
-        return [TimeWindow(start, start + self.size)]
+        return [TimeWindow(*within_time(start, start + self.size))]
 
     def stagger_offset_ms(self, current_processing_time: int) -> int:
         return self.window_stagger.get_stagger_offset(current_processing_time, self.size)
@@ -141,7 +141,8 @@ class _Sliding(TimeWindowAssigner):
     def windows_at(self, time: int) -> list[TimeWindow]:
         """The windows that hold `time`, the latest first; none if `time` falls in a gap (slide longer than size)."""
         last = _START(time, self.offset, self.slide)
-        return [TimeWindow(start, start + self.size) for start in range(last, time - self.size, -self.slide)]
+        starts = range(last, time - self.size, -self.slide)
+        return [TimeWindow(*within_time(start, start + self.size)) for start in starts]
 
     def __str__(self) -> str:
         return f"{type(self).__name__}({self.size}, {self.slide})"

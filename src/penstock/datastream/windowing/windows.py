@@ -14,7 +14,7 @@ from io import BytesIO
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.constants import MAX_LONG_VALUE
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.common.serializer import TypeSerializer
 
 if TYPE_CHECKING:
@@ -59,6 +59,11 @@ def has_ended(end: int, watermark: int) -> bool:
 def ended_until(watermark: int) -> int:
     """`has_ended` for loops: windows that end here or before."""
     return watermark + 1
+
+
+def within_time(start: int, end: int) -> tuple[int, int]:
+    """The part of a window that 64 bits can express: one that would end after the end of time ends with it."""
+    return max(start, MIN_LONG_VALUE), min(end, MAX_LONG_VALUE)
 
 
 class TimeWindow(tuple[int, int], Window):

@@ -5,11 +5,11 @@ It does not start them. Somebody gives each its `WorkerPlace` and lets it run, i
 
 from __future__ import annotations
 
+import logging
 import pickle
 import secrets
 import shutil
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -29,6 +29,7 @@ from penstock.runtime.resident_worker import (
     WorkerPlace,
 )
 from penstock.runtime.rows import FAILURE, Row
+from penstock.runtime.silence import Silence, Verdict, cpu_seconds_of
 from penstock.runtime.thread_dump import ProcessThreads, ThreadInfo
 
 _LONGEST_FOLDER = 90
@@ -36,6 +37,9 @@ _LONGEST_FOLDER = 90
 
 
 _SAYS_MORE_S = 1.0
+
+
+_log = logging.getLogger(__name__)
 
 
 class WorkerLostError(Exception):
@@ -46,7 +50,7 @@ class WorkerLostError(Exception):
 class _Member:
     hello: WorkerHello
     connection: Connection
-    heard: float
+    silence: Silence
     answered: dict[Kind, int] = field(default_factory=dict)
     """How often each answer has come."""
     threads: tuple[int, tuple[ThreadInfo, ...]] = (0, ())
@@ -98,6 +102,7 @@ class WorkerGroup:
         self.workers = workers
         self._take_output = take_output
         self._settings = settings
+        self._interval_s, self._timeout_s = settings.heartbeat_interval_ms / 1000, settings.heartbeat_timeout_ms / 1000
         self._on_loss = on_loss
         self._secret = secrets.token_bytes(32)
         self._changed = threading.Condition()
@@ -159,7 +164,9 @@ class WorkerGroup:
             if hello.index in self._members or self._loss is not None:
                 connection.close()  # A task that Spark has started again: its group is over.
                 return
-            member = self._members[hello.index] = _Member(hello, connection, time.monotonic())
+            cpu_seconds = cpu_seconds_of(connection.peer_process())
+            silence = Silence(self._interval_s, self._timeout_s, cpu_seconds)
+            member = self._members[hello.index] = _Member(hello, connection, silence)
             self._changed.notify_all()
         self._hear(member)
 
@@ -167,7 +174,7 @@ class WorkerGroup:
         try:
             while True:
                 epoch, row = member.connection.receive()
-                member.heard = time.monotonic()
+                member.silence.heard()
                 if row.vertex != Kind.HEARTBEAT:
                     self._take(member, epoch, row)
         except (EOFError, OSError):
@@ -181,7 +188,7 @@ class WorkerGroup:
 
     def _is_heard(self, member: _Member) -> bool:
         """A thread that waits until there is room for what a worker has written still counts as hearing it."""
-        member.heard = time.monotonic()
+        member.silence.heard()
         return not self._is_cancelled and self._loss is None and not self._has_ended.is_set()
 
     def _take(self, member: _Member, epoch: int, row: Row) -> None:
@@ -219,20 +226,34 @@ class WorkerGroup:
 
     def _watch(self) -> None:
         """Signs of life, from here and from there."""
-        interval_s, timeout_s = self._settings.heartbeat_interval_ms / 1000, self._settings.heartbeat_timeout_ms / 1000
-        while not self._has_ended.wait(interval_s):
+        while not self._has_ended.wait(self._interval_s):
             for member in list(self._members.values()):
-                silent_s = time.monotonic() - member.heard
-                if silent_s > timeout_s:
-                    self.lose(
-                        f"worker {member.hello.index} (process {member.hello.process} on {member.hello.host}) has not "
-                        f"been heard of for {silent_s:.0f} s (heartbeat.timeout is {timeout_s:g} s)"
-                    )
+                if self._is_silent(member):
                     return
                 try:
                     member.connection.send_unless_busy(Kind.HEARTBEAT)
                 except OSError:
                     return  # `_hear` reports it.
+
+    def _is_silent(self, member: _Member) -> bool:
+        """True if a worker was given up because it does not answer."""
+        hello, timeout = member.hello, keys.HEARTBEAT_TIMEOUT.key
+        about = (
+            f"worker {hello.index} (process {hello.process} on {hello.host}) has not been heard of for "
+            f"{member.silence.seconds:.0f} s ({timeout} is {self._timeout_s:g} s)"
+        )
+        match member.silence.look():
+            case Verdict.AT_WORK:
+                _log.warning(
+                    "%s, but is computing: code that keeps Python's interpreter lock lets it not answer", about
+                )
+            case Verdict.LOST:
+                self.lose(
+                    f"{about}; if a function calls code that keeps Python's interpreter lock for so long, set "
+                    f"{timeout} to more"
+                )
+                return True
+        return False
 
     def lose(self, reason: str) -> None:
         """The group is broken: only `close` still works."""

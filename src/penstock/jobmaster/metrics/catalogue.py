@@ -64,6 +64,7 @@ _IF_RESTORED = "if the job began from a checkpoint or savepoint"
 _IF_EPOCH = "after the first epoch"
 _IF_HOSTS = "where Spark's executors are known"
 _IF_COMMITS = "sinks that commit with checkpoints"
+_IF_SKIPS = "sources and operators that skip such"
 _IF_KAFKA = "Kafka source"
 _IF_TWO_INPUTS = "operators with two inputs"
 
@@ -145,7 +146,12 @@ CATALOGUE: tuple[MetricDefinition, ...] = (
         ("watermarkLag", Kind.GAUGE, "how far the output watermark is behind the clock (ms)", "sources"),
         ("numLateRecordsDropped", Kind.COUNTER, "records that came too late", "windows and interval joins"),
         ("numFiredTimers", Kind.COUNTER, "timers that fired", "operators with timers"),
-        ("numRecordsInErrors", Kind.COUNTER, "records that a source could not read", "sources that skip such"),
+        (
+            "numRecordsInErrors",
+            Kind.COUNTER,
+            "records that a source could not read, or a function failed for",
+            _IF_SKIPS,
+        ),
         ("numRecordsSend", Kind.COUNTER, "records that were handed to the sink's writer", "sinks"),
         ("numRecordsSendErrors", Kind.COUNTER, "records that the other side refused", "sinks that have OnRefused"),
         ("totalCommittables", Kind.COUNTER, "what was handed to the committer", _IF_COMMITS),

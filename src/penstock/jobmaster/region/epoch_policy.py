@@ -55,16 +55,16 @@ class EpochPolicy:
 
     interval_ms: int
     last_start_tick_ms: int | None = None
-    wake_up_ms: int | None = None
-    """The earliest processing-time timer of all subtasks, by the wall clock."""
+    wake_up: Moment | None = None
+    """The earliest processing-time timer of all subtasks."""
     is_eager: bool = False
     last_duration_ms: int | None = None
 
     def epoch_started(self, now: Moment) -> None:
         self.last_start_tick_ms = now.tick_ms
 
-    def epoch_completed(self, wake_ups_ms: list[int], now: Moment) -> None:
-        self.wake_up_ms = min(wake_ups_ms, default=None)
+    def epoch_completed(self, wake_ups: Iterable[Moment], now: Moment) -> None:
+        self.wake_up = Moment.first(wake_ups)
         if self.last_start_tick_ms is not None:
             self.last_duration_ms = now.tick_ms - self.last_start_tick_ms
 
@@ -72,7 +72,7 @@ class EpochPolicy:
         """How long to wait, 0 for now; None until something happens. `checkpoint_tick_ms`: a checkpoint is due then."""
         waits = [
             0 if has_work else None,
-            None if self.wake_up_ms is None else self.wake_up_ms - now.wall_ms,
+            None if self.wake_up is None else now.until(self.wake_up),
             None if checkpoint_tick_ms is None else checkpoint_tick_ms - now.tick_ms,
         ]
         if all(wait is None for wait in waits):

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.common.exceptions import LeadershipLostError
+from penstock.common.abandoned_calls import check_wanted
+from penstock.common.exceptions import AbandonedError, LeadershipLostError
 from penstock.jobmaster.counted import Counted
 from penstock.jobmaster.execution.stage_executor import EpochCancelledError
 from penstock.jobmaster.sinks.job_output import RegionOutput
@@ -69,7 +70,7 @@ class RegionResults:
 
     def settle(self, has_own: bool) -> None:
         """Commit and show what belongs to complete epochs; what fails is tried again by the next attempt."""
-        take_all_steps(lambda: self.commit(has_own), self._output.show)
+        take_all_steps(lambda: self.commit(has_own), check_wanted, self._output.show)
 
     def commit(self, has_own: bool) -> None:
         """Commit what belongs to complete checkpoints.
@@ -97,7 +98,7 @@ def take_all_steps(*steps: Callable[[], None]) -> None:
     for step in steps:
         try:
             step()
-        except (EpochCancelledError, LeadershipLostError):
+        except (AbandonedError, EpochCancelledError, LeadershipLostError):
             raise  # Nothing more may happen here.
         except Exception as failure:  # It must not keep the other steps from being taken.
             failures.append(failure)

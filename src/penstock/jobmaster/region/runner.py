@@ -11,7 +11,7 @@ from penstock.checkpoint.coordinator import CheckpointCoordinator, CheckpointFai
 from penstock.checkpoint.job_checkpoints import JobCheckpoints
 from penstock.checkpoint.store import TASK_OWNED
 from penstock.common.clocks import wall_clock_ms
-from penstock.common.exceptions import ClusterLostError, JobExecutionError, LeadershipLostError
+from penstock.common.exceptions import AbandonedError, ClusterLostError, JobExecutionError, LeadershipLostError
 from penstock.common.moment import Moment, wait_seconds
 from penstock.graph.execution_graph import ExecutionState
 from penstock.graph.regions import Region
@@ -120,7 +120,7 @@ class RegionRunner:
         self._is_woken = False
         self._attempt: RegionAttempt | None = None
         self._sources = RegionSources()
-        self._wake_ups: dict[tuple[int, int], int | None] = {}
+        self._wake_ups: dict[tuple[int, int], Moment | None] = {}
         """By vertex and subtask: the processing-time timer that it reported last."""
 
     # --- from other threads ----------------------------------------------------------------------------------------
@@ -154,6 +154,14 @@ class RegionRunner:
         with self._changed:
             self._machine.on_event(GoBackRequested())
             self.wake_up()
+
+    def abandon(self) -> None:
+        """The job ends without waiting for `run`, which may not return for long: nobody may wait for its answers."""
+        with self._changed:
+            left = self._machine.end()
+        for action in left:
+            self._carry_out(action)
+        self._sources.stop()
 
     # --- life ------------------------------------------------------------------------------------------------------
 
@@ -194,7 +202,7 @@ class RegionRunner:
         try:
             for action in actions:
                 event = self._carry_out(action)
-        except EpochCancelledError as reason:
+        except (AbandonedError, EpochCancelledError) as reason:
             return EpochCancelled(reason)
         except LeadershipLostError as reason:
             return LeadershipLost(reason)
@@ -421,9 +429,11 @@ class RegionRunner:
 
     def _take(self, acks: list[TaskAck]) -> None:
         self._job.acknowledged(acks)
+        now = Moment.now()
         for ack in acks:
             self._results.take(ack)
-            self._wake_ups[(ack.vertex, ack.subtask)] = ack.outcome.next_processing_time
+            wake_up_ms = ack.outcome.next_processing_time
+            self._wake_ups[(ack.vertex, ack.subtask)] = None if wake_up_ms is None else now.at(wake_up_ms)
 
     # --- its completion --------------------------------------------------------------------------------------------
 
@@ -447,7 +457,7 @@ class RegionRunner:
     def _complete(self, epoch: int, acks: list[TaskAck], ending: EpochEnding, positions: Positions) -> bool:
         """All subtasks have done their part. True if that makes a checkpoint that is complete."""
         self._take(acks)
-        wake_ups = [time for time in self._wake_ups.values() if time is not None]
+        wake_ups = [moment for moment in self._wake_ups.values() if moment is not None]
         self._policy.epoch_completed(wake_ups, Moment.now())
         self._coordinator.policy.epoch_completed()
         if not ending.is_checkpoint:

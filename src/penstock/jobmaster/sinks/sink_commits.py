@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from enum import Enum, auto
 from functools import partial
 from typing import Any
 
+from penstock.common.abandoned_calls import check_wanted
+from penstock.common.daemon_pool import DaemonPool
 from penstock.common.exceptions import JobExecutionError
 from penstock.datastream.connectors.sink_v2 import (
     CommitRequest,
@@ -113,7 +113,7 @@ class SinkCommits:
         self._pause = pause
         self._metrics = metrics or JobMetrics()
         self._committers: dict[str, Committer[Any]] = {}
-        self._lanes: dict[int, ThreadPoolExecutor] = {}
+        self._lanes: dict[int, DaemonPool] = {}
         """Threads, by the sink's place modulo their number. A sink that is alone needs none."""
         self.has_committers = bool(sinks)
         """True if what some sink writes becomes visible only by a checkpoint, even if its subtasks commit it."""
@@ -150,17 +150,17 @@ class SinkCommits:
             for _, action in actions:
                 action()
             return
-        done = [self._lane(operator_id).submit(copy_context().run, action) for operator_id, action in actions]
+        done = [self._lane(operator_id).submit(action) for operator_id, action in actions]
         failures = [failure for each in done if (failure := each.exception()) is not None]
         for other in failures[1:]:
             _log.warning("failed as well: %s", other)
         if failures:
             raise failures[0]
 
-    def _lane(self, operator_id: str) -> ThreadPoolExecutor:
+    def _lane(self, operator_id: str) -> DaemonPool:
         number = list(self._sinks).index(operator_id) % _MOST_LANES
         if number not in self._lanes:
-            self._lanes[number] = ThreadPoolExecutor(1, thread_name_prefix="commit")
+            self._lanes[number] = DaemonPool(1, "commit")
         return self._lanes[number]
 
     def _sink(self, operator_id: str, prepared: int) -> StreamNode:
@@ -175,6 +175,7 @@ class SinkCommits:
     def _commit(self, sink: StreamNode, requests: list[PendingRequest]) -> None:
         self._count(sink, len(requests), totalCommittables=len(requests))
         for attempt in range(MOST_RETRIES + 1):
+            check_wanted()
             self._attempt(sink, requests)
             committed = sum(request.answer is _Answer.COMMITTED for request in requests)
             given_up = sum(request.answer is _Answer.GIVEN_UP for request in requests)

@@ -87,7 +87,7 @@ class ElementSpool:
             was_empty, self.has_waiting = not self.has_waiting, True
             self._mark_idle(False)
             self._writer.add_batch([value], None if timestamp is None else [timestamp], None)
-            if self._writer.size >= self._chunk_records:
+            if self._writer.size >= self._chunk_records or self._writer.bytes >= self._chunk_bytes:
                 self._seal()
         if was_empty:
             self._on_change()
@@ -183,7 +183,7 @@ class ElementSpool:
 
     def _is_full(self) -> bool:
         records = self._waiting.records + self._writer.size
-        return records >= self._max_records or self._waiting.bytes >= self._max_bytes
+        return records >= self._max_records or self._waiting.bytes + self._writer.bytes >= self._max_bytes
 
     # --- taking ----------------------------------------------------------------------------------------------------
 
@@ -214,6 +214,9 @@ class ElementSpool:
         with self._changed:
             self._seal()
             self._return_to(number)
+            if self._is_idle:  # Its reader starts active, and the chunk that said so may be one that it does not see.
+                self._writer.add_status(True)
+                self.has_waiting = True
 
     def cut_off(self, number: int) -> None:
         """Forget what was added from `number` on: it will be added again."""

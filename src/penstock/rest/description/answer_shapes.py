@@ -175,6 +175,7 @@ PROGRESS = {
     "jid": str,
     "name": str,
     "state": str,
+    "waiting-for": Maybe(OneOf(("workers", "state", "functions"))),
     "start-time": int,
     "end-time": int,
     "duration": int,

@@ -8,6 +8,7 @@ from typing import Any
 from penstock.checkpoint.statistics import CheckpointStats, SubtaskStats
 from penstock.common import config_keys as keys
 from penstock.common.configuration import Configuration
+from penstock.common.redaction import redacted_text
 from penstock.jobmaster.dispatcher import RunningJob
 from penstock.rest.routes.errors import not_found
 from penstock.rest.routes.lookup import find_checkpoint, find_vertex
@@ -87,7 +88,8 @@ def checkpoint(stats: CheckpointStats) -> dict[str, Any]:
     if stats.status == "COMPLETED":
         document.update(external_path=stats.external_path, discarded=stats.discarded)
     if stats.status == "FAILED":
-        document.update(failure_timestamp=stats.failure_timestamp_ms, failure_message=stats.failure_message)
+        message = None if stats.failure_message is None else redacted_text(stats.failure_message)
+        document.update(failure_timestamp=stats.failure_timestamp_ms, failure_message=message)
     return document
 
 

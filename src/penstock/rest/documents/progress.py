@@ -8,14 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
+from penstock.common.job_status import JobStatus
 from penstock.common.redaction import redacted_text
-from penstock.graph.execution_graph import ExecutionJobVertex
+from penstock.graph.execution_graph import ExecutionJobVertex, ExecutionState
 from penstock.jobmaster.dispatcher import RunningJob
 from penstock.jobmaster.epoch_history import Total
 from penstock.jobmaster.job_master import JobMaster
 from penstock.jobmaster.metrics.samples import shares
 from penstock.rest.documents.epochs import level
 from penstock.rest.documents.executions import now_ms
+
+_WITHOUT_WORKER = {ExecutionState.CREATED, ExecutionState.SCHEDULED, ExecutionState.DEPLOYING}
 
 
 def progress(job: RunningJob) -> dict[str, Any]:
@@ -24,7 +27,7 @@ def progress(job: RunningJob) -> dict[str, Any]:
     end = master.ended_ms
     sources = [vertex for vertex in master.execution_graph.job_vertices if not _inputs(master, vertex)]
     watermark = _watermark(master)
-    records = sum(each.current.facts.records_in for vertex in sources for each in vertex.subtasks)
+    records = sum(each.records_read for vertex in sources for each in vertex.subtasks)
     duration_ms = (now_ms() if end is None else end) - master.started_ms
     rates = _rates(master, sources)
     if master.job_graph.is_batch and end is None:
@@ -34,6 +37,7 @@ def progress(job: RunningJob) -> dict[str, Any]:
         "jid": job.job_id,
         "name": master.name,
         "state": master.status.name,
+        "waiting-for": _awaited(master),
         "start-time": master.started_ms,
         "end-time": -1 if end is None else end,
         "duration": duration_ms,
@@ -52,6 +56,19 @@ def progress(job: RunningJob) -> dict[str, Any]:
 
 def _inputs(master: JobMaster, vertex: ExecutionJobVertex) -> list[Any]:
     return master.job_graph.in_edges(vertex.job_vertex.id)
+
+
+def _awaited(master: JobMaster) -> str | None:
+    """What some tasks wait for before they can process anything; None if all of them can, or the job does not run."""
+    if master.status is not JobStatus.RUNNING:
+        return None
+    states = {each.state for each in master.execution_graph.vertices()}
+    if states & _WITHOUT_WORKER:
+        return "workers"
+    if ExecutionState.INITIALIZING not in states:
+        return None
+    has_state = master.checkpoints.restored is not None or master.checkpoints.latest_completed is not None
+    return "state" if has_state else "functions"
 
 
 def _watermark(master: JobMaster) -> int | None:

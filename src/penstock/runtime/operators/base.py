@@ -81,6 +81,8 @@ class OperatorContext:
     """None if latency is not measured."""
     inlines_functions: bool = True
     """False if functions must be called, even where a generated loop could do their work."""
+    takes_checkpoints: bool = True
+    """False if the job has no checkpoint interval."""
 
     def __post_init__(self) -> None:
         self.metric_group = MetricGroup((self.operator_name,))

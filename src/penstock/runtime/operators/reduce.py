@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from penstock.common.constants import MAX_LONG_VALUE
 from penstock.graph.descriptions import ReduceDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.element_copies import IMMUTABLE_TYPES, as_it_is, copied_unless_tuple
-from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, GeneratedLoop, LoopScope, Source
+from penstock.runtime.generated_loop import GeneratedLoop, LoopScope, filled, source_of
 from penstock.runtime.operators.keyed import KeyedOperator
 from penstock.runtime.runtime_context import StreamingRuntimeContext
 from penstock.runtime.state.table import VOID_NAMESPACE
@@ -65,13 +65,7 @@ class ReduceOperator(KeyedOperator):
             self._check_first = None
         reduced = self._table.open_namespace(VOID_NAMESPACE, keys)
         new: list[Any] = []
-        try:
-            results: list[Any] = self._loop.run(keys, batch.values, reduced, new)
-        except Exception as failure:
-            found = cast(Any, failure.__traceback__).tb_next.tb_frame.f_locals
-            value = found.get("value")
-            self.user_function.call(found.get("held"), value)  # Fails again, with the record and the user's frames.
-            raise
+        results: list[Any] = self._loop.run(keys, batch.values, reduced, new)
         if self._table.wants_notes(VOID_NAMESPACE):
             self._table.note_all_written(VOID_NAMESPACE, keys, new)
         self._table.close_namespace(VOID_NAMESPACE)
@@ -89,8 +83,8 @@ class ReduceOperator(KeyedOperator):
             emitted = "value"
         elif copied is copied_unless_tuple:
             emitted = "value if type_of(value) is tuple_type else copied(value)"
-        text = _LOOP_TEXT.format(reduced=scope.call("f0", self.user_function.call, "held", "value"), emitted=emitted)
-        return scope.compile(Source(text, f"{GENERATED_FILE_PREFIX}reduce>"))
+        reduced = scope.line(scope.call("f0", self.user_function.call, "held", "value"), "f0")
+        return scope.compile(source_of(filled(_LOOP_TEXT, reduced=reduced, emitted=emitted), "reduce"))
 
 
 class FinalReduceOperator(ReduceOperator):

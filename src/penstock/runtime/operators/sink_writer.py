@@ -87,6 +87,9 @@ class _InitContext(WriterInitContext):
     def metric_group(self) -> MetricGroup:
         return self._context.metric_group
 
+    def takes_checkpoints(self) -> bool:
+        return self._context.takes_checkpoints
+
 
 class SinkWriterOperator(StreamOperator):
     """Writes with the sink's writer. The driver commits its committables, see `jobmaster.sinks.sink_commits`."""

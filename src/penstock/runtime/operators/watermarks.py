@@ -39,7 +39,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         if isinstance(self._memory, tuple):
             self._opened.restore(self._memory)
         elif self._memory is not None:  # Version 0.1 saved only the generator.
-            self._opened.restore_generator(_STREAM, self._memory, self._emitter.is_idle)
+            self._opened.restore_generator(_STREAM, self._memory)
         self._opened.add(_STREAM)
 
     @property
@@ -78,7 +78,7 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         """Ignore the status of the input: as in Flink, only the generator decides about idleness."""
 
     def advance_processing_time(self, now_ms: int) -> None:
-        self._watermarks.advance(now_ms)
+        self._watermarks.advance()
         self._watermarks.settle(self._emitter)
 
     def end_epoch(self) -> None:
@@ -94,4 +94,4 @@ class TimestampsAndWatermarksOperator(StreamOperator):
         return self._memory if self._opened is None else self._opened.memory(), self._emitter.is_idle
 
     def restore_task_memory(self, memory: Any) -> None:
-        self._memory, self._emitter.is_idle = memory
+        self._memory, _ = memory  # Whether it was idle does not count: idleness starts anew.

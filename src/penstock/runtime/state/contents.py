@@ -6,15 +6,18 @@ import itertools
 import pickle
 import struct
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
+from penstock.runtime.key_hashing import are_fixed
 from penstock.runtime.state.codec import decode_state
 
 Contents = Mapping[Hashable, Mapping[Any, Any]]
 """Namespace -> key -> value. In a delta, `REMOVED` takes the place of the value of a removed entry."""
 
 _SIZES = struct.Struct("<II")
+_KEYS_AT_ONCE = 1 << 16
+_NAMES_A_CLASS = pickle.STACK_GLOBAL
 
 
 class PartialMaps(dict[Hashable, Mapping[Any, Any]]):
@@ -87,6 +90,14 @@ class EncodedEntries(Mapping[Hashable, Mapping[Any, Any]]):
     def key_of(self, name: Any) -> Any:
         return name
 
+    def has_fixed_keys(self) -> bool:
+        # No pickle of a plain value has this instruction, but some of its texts or numbers may have the byte.
+        return all(
+            _NAMES_A_CLASS not in entries
+            or _are_fixed(self.key_of(load(name)) for name, _ in unpack(entries) if _NAMES_A_CLASS in name)
+            for entries in self.entries.values()
+        )
+
     def owned(self, owns_key: Callable[[Any], bool]) -> EncodedEntries:
         kept = {
             namespace: b"".join(
@@ -134,6 +145,10 @@ class _Slice(Mapping[Any, Any]):
         items, self._next_items = self._next_items, None
         return dict, (), None, None, items or itertools.islice(self._held.items(), self._start, self._stop)
 
+    def unread(self) -> Iterator[Any]:
+        """The keys. Only the first slice gives any, but those of all slices: skipping to the others would take long."""
+        return iter(self._held if self._start == 0 else ())
+
     def release_items(self) -> None:
         """Stop using the shared iterator: the next slice continues with it."""
         self._next_items = None
@@ -159,6 +174,21 @@ def owned(contents: Contents, owns_key: Callable[[Any], bool]) -> Contents:
     }
     kind = PartialMaps if isinstance(contents, PartialMaps) else dict
     return kind({namespace: keys for namespace, keys in kept.items() if keys})
+
+
+def has_fixed_keys(contents: Contents) -> bool:
+    """True if no class of the program has a say in which key groups the keys of `contents` belong to."""
+    if isinstance(contents, EncodedEntries):
+        return contents.has_fixed_keys()
+    return all(_are_fixed(keys) for keys in contents.values())
+
+
+def _are_fixed(keys: Iterable[Any]) -> bool:
+    each = keys.unread() if isinstance(keys, _Slice) else iter(keys)
+    while some := list(itertools.islice(each, _KEYS_AT_ONCE)):
+        if not are_fixed(some):
+            return False
+    return True
 
 
 def has_partial_maps(contents: Contents) -> bool:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMappin
 from functools import partial
 from typing import Any
 
-from penstock.runtime.key_groups import check_kind
-from penstock.runtime.key_hashing import stable_hash
+from penstock.runtime.key_hashing import check_kind, stable_hash
 from penstock.runtime.nan_keys import is_same_key
 from penstock.runtime.state.change_journal import ChangedNames
 from penstock.runtime.state.changes import Untracked

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, BinaryIO, Literal
 
 from penstock.common.exceptions import CorruptStateError
-from penstock.runtime.state.codec import decode_state
+from penstock.runtime.state.codec import decode_state, unreadable
 
 MAGIC = b"PENSTOCK"
 FORMAT_VERSION = 3
@@ -53,9 +53,20 @@ class StateFileWriter:
         self._is_compressed = is_compressed
         self._blocks: list[Block] = []
         self._write_at = 0
+        self.has_fixed_keys = True
+        """False if a class of the program has a say in which key groups some of the keys belong to."""
         self._put(MAGIC)
 
-    def add(self, operator_id: str, kind: Kind, name: str, content: bytes, has_times: bool | None = None) -> None:
+    def add(
+        self,
+        operator_id: str,
+        kind: Kind,
+        name: str,
+        content: bytes,
+        has_times: bool | None = None,
+        has_fixed_keys: bool = True,
+    ) -> None:
+        self.has_fixed_keys = self.has_fixed_keys and has_fixed_keys
         if self._is_compressed:
             content = zlib.compress(content, _FASTEST)
         place = self._write_at, len(content), zlib.crc32(content)
@@ -136,10 +147,7 @@ class StateFileReader:
         except CorruptStateError:
             raise
         except Exception as error:
-            raise CorruptStateError(
-                f"{self._where(block)} cannot be read back ({type(error).__name__}: {error}); a class that is "
-                f"part of state must exist under its old name when the state is restored"
-            ) from error
+            raise unreadable(self._where(block), error) from error
 
     def _where(self, block: Block) -> str:
         operator = self._names.get(block.operator_id, block.operator_id)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from penstock.datastream.functions import AggregateFunction, ReduceFunction
 from penstock.datastream.window import TimestampedValue
 from penstock.graph.descriptions import AccumulatorMerge, MergeKind, WindowDescription
 from penstock.runtime.element_copies import Copy
-from penstock.runtime.generated_loop import GENERATED_FILE_PREFIX, LoopScope, Source
+from penstock.runtime.generated_loop import LoopScope, filled, source_of
 
 
 class Accumulation(ABC):
@@ -77,24 +77,17 @@ def add_all(panes, keys, values):
 """
 
     def generate(self, begin: str, function: Callable[..., Any], *arguments: str, inlines: bool, **names: Any) -> None:
-        """Generate the loop. The statement `begin` adds the first element of a pane, and `function` all others."""
+        """Generate the loop. The statements `begin` add the first element of a pane, and `function` all others."""
         scope = LoopScope(inlines, {"zip": zip, **names})
         self._compile(scope, begin, scope.call("f0", function, *arguments))
 
     def _compile(self, scope: LoopScope, begin: str, added: str) -> None:
-        text = self.loop_text.format(begin=begin.format(added=added), added=added)
-        self.loop = scope.compile(Source(text, f"{GENERATED_FILE_PREFIX}window>"))
+        calling = scope.line(added, "f0")
+        lines = filled(self.loop_text, begin=filled(begin, added=calling), added=calling)
+        self.loop = scope.compile(source_of(lines, "window"))
 
     def add_all(self, panes: dict[Any, Any], keys: list[Any], values: list[Any]) -> list[Any]:
-        try:
-            opened: list[Any] = self.loop.run(panes, keys, values)
-        except Exception as failure:
-            # The report of a failure looks for the record, as `value`, in modules of the runtime, but not in generated
-            # loops. So the call is repeated here, where it fails again.
-            frame = cast(Any, failure.__traceback__).tb_next.tb_frame
-            value = frame.f_locals.get("value")
-            self.added(panes.get(frame.f_locals.get("key")), value, None)
-            raise
+        opened: list[Any] = self.loop.run(panes, keys, values)
         return opened
 
 
@@ -122,13 +115,6 @@ class Reducing(_Folding):
         return [copied(panes[key]) for key in keys if panes.get(key) is not None]
 
 
-class ReducingParts(Reducing):
-    """The value to which a reduce function reduces partial results. A partial result that is None is ignored."""
-
-    def added(self, held: Any, value: Any, timestamp: int | None) -> Any:
-        return held if value is None else super().added(held, value, timestamp)
-
-
 class Aggregating(_Folding):
     """The accumulator of an aggregate function."""
 
@@ -136,7 +122,7 @@ class Aggregating(_Folding):
         super().__init__(copied)
         self.function = function
         create = function.create_accumulator
-        begin = "held = create(); panes[key] = {added}"
+        begin = "held = create()\npanes[key] = {added}"
         self.generate(begin, function.add, "value", "held", inlines=inlines, create=create)
 
     def added(self, held: Any, value: Any, timestamp: int | None) -> Any:

@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
-from penstock.common.constants import MIN_LONG_VALUE
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
 from penstock.datastream.window import TimeWindow
 from penstock.datastream.windowing.windows import ended_until, touching
 from penstock.runtime.batch import Batch
 from penstock.runtime.state.keyed import KeyedStateBackend
 from penstock.runtime.state.table import VOID_NAMESPACE, StateTable
 from penstock.runtime.timers import OnTimer, TimerQueue, WindowKeyTimerQueue
-from penstock.runtime.windowing.accumulation import Accumulation, ReducingParts
 from penstock.runtime.windowing.panes import MergingPanes
 from penstock.runtime.windowing.quick import QuickWindowOperator
 
@@ -54,11 +53,6 @@ class SessionWindowOperator(QuickWindowOperator):
 
     takes_parts = False
     """True if the operator receives parts of sessions, `(end, value)`, which `penstock.runtime.combining` has made."""
-
-    def build_accumulation(self) -> Accumulation:
-        if not self.takes_parts or self.takes_accumulators:
-            return super().build_accumulation()
-        return ReducingParts(self.description.reduce_function, self.context.copied, self.context.inlines_functions)
 
     def open(self) -> None:
         super().open()
@@ -158,7 +152,10 @@ class SessionWindowOperator(QuickWindowOperator):
         gap = getattr(self.assigner, "session_gap", None)
         if self.is_event_time and gap is not None and MIN_LONG_VALUE not in cast(Any, batch.timestamps):
             starts = cast("Sequence[int]", batch.timestamps)
-            return starts, self._ends or [start + gap for start in starts]
+            ends = self._ends or [start + gap for start in starts]
+            if max(ends) > MAX_LONG_VALUE:  # As `within_time` does.
+                ends = [min(end, MAX_LONG_VALUE) for end in ends]
+            return starts, ends
         assign, context = self.assigner.assign_windows, self.assigner_context
         timestamps = cast("Sequence[int]", batch.timestamps) if self.is_event_time else [0] * len(batch.values)
         windows = []

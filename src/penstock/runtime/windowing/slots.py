@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from penstock.common.constants import MAX_LONG_VALUE, MIN_LONG_VALUE
+
+_FIRST = MIN_LONG_VALUE + 1
+"""The first timestamp: the smallest number stands for no event time."""
+
 
 class Slot(NamedTuple):
     """From `start` to `end` (exclusive)."""
@@ -26,9 +31,9 @@ class Slots:
         into_slide = (timestamp - self._offset) % self._slide
         begun = timestamp - into_slide
         if into_slide >= self._window_end:
-            return Slot(begun + self._window_end, begun + self._slide)
-        return Slot(begun, begun + self._window_end)
+            return Slot(max(begun + self._window_end, _FIRST), begun + self._slide)
+        return Slot(max(begun, _FIRST), begun + self._window_end)
 
     def first_window_end(self, slot: Slot) -> int:
         """The end of the first window that the slot belongs to."""
-        return slot.end + (self._offset + self._window_end - slot.end) % self._slide
+        return min(slot.end + (self._offset + self._window_end - slot.end) % self._slide, MAX_LONG_VALUE)

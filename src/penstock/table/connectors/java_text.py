@@ -8,7 +8,7 @@ from typing import Any
 from penstock.table import types as t
 from penstock.table.types import DataType, RowType
 from penstock.table.values import times
-from penstock.table.values.numbers import text_of_decimal, text_of_double, text_of_float
+from penstock.table.values.numbers import text_of_double, text_of_float
 
 
 def java_text(data_type: DataType) -> Callable[[Any], str]:
@@ -32,7 +32,7 @@ def _writer(data_type: DataType) -> Callable[[Any], str]:
         case t.DoubleType():
             return text_of_double
         case t.DecimalType():
-            return text_of_decimal
+            return str  # Python and Java write decimals alike.
         case t.BinaryType() | t.VarBinaryType():
             return lambda value: "[" + ", ".join([str(each - 256 if each > 127 else each) for each in value]) + "]"
         case t.DateType():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from typing import TypeVar
 
+from penstock.common.daemon_pool import DaemonPool
 from penstock.datastream.connectors.file_system.part_files import (
     FileCommittable,
     InProgressFileToCleanup,
@@ -28,8 +29,9 @@ class FileCommitter(Committer[FileCommittable]):
     def __init__(self, base_path: str) -> None:
         self._files, _ = store_at(base_path)
         self._shown: set[str] = set()
-        """What the last call showed: after a restart it comes again, and a reader may have moved it by then."""
-        self._pool: ThreadPoolExecutor | None = None
+        """What calls have shown since the last one without failure: after a restart it comes again, and a reader may
+        have moved it by then. A file that was never there is none of it, however often it comes."""
+        self._pool: DaemonPool | None = None
 
     def commit(self, requests: list[CommitRequest[FileCommittable]]) -> None:
         found = [(request, request.get_committable()) for request in requests]
@@ -41,7 +43,7 @@ class FileCommitter(Committer[FileCommittable]):
             posixpath.dirname(part.path) for (part, _), is_renamed in zip(parts, renamed, strict=True) if is_renamed
         }
         self._each(self._files.sync_folder, sorted(folders))
-        self._shown = {part.path for part, _ in parts}
+        self._shown &= {part.path for part, _ in parts}
 
     def close(self) -> None:
         if self._pool is not None:
@@ -52,7 +54,7 @@ class FileCommitter(Committer[FileCommittable]):
         if isinstance(self._files, LocalStore) or len(on) < 2:
             return [act(each) for each in on]
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="commit")
+            self._pool = DaemonPool(_AT_ONCE, "commit")
         done = [self._pool.submit(act, each) for each in on]
         wait(done)
         return [each.result() for each in done]
@@ -68,12 +70,14 @@ class FileCommitter(Committer[FileCommittable]):
             if self._files.size_of(part.path) is None and part.path not in self._shown:
                 request.signal_failed_with_unknown_reason(_lost(part))
             else:
+                self._shown.add(part.path)
                 request.signal_already_committed()
             return False
         if size != part.length:
             request.signal_failed_with_unknown_reason(_changed(part, size))
             return False
         self._files.rename(part.hidden_path, part.path)
+        self._shown.add(part.path)
         return True
 
 

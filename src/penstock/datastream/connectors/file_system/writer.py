@@ -100,11 +100,15 @@ class OpenPart(PartFileInfo):
         self._stream.file.close()
         return self._part()
 
-    def dispose(self, files: FileStore) -> None:
+    def show(self) -> None:
+        """Let those who read the hidden file see what was written so far."""
+        self._stream.file.flush()
+
+    def dispose(self, files: FileStore, keeps_file: bool) -> None:
         try:
             self._stream.discard()
         finally:
-            if not self.is_saved:
+            if not self.is_saved and not keeps_file:
                 files.delete(self._hidden_path)
 
     def _part(self) -> PartFile:
@@ -195,15 +199,22 @@ class Bucket:
             stream.file.close()
             self._finished.append((part, False))
 
-    def dispose(self) -> None:
-        """Close; files that no checkpoint refers to are removed, as no restart will ask for them."""
+    def show(self) -> None:
+        if self._open is not None:
+            self._open.show()
+
+    def dispose(self, keeps_files: bool) -> None:
+        """Close; files that no checkpoint refers to are removed, as no restart will ask for them.
+
+        With `keeps_files` they stay, hidden: in a job without checkpoints they are all there is of its results.
+        """
         unsaved = [*self._unsaved, *(part for part, is_saved in self._finished if not is_saved)]
         self._finished, self._unsaved = [], []
-        for part in unsaved:
+        for part in () if keeps_files else unsaved:
             self._files.delete(part.hidden_path)
         if self._open is not None:
             part_to_close, self._open = self._open, None
-            part_to_close.dispose(self._files)
+            part_to_close.dispose(self._files, keeps_files)
 
     def _can_stay_open(self) -> bool:
         """True if the file may stay open over a checkpoint: it can be cut, and needs nothing written at its end."""
@@ -269,6 +280,8 @@ class FileWriter(CommittingSinkWriter[Any, FileCommittable], StatefulSinkWriter[
         self._now = self._time.get_current_processing_time
         self._buckets: dict[str, Bucket] = {}
         self._has_timer = False
+        self._takes_checkpoints = context.takes_checkpoints()
+        self._has_more_to_show = False
         self._is_last = False
         for state in states:
             self._bucket(state.bucket_id).restore(state)
@@ -283,6 +296,8 @@ class FileWriter(CommittingSinkWriter[Any, FileCommittable], StatefulSinkWriter[
         bucket.write(element, now_ms)
         if not self._has_timer:
             self._check_later()
+        if not self._takes_checkpoints and not self._has_more_to_show:
+            self._show_soon()
 
     def flush(self, end_of_input: bool) -> None:
         self._is_last = self._is_last or end_of_input
@@ -297,7 +312,7 @@ class FileWriter(CommittingSinkWriter[Any, FileCommittable], StatefulSinkWriter[
     def close(self) -> None:
         with ExitStack() as stack:  # All of them, even if one fails.
             for bucket in self._buckets.values():
-                stack.callback(bucket.dispose)
+                stack.callback(bucket.dispose, keeps_files=not self._takes_checkpoints)
 
     def _bucket(self, bucket_id: str) -> Bucket:
         bucket = self._buckets.get(bucket_id)
@@ -314,6 +329,17 @@ class FileWriter(CommittingSinkWriter[Any, FileCommittable], StatefulSinkWriter[
             )
         base = self._base_folder.rstrip("/")
         return f"{base}/{bucket_id}".rstrip("/")
+
+    def _show_soon(self) -> None:
+        """Flush files after the batch, as without checkpoints nothing else does; a remote file is seen when closed."""
+        if self._files.can_append:
+            self._has_more_to_show = True
+            self._time.register_timer(self._now(), self._show)
+
+    def _show(self, timestamp: int) -> None:
+        self._has_more_to_show = False
+        for bucket in self._buckets.values():
+            bucket.show()
 
     def _check_later(self) -> None:
         """Set the next timer, only while a file is open: a sink that writes nothing does not wake the job."""

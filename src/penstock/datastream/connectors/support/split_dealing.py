@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.common.exceptions import MissingInputError
 from penstock.datastream.connectors.source_v2 import SplitEnumerator, SplitEnumeratorContext
 from penstock.datastream.connectors.support.split_reading import OffsetSplit
 
@@ -73,6 +74,8 @@ class SplitsEnumerator(SplitEnumerator[OffsetSplit, DealtSplits]):
 
     def _found(self, splits: Any, error: BaseException | None) -> None:
         if error is not None:
+            if isinstance(error, FileNotFoundError) and not self._has_looked:
+                raise MissingInputError(str(error)) from error
             if self._period_ms is None or not self._has_looked or not isinstance(error, self._looks_again_after):
                 raise error
             _log.warning("looking for new splits failed and will be repeated in %d ms: %s", self._period_ms, error)

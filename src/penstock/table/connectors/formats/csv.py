@@ -16,14 +16,16 @@ from penstock.table.rows import RowTuple
 from penstock.table.types import DataType, RowType
 from penstock.table.values import times
 from penstock.table.values.numbers import (
+    EXACT,
     decimal_of_type,
     integer_of_text,
-    text_of_decimal,
     text_of_double,
     text_of_float,
     to_float32,
 )
 
+_QUOTED_FROM = 24
+"""The number of characters up to which a text is looked at."""
 _ESCAPES = {"\\t": "\t", "\\\\": "\\", "\\u0001": "\u0001", "\\|": "|"}
 
 
@@ -131,62 +133,64 @@ def _needed(read: Callable[[str], int | None]) -> Callable[[str], int]:
 
 
 class CsvEncoder(RowEncoder):
-    """Writes a line for each row, without a line break; texts are quoted where they must be."""
+    """Writes a line for each row, without a line break; texts are quoted as Flink's writer does it."""
 
     def prepare(self) -> None:
         self.dialect = _Dialect(self.options)
+        quote = self.dialect.quote or ""
+        self.last_unsafe = max(self.dialect.delimiter, quote, self.dialect.escape or "")
         self.writers = [self.writer(each) for each in self.row_type.field_types()]
 
     def encode(self, row: RowTuple, kind: int = 0) -> bytes:
-        return self.dialect.delimiter.join(
-            [write(value) for write, value in zip(self.writers, row, strict=False)]
-        ).encode("utf-8")
+        fields = [write(value) for write, value in zip(self.writers, row, strict=False)]
+        return self.dialect.delimiter.join(fields).encode("utf-8")
 
     def writer(self, data_type: DataType) -> Callable[[Any], str]:
-        write, null = self._writer(data_type), self.dialect.null or ""
+        """The whole field, with quotes."""
+        write, null = self.plain(data_type), self.dialect.null or ""
+        if isinstance(data_type, (t.BooleanType, t.NumericType)):
+            return lambda value: null if value is None else write(value)
+        return lambda value: null if value is None else self.quoted(write(value))
+
+    def nested(self, data_type: DataType) -> Callable[[Any], str]:
+        """A part of a field, whose quotes are around all of it."""
+        write, null = self.plain(data_type), self.dialect.null or ""
         return lambda value: null if value is None else write(value)
 
-    def _writer(self, data_type: DataType) -> Callable[[Any], str]:
+    def plain(self, data_type: DataType) -> Callable[[Any], str]:
         match data_type:
             case t.BooleanType():
                 return lambda value: "true" if value else "false"
-            case t.IntegralType():
+            case t.IntegralType() | t.CharType() | t.VarCharType():
                 return str
             case t.FloatType():
                 return text_of_float
             case t.DoubleType():
                 return text_of_double
             case t.DecimalType():
-                return text_of_decimal
-            case t.CharType() | t.VarCharType():
-                return self.quoted
+                return lambda value: str(value.normalize(EXACT))
             case t.BinaryType() | t.VarBinaryType():
-                return lambda value: self.quoted(base64.b64encode(value).decode("ascii"))
+                return lambda value: base64.b64encode(value).decode("ascii")
             case t.DateType():
                 return times.text_of_date
             case t.TimeType():
                 return times.text_of_time
             case t.TimestampType():
-                return lambda value: self.quoted(_timestamp(value))
+                return _timestamp
             case t.LocalZonedTimestampType():
-                return lambda value: self.quoted(_timestamp(value) + "Z")
+                return lambda value: _timestamp(value) + "Z"
             case t.ArrayType(element_type=element):
-                each = self.writer(element)
+                each = self.nested(element)
                 return lambda values: self.dialect.array.join([each(value) for value in values])
             case RowType():
-                fields = [self.writer(one) for one in data_type.field_types()]
+                fields = [self.nested(one) for one in data_type.field_types()]
                 return lambda values: self.dialect.array.join([f(v) for f, v in zip(fields, values, strict=True)])
         raise UnsupportedFeatureError(f"{self.options.owner}: columns of type {data_type.as_sql()} are not supported")
 
     def quoted(self, text: str) -> str:
-        """As Jackson does it: quoted if there is anything in the text that might be misread, or nothing at all."""
+        """As Jackson does it: long texts, and those with a character up to the delimiter or quote."""
         quote = self.dialect.quote
-        if quote is None:
-            return text
-        special = any(
-            not (each.isalnum() or each in "_.!/+-") or each in (self.dialect.delimiter, quote) for each in text
-        )
-        if text and not special:
+        if quote is None or not text or (len(text) <= _QUOTED_FROM and min(text) > self.last_unsafe):
             return text
         escape = self.dialect.escape
         inner = text.replace(quote, quote * 2) if escape is None else text.replace(quote, escape + quote)

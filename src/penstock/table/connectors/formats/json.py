@@ -15,7 +15,7 @@ from penstock.table.connectors.options import Options
 from penstock.table.rows import RowTuple
 from penstock.table.types import DataType, RowType
 from penstock.table.values import times
-from penstock.table.values.numbers import decimal_of_type, text_of_double, text_of_float, to_float32, wrap
+from penstock.table.values.numbers import EXACT, decimal_of_type, text_of_double, text_of_float, to_float32, wrap
 
 Reader = Callable[[Any], Any]
 _STANDARDS = ("SQL", "ISO-8601")
@@ -247,8 +247,7 @@ class JsonEncoder(RowEncoder):
     def _decimal(self, value: Decimal) -> str:
         if self.is_decimal_plain:
             return format(value, "f")
-        # As Jackson writes a BigDecimal without trailing zeros that Flink has stripped.
-        return str(value)
+        return str(value.normalize(EXACT))  # As Java writes a BigDecimal without its trailing zeros.
 
     def timestamp(self, nanos: int) -> str:
         text = times.text_of_timestamp(nanos, 9).rstrip("0").rstrip(".") if nanos % 10**9 else None
