@@ -79,9 +79,10 @@ def _checked(fields: Sequence[Any], where: str) -> list[Expression[Any]]:
 class _Selecting:
     """Makes the list after SELECT, with the names that Flink gives to columns without one."""
 
-    def __init__(self, fields: Sequence[Any], context: SqlContext, where: str = "select") -> None:
+    def __init__(self, fields: Sequence[Any], context: SqlContext, first: int = 0) -> None:
         self._context = context
-        self._fields = _checked(fields, f"Table.{where}(...)")
+        self._first = first
+        self._fields = _checked(fields, "select(...)")
         found = [part for each in self._fields for part in each.walk() if _is_aggregate(part)]
         self._aggregates = list(dict.fromkeys(part.as_sql(context) for part in found))
 
@@ -96,7 +97,7 @@ class _Selecting:
             return [text]
         name = each.own_name
         if name is None:
-            name = f"EXPR${self._aggregates.index(text)}" if text in self._aggregates else f"_c{at}"
+            name = f"EXPR${self._aggregates.index(text)}" if text in self._aggregates else f"_c{self._first + at}"
         return [text if text == quoted(name) else f"{text} AS {quoted(name)}"]
 
 
@@ -147,9 +148,9 @@ class Table:
     def _sql(self, expression: Any, where: str) -> str:
         return _checked([expression], f"Table.{where}(...)")[0].as_sql(self._context())
 
-    def _select(self, fields: Sequence[Any], context: SqlContext, tail: str = "", where: str = "select") -> Table:
+    def _select(self, fields: Sequence[Any], context: SqlContext, tail: str = "") -> Table:
         needs_names = any(isinstance(each, ColumnSelection) for each in fields)
-        items = _Selecting(fields, context, where).items(self._names() if needs_names else ())
+        items = _Selecting(fields, context).items(self._names() if needs_names else ())
         return self._make(f"SELECT {', '.join(items)} FROM ({self._query}){tail}")
 
     # --- columns and rows --------------------------------------------------------------------------------------------
@@ -182,7 +183,8 @@ class Table:
 
     def add_columns(self, *fields: Expression[Any]) -> Table:
         """The table with further columns."""
-        items = _Selecting(fields, self._context(), "add_columns").items()
+        named = all(each.own_name is not None for each in _checked(fields, "Table.add_columns(...)"))
+        items = _Selecting(fields, self._context(), first=0 if named else len(self._names())).items()
         return self._make(f"SELECT *, {', '.join(items)} FROM ({self._query})")
 
     def add_or_replace_columns(self, *fields: Expression[Any]) -> Table:
