@@ -84,8 +84,9 @@ class SinkTable:
 
     @property
     def columns(self) -> RowType:
-        """The columns without metadata."""
-        return RowType(self.row_type.fields[: len(self.schema.physical)])
+        """The columns without metadata: with the names of the table, and the types of the rows that come."""
+        pairs = zip(self.schema.physical.field_names(), self.row_type.field_types(), strict=False)
+        return RowType([RowField(name, data_type) for name, data_type in pairs])
 
     def refuse_changes(self) -> None:
         if self.is_changelog:
