@@ -9,80 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from table_plans import COLUMNS, collected, copy_plan, environment, run
 
-from penstock.common import Configuration
 from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
-from penstock.datastream import StreamExecutionEnvironment
-from penstock.table.operators import PlanContext, TableSink, translate
+from penstock.table.operators import translate
 
-COLUMNS = {"id": "INT NOT NULL", "name": "STRING", "price": "DECIMAL(5, 2)", "at": "TIMESTAMP(3)"}
 ROWS: list[Any] = [
     (1, "ann", "1.50", "2024-01-01 00:00:01"),
     (2, "b,c", None, "2024-01-01 00:00:02.500"),
     (3, None, "3.00", None),
 ]
-
-
-def row_type(columns: dict[str, str]) -> str:
-    return "ROW<" + ", ".join(f"`{name}` {data_type}" for name, data_type in columns.items()) + ">"
-
-
-def resolved(options: dict[str, str], columns: dict[str, str], **more: Any) -> dict[str, Any]:
-    described = [{"name": name, "dataType": data_type} for name, data_type in columns.items()]
-    return {"schema": {"columns": described, **more}, "options": options, "partitionKeys": more.get("partition", [])}
-
-
-def copy_plan(
-    source: dict[str, str],
-    sink: dict[str, str],
-    columns: dict[str, str] = COLUMNS,
-    key: list[str] | None = None,
-    partition: tuple[str, ...] = (),
-) -> dict[str, Any]:
-    """INSERT INTO sink SELECT * FROM source."""
-    primary = {"primaryKey": {"type": "PRIMARY_KEY", "columns": key}} if key else {}
-    target = resolved(sink, columns, **primary)
-    target["partitionKeys"] = list(partition)
-    scan = {"table": {"identifier": "`c`.`d`.`src`", "resolvedTable": resolved(source, columns)}}
-    return {
-        "nodes": [
-            {
-                "id": 7,
-                "type": "stream-exec-table-source-scan_2",
-                "scanTableSource": scan,
-                "outputType": row_type(columns),
-                "description": "TableSourceScan(table=[[c, d, src]])",
-            },
-            {
-                "id": 8,
-                "type": "stream-exec-sink_2",
-                "dynamicTableSink": {"table": {"identifier": "`c`.`d`.`snk`", "resolvedTable": target}},
-                "inputChangelogMode": ["INSERT"],
-                "outputType": row_type(columns),
-                "description": "Sink(table=[c.d.snk])",
-            },
-        ],
-        "edges": [{"source": 7, "target": 8}],
-    }
-
-
-def environment() -> StreamExecutionEnvironment:
-    config = Configuration.from_dict({"execution.target": "inline", "parallelism.default": "1"})
-    return StreamExecutionEnvironment.get_execution_environment(config)
-
-
-def run(plan: dict[str, Any], **context: Any) -> None:
-    env = environment()
-    translate(plan, env, PlanContext(**context))
-    env.execute()
-
-
-def collected(plan: dict[str, Any], **context: Any) -> list[Any]:
-    sink: TableSink
-    (sink,) = translate(plan, environment(), PlanContext(**context))
-    assert sink.stream is not None
-    with sink.stream.execute_and_collect() as rows:
-        return list(rows)
 
 
 @pytest.fixture
