@@ -136,7 +136,7 @@ $(STAMP): pyproject.toml
 	@touch $@
 
 $(DEV): $(STAMP)
-	@echo "Installing what the tests need: clients of Kafka, PostgreSQL, MySQL and Redis, pytest, ruff, mypy"
+	@echo "Installing what the tests need: Flink's planner (330 MB), clients of Kafka, PostgreSQL, MySQL and Redis, pytest, ruff, mypy"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 

@@ -26,6 +26,7 @@ SECTIONS = (
         (
             "concepts/index",
             "guides/index",
+            "Tables and SQL <table/index>",
             "migrating/pyflink",
             "migrating/structured-streaming",
             "Compatibility with PyFlink <compatibility>",

@@ -1,6 +1,6 @@
 """Names of PyFlink that have no counterpart here: they can be imported, and say so when they are used.
 
-Many programs import what they never use: `pyflink.table` above all. Refusing the import would refuse the program.
+Many programs import what they never use. Refusing the import would refuse the program.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.refused_names import RefusedName
 
 _INSTEAD = {
-    "table": "for tables use Spark's own SQL and DataFrames: env.from_data_frame(...), stream.to_data_frame(). Of "
-    "PyFlink's tables there is only what generates data (connector 'datagen', t_env.to_data_stream)",
+    "table": "of PyFlink's tables it is one of the few names that are missing; many statements of SQL do the same",
     "dataset": "use a StreamExecutionEnvironment in RuntimeExecutionMode.BATCH",
     "java": "there is no Java behind this API; connectors and functions here are Python",
     "internal": "it is internal to PyFlink",
 }
 
-#: PyFlink's modules that exist only for Java, for tables or for PyFlink itself.
+#: PyFlink's modules that exist only for Java or for PyFlink itself; of its tables, those that are missing.
 _MODULES = {
     "table": "table",
     "dataset": "dataset",
@@ -32,14 +31,7 @@ _MODULES = {
     "common.utils": "java",
 }
 
-_WITHOUT_API = {"table"}
-"""Packages of Penstock that lay the ground for such a module, but do not offer its names yet."""
-
-_STAND_INS = {
-    "table": "penstock.compat.datagen_tables",
-    "java": "penstock.datastream.java_handles",
-    "internal": "penstock.compat.internals",
-}
+_STAND_INS = {"java": "penstock.datastream.java_handles", "internal": "penstock.compat.internals"}
 
 
 class AbsentName(RefusedName):
@@ -47,8 +39,7 @@ class AbsentName(RefusedName):
 
     def _refuse(cls) -> NoReturn:
         raise UnsupportedFeatureError(
-            f"{cls.__module__}.{cls.__qualname__} has no counterpart in Penstock, which covers PyFlink's DataStream "
-            f"API; {cls.instead}"
+            f"{cls.__module__}.{cls.__qualname__} has no counterpart in Penstock; {cls.instead}"
         )
 
 
@@ -61,11 +52,6 @@ def kind_of(module: str) -> str | None:
     parts = module.split(".")
     prefixes = (".".join(parts[:length]) for length in range(1, len(parts) + 1))
     return next((_MODULES[prefix] for prefix in prefixes if prefix in _MODULES), None)
-
-
-def has_api(module: str) -> bool:
-    """False if Penstock's package of the same name (without "pyflink.") cannot take the place of PyFlink's yet."""
-    return module.partition(".")[0] not in _WITHOUT_API
 
 
 class AbsentModule(ModuleType):
@@ -81,6 +67,6 @@ class AbsentModule(ModuleType):
 
 
 def made_here(kind: str, name: str) -> Any:
-    """What takes the place of a name of PyFlink's tables, its Java side or its insides; None if there is nothing."""
-    # Imported here because it loads the whole API, which a program that only imports tables does not need.
+    """What takes the place of a name of PyFlink's Java side or its insides; None if there is nothing."""
+    # Imported here because it loads the whole API, which a program that only imports the name does not need.
     return getattr(importlib.import_module(_STAND_INS[kind]), name, None) if kind in _STAND_INS else None

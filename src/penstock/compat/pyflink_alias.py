@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from penstock.common import config_keys as keys
-from penstock.compat.absent import AbsentModule, has_api, kind_of
+from penstock.compat.absent import AbsentModule, kind_of
 from penstock.compat.pyflink_names import lookup_in
 
 _ALIAS, _REAL = "pyflink", "penstock"
@@ -30,7 +30,7 @@ def pyflink_as_penstock() -> Iterator[None]:
     """Inside, `import pyflink.X` gives the module `penstock.X` itself; a `pyflink` imported before is put back after.
 
     Processes started inside, Spark's Python workers among them, see it through PYTHONPATH. Names that PyFlink's
-    modules have from other modules are found as well. What has no counterpart, such as tables, can be imported and
+    modules have from other modules are found as well. What has no counterpart, such as Java, can be imported and
     fails when it is used, even when PyFlink itself is installed: half a program on each would fail later and less
     clearly.
     """
@@ -77,7 +77,7 @@ class _AliasFinder(MetaPathFinder):
             return None
         own_name = fullname[len(_ALIAS) + 1 :]
         real = f"{_REAL}.{own_name}" if own_name else _REAL
-        if has_api(own_name) and (real in sys.modules or _exists(real)):
+        if real in sys.modules or _exists(real):
             return ModuleSpec(fullname, _AliasLoader(real))
         if kind_of(own_name) is not None:
             return ModuleSpec(fullname, _AbsentLoader(), is_package=True)

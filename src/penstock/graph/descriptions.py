@@ -90,6 +90,21 @@ class ProcessDescription(OperatorDescription):
 
 
 @dataclass(frozen=True, eq=False)
+class ListFunctionDescription(OperatorDescription):
+    """A function from the elements of a batch to a list of results. Without `timestamps_of` they have no timestamps."""
+
+    function: Callable[[list[Any]], list[Any]]
+    timestamps_of: Callable[[list[Any]], list[int | None]] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class WatermarkDelayDescription(OperatorDescription):
+    """Holds watermarks back, because the operator before may still emit elements that are so much older."""
+
+    delay_ms: int
+
+
+@dataclass(frozen=True, eq=False)
 class AsyncDescription(OperatorDescription):
     function: Any
     timeout_ms: int

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from enum import Enum
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from penstock.common.types import Row, RowKind
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
 
 __all__ = ["DataType", "DataTypes", "Resolution", "Row", "RowField", "RowKind", "RowType", "UserDefinedType"]
 
@@ -65,6 +68,12 @@ class DataType:
         return self._sql() if self._nullable else f"{self._sql()} NOT NULL"
 
     as_serializable_string = as_sql
+
+    def type_info(self) -> TypeInformation:
+        """What streams and formats of files declare values of this type as."""
+        from penstock.table.type_infos import type_info_of
+
+        return type_info_of(self)
 
     def _sql(self) -> str:
         return self.type_name()

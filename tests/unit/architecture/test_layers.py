@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "checkpoint": _VALUES | {"graph", "runtime"},
     "jobmaster": _RUNTIME | {"checkpoint"},
     "spark": _DRIVER,
-    "table": _RUNTIME,
+    "table": _RUNTIME | {"spark"},
     "state_processor": _RUNTIME | {"checkpoint", "spark"},
     "rest": _DRIVER,
     "cluster": _DRIVER | {"rest"},
@@ -95,6 +95,14 @@ def test_only_the_spark_package_imports_pyspark(module: Path):
     if package_of(module) == "state_processor":  # In functions only: to import it must not need Spark.
         at_once = {node.lineno for node in ast.parse((ROOT / module).read_text(encoding="utf-8")).body}
         imported = [(name, line) for name, line in imported if line in at_once]
+    assert imported == []
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if package_of(module) == "table"], ids=str)
+def test_tables_import_spark_in_functions_only(module: Path):
+    """Types and functions of tables are used in workers too, and there without Spark's session or Java."""
+    at_once = {node.lineno for node in ast.parse((ROOT / module).read_text(encoding="utf-8")).body}
+    imported = [name for name, line in imports_of(module) if line in at_once and name.startswith("penstock.spark")]
     assert imported == []
 
 

@@ -15,7 +15,6 @@ from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.common.time import Instant
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
-from penstock.compat.data_types import DataTypes
 from penstock.datastream.formats.avro import AvroRowDeserializationSchema, AvroSchema, GenericRecordAvroTypeInfo
 from penstock.datastream.formats.csv import (
     CsvBulkWriters,
@@ -28,6 +27,7 @@ from penstock.datastream.formats.iso_times import parse_instant, parse_time, par
 from penstock.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from penstock.datastream.formats.orc import OrcBulkWriters
 from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
+from penstock.table.types import DataTypes
 
 ABC = Types.ROW_NAMED(["a", "b", "c"], [Types.STRING(), Types.INT(), Types.DOUBLE()])
 TIMES = Types.ROW_NAMED(

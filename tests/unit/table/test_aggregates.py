@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
 from collections import Counter
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.table.codegen.compiler import ExpressionContext
 from penstock.table.functions.aggregates import AggregateHandler, make_aggregates
 from penstock.table.logical_types import row_type_of
 
@@ -92,3 +94,36 @@ def test_a_sum_wraps_as_in_java():
 def test_a_missing_function_is_named():
     with pytest.raises(UnsupportedFeatureError, match="PERCENTILE"):
         make_aggregates([call("PERCENTILE", "DOUBLE")], INPUT, [False])
+
+
+class Longest:
+    """An aggregate function as users write it."""
+
+    def create_accumulator(self) -> list[datetime.date]:
+        return []
+
+    def accumulate(self, accumulator: list[datetime.date], day: datetime.date) -> None:
+        accumulator.append(day)
+
+    def retract(self, accumulator: list[datetime.date], day: datetime.date) -> None:
+        accumulator.remove(day)
+
+    def merge(self, accumulator: list[datetime.date], others: list[list[datetime.date]]) -> None:
+        for other in others:
+            accumulator.extend(other)
+
+    def get_value(self, accumulator: list[datetime.date]) -> str:
+        return " ".join(day.isoformat() for day in sorted(accumulator))
+
+
+def test_a_function_of_the_user_sees_dates():
+    described = {"systemName": "days", "argList": [0], "filterArg": -1, "distinct": False, "type": "STRING"}
+    context = ExpressionContext(functions={"days": Longest()})
+    aggregates = make_aggregates([described], row_type_of("ROW<`d` DATE>"), [True], context)
+    acc, other = aggregates.create_accumulators(), aggregates.create_accumulators()
+    for days in (1, 0, 3):
+        aggregates.accumulate(acc, (days,))
+    aggregates.retract(acc, (3,))
+    aggregates.accumulate(other, (2,))
+    aggregates.merge(acc, other)
+    assert aggregates.get_value(acc) == ("1970-01-01 1970-01-02 1970-01-03",)

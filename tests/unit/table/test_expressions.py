@@ -26,8 +26,14 @@ ROWS = [
     for n, row in enumerate(RECORDED["rows"])
 ]
 UNSUPPORTED = {f"CEIL({column} TO {unit})" for column in ("ts", "tz") for unit in ("YEAR", "QUARTER", "MONTH")}
-DIFFERENT = {"TRY_CAST(p AS DECIMAL(5, 1))", *UNSUPPORTED}
-"""Flink reads the text '%' as the DECIMAL 0; here it is NULL, as other texts that are no numbers."""
+DIFFERENT = {
+    "TRY_CAST(p AS DECIMAL(5, 1))",
+    "FROM_UNIXTIME(i)",
+    *(f"TRUNCATE(d, {n})" for n in (-1, 0, 1)),
+    *UNSUPPORTED,
+}
+"""Flink reads the text '%' as the DECIMAL 0; here it is NULL, as other texts that are no numbers. Java and Python
+differ about the clocks of Amsterdam in 1901. Flink's TRUNCATE fails for 1e300."""
 CONTEXT = ExpressionContext(time_zone=RECORDED["time_zone"])
 
 
@@ -63,7 +69,9 @@ def test_result_is_flinks(case: dict[str, Any]):
 
 
 @pytest.mark.parametrize(
-    "case", [one for one in RECORDED["cases"] if one.get("fails") == "running"], ids=lambda case: case["sql"]
+    "case",
+    [one for one in RECORDED["cases"] if one.get("fails") == "running" and one["sql"] not in DIFFERENT],
+    ids=lambda case: case["sql"],
 )
 def test_what_fails_in_flink_fails(case: dict[str, Any]):
     with pytest.raises((ValueError, ArithmeticError)):

@@ -12,6 +12,7 @@ from penstock.runtime.operators.async_wait import AsyncWaitOperator
 from penstock.runtime.operators.base import StreamOperator
 from penstock.runtime.operators.broadcast import BroadcastProcessOperator
 from penstock.runtime.operators.interval_join import IntervalJoinOperator
+from penstock.runtime.operators.list_function import ListFunctionOperator
 from penstock.runtime.operators.lowered import LoweredOperator
 from penstock.runtime.operators.process import build_co_process, build_keyed_process, build_process
 from penstock.runtime.operators.reduce import build_reduce
@@ -25,6 +26,7 @@ from penstock.runtime.operators.stateless import (
     MapOperator,
 )
 from penstock.runtime.operators.two_phase_commit import TwoPhaseCommitOperator
+from penstock.runtime.operators.watermark_delay import WatermarkDelayOperator
 from penstock.runtime.operators.watermarks import TimestampsAndWatermarksOperator
 
 
@@ -40,6 +42,8 @@ _OPERATORS: dict[type[d.OperatorDescription], Callable[[Any], StreamOperator]] =
     d.FilterDescription: FilterOperator,
     d.LoweredDescription: LoweredOperator,
     d.WatermarksDescription: TimestampsAndWatermarksOperator,
+    d.ListFunctionDescription: ListFunctionOperator,
+    d.WatermarkDelayDescription: WatermarkDelayOperator,
     d.ProcessDescription: build_process,
     d.KeyedProcessDescription: build_keyed_process,
     d.AsyncDescription: AsyncWaitOperator,

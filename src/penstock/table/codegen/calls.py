@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import operator
+import random
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +13,7 @@ from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.table import types as t
 from penstock.table.codegen.emitter import Code, Emitter, merged, nullable_text
 from penstock.table.codegen.rex import Call, Node, Sarg, Symbol
-from penstock.table.functions import strings, temporal
+from penstock.table.functions import arithmetic, collections, json_paths, strings, temporal
 from penstock.table.types import DataType
 from penstock.table.values import numbers as n
 from penstock.table.values import times
@@ -296,7 +299,7 @@ def _to_unit(emitter: Emitter, call: Call) -> Code:
     if len(call.operands) == 1:
         if isinstance(call.operands[0].type, t.IntegralType):
             return emitter.emit(call.operands[0])
-        raise _unsupported(call)
+        return emitter.strict(arithmetic.rounded_to_whole(call.operands[0].type, up), call.operands[0])
     value, unit = call.operands
     if not isinstance(unit, Symbol) or not isinstance(value.type, (t.TimestampType, t.LocalZonedTimestampType)):
         raise _unsupported(call)
@@ -328,6 +331,159 @@ def _strict(function: Callable[..., Any], may_be_null: bool = False) -> Callable
 
 def _same(emitter: Emitter, call: Call) -> Code:
     return emitter.emit(call.operands[0])
+
+
+def _sign(emitter: Emitter, call: Call) -> Code:
+    return emitter.strict(arithmetic.sign(call.operands[0].type), *call.operands)
+
+
+def _round(emitter: Emitter, call: Call) -> Code:
+    function = arithmetic.round_to(call.operands[0].type, call.type, call.function == "TRUNCATE")
+    return emitter.strict(function, *call.operands, may_be_null=isinstance(call.type, t.DecimalType))
+
+
+def _log(emitter: Emitter, call: Call) -> Code:
+    function = arithmetic.DOUBLES["LN"] if len(call.operands) == 1 else arithmetic.LOG_OF_BASE
+    return emitter.strict(function, *call.operands)
+
+
+def _extreme(choose: Callable[..., Any]) -> Callable[[Emitter, Call], Code]:
+    def emit(emitter: Emitter, call: Call) -> Code:
+        codes = [_cast_to(emitter, operand, call.type) for operand in call.operands]
+        return Code(f"{emitter.constant(choose)}({', '.join(code.text for code in codes)})", merged(codes))
+
+    return emit
+
+
+def _cast_to(emitter: Emitter, node: Node, target: DataType) -> Code:
+    code = emitter.emit(node)
+    convert = cast_function(node.type, target, emitter.context.time_zone)
+    return code if convert is None else Code(f"{emitter.constant(convert)}({code.text})", code.checks)
+
+
+def _lenient(function: Callable[..., Any]) -> Callable[[Emitter, Call], Code]:
+    return lambda emitter, call: emitter.lenient(function, *call.operands, data_type=call.type)
+
+
+def _zoned(make: Callable[..., Callable[..., Any]]) -> Callable[[Emitter, Call], Code]:
+    """A function that depends on the types of its arguments and on the time zone."""
+
+    def emit(emitter: Emitter, call: Call) -> Code:
+        function = make([operand.type for operand in call.operands], emitter.context.time_zone)
+        return emitter.strict(function, *call.operands, may_be_null=True)
+
+    return emit
+
+
+def _unix_timestamp(emitter: Emitter, call: Call) -> Code:
+    if call.operands:
+        return _zoned(temporal.unix_timestamp)(emitter, call)
+    return Code(f"({emitter.constant(emitter.context.now_nanos)}() // 1000000000)")
+
+
+def _local_now(emitter: Emitter, call: Call) -> Code:
+    now, zone = emitter.constant(emitter.context.now_nanos), emitter.constant(emitter.context.time_zone)
+    local = f"{emitter.constant(times.to_local)}({now}(), {zone})"
+    match call.function:
+        case "CURRENT_DATE":
+            return Code(f"({local} // 86400000000000)")
+        case "LOCALTIME" | "CURRENT_TIME":
+            return Code(f"({local} % 86400000000000 // 1000000)")
+    return Code(local)
+
+
+def _pi(emitter: Emitter, call: Call) -> Code:
+    return Code(repr({"PI": math.pi, "E": math.e}[call.function]))
+
+
+def _random(emitter: Emitter, call: Call) -> Code:
+    if call.operands:
+        raise _unsupported(call)
+    return Code(f"{emitter.constant(random.random)}()")
+
+
+def _uuid(emitter: Emitter, call: Call) -> Code:
+    return Code(f"str({emitter.constant(uuid.uuid4)}())")
+
+
+def _typeof(emitter: Emitter, call: Call) -> Code:
+    return Code(repr(call.operands[0].type.as_sql()))
+
+
+def _is_json(is_not: bool) -> Callable[[Emitter, Call], Code]:
+    def emit(emitter: Emitter, call: Call) -> Code:
+        kind = call.function.rpartition(" ")[2]
+        text = emitter.value(call.operands[0])
+        name = emitter.temporary()
+        found = f"{emitter.constant(json_paths.is_json)}({name}, {kind!r})"
+        return Code(f"(({name} := {text}) is not None and {'not ' if is_not else ''}{found})")
+
+    return emit
+
+
+def _symbols(call: Call) -> list[str]:
+    return [operand.name for operand in call.operands if isinstance(operand, Symbol)]
+
+
+def _json_value(emitter: Emitter, call: Call) -> Code:
+    """JSON_VALUE(text, path, [behavior, default] ON EMPTY, [behavior, default] ON ERROR)."""
+    text, path, *rest = call.operands
+    behaviors = {"EMPTY": ("NULL", "None"), "ERROR": ("NULL", "None")}
+    for behavior, otherwise, place in zip(rest[::3], rest[1::3], rest[2::3], strict=False):
+        if not isinstance(behavior, Symbol) or not isinstance(place, Symbol):
+            raise _unsupported(call)
+        behaviors[place.name] = behavior.name, emitter.value(otherwise)
+    convert = cast_function(t.DataTypes.STRING(), call.type, emitter.context.time_zone)
+    codes = [emitter.emit(text), emitter.emit(path)]
+    function = json_paths.json_value(convert, behaviors["EMPTY"][0], behaviors["ERROR"][0])
+    arguments = [*(code.text for code in codes), behaviors["EMPTY"][1], behaviors["ERROR"][1]]
+    return emitter.checked(f"{emitter.constant(function)}({', '.join(arguments)})", merged(codes))
+
+
+def _json_query(emitter: Emitter, call: Call) -> Code:
+    text, path = call.operands[:2]
+    symbols = [*_symbols(call), "WITHOUT_ARRAY", "NULL", "NULL"][:3]
+    return emitter.strict(json_paths.json_query(*symbols), text, path, may_be_null=True)
+
+
+def _json_exists(emitter: Emitter, call: Call) -> Code:
+    return emitter.strict(json_paths.json_exists, *call.operands[:2])
+
+
+def _json_string(emitter: Emitter, call: Call) -> Code:
+    write = json_paths.json_writer(call.operands[0].type)
+    code = emitter.emit(call.operands[0])
+    return Code(f"{emitter.constant(write)}({code.text})", code.checks)
+
+
+def _json_parts(emitter: Emitter, operands: tuple[Node, ...]) -> list[str]:
+    """Expressions of the JSON texts of values; those that are JSON already stay as they are."""
+    parts = []
+    for operand in operands:
+        is_json = isinstance(operand, Call) and operand.function.startswith(("JSON_OBJECT", "JSON_ARRAY", "JSON"))
+        is_json = is_json and not (isinstance(operand, Call) and operand.function in ("JSON_VALUE", "JSON_QUERY"))
+        write = str if is_json else json_paths.json_writer(operand.type)
+        name = emitter.temporary()
+        text = f"{emitter.constant(write)}({name})"
+        parts.append(f"(None if ({name} := {emitter.value(operand)}) is None else {text})")
+    return parts
+
+
+def _json_object(emitter: Emitter, call: Call) -> Code:
+    behavior, *pairs = call.operands
+    if not isinstance(behavior, Symbol):
+        raise _unsupported(call)
+    keys, values = [emitter.value(key) for key in pairs[::2]], _json_parts(emitter, tuple(pairs[1::2]))
+    function = emitter.constant(json_paths.json_object if behavior.name != "ABSENT" else json_paths.json_object_present)
+    return Code(f"{function}([{', '.join(keys)}], [{', '.join(values)}])")
+
+
+def _json_array(emitter: Emitter, call: Call) -> Code:
+    behavior, *values = call.operands
+    if not isinstance(behavior, Symbol):
+        raise _unsupported(call)
+    function = emitter.constant(json_paths.json_array if behavior.name != "ABSENT" else json_paths.json_array_present)
+    return Code(f"{function}([{', '.join(_json_parts(emitter, tuple(values)))}])")
 
 
 CALLS: dict[str, Callable[[Emitter, Call], Code]] = {
@@ -369,6 +525,33 @@ CALLS: dict[str, Callable[[Emitter, Call], Code]] = {
     "CURRENT_ROW_TIMESTAMP": _now,
     "ABS": _strict(operator.abs),
     **{name: _strict(function) for name, function in strings.FUNCTIONS.items()},
+    **{name: _strict(function, may_be_null=True) for name, function in strings.NULLABLE.items()},
+    **{name: _lenient(function) for name, function in strings.LENIENT.items()},
+    **{name: _strict(function) for name, function in arithmetic.DOUBLES.items()},
+    **{name: _strict(function, may_be_null=True) for name, function in collections.FUNCTIONS.items()},
+    **{name: _lenient(function) for name, function in collections.WITH_NULL_ELEMENTS.items()},
+    **{name: _zoned(make) for name, make in temporal.ZONED.items()},
+    "UNIX_TIMESTAMP": _unix_timestamp,
+    "SIGN": _sign,
+    "ROUND": _round,
+    "TRUNCATE": _round,
+    "LOG": _log,
+    "GREATEST": _extreme(max),
+    "LEAST": _extreme(min),
+    "PI": _pi,
+    "E": _pi,
+    "RAND": _random,
+    "UUID": _uuid,
+    "TYPEOF": _typeof,
+    **dict.fromkeys(("CURRENT_DATE", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_TIME"), _local_now),
+    **{f"IS JSON {kind}": _is_json(False) for kind in ("VALUE", "OBJECT", "ARRAY", "SCALAR")},
+    **{f"IS NOT JSON {kind}": _is_json(True) for kind in ("VALUE", "OBJECT", "ARRAY", "SCALAR")},
+    "JSON_VALUE": _json_value,
+    "JSON_QUERY": _json_query,
+    "JSON_EXISTS": _json_exists,
+    "JSON_STRING": _json_string,
+    "JSON_OBJECT": _json_object,
+    "JSON_ARRAY": _json_array,
 }
 CALLS["MINUS"] = _arithmetic
 CALLS["ABS"] = lambda emitter, call: _absolute(emitter, call)

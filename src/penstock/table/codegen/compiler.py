@@ -28,8 +28,9 @@ class ExpressionContext:
     """What expressions need besides their input."""
 
     time_zone: str = "UTC"
-    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    """The user's functions, by their names in the plan; they take and return what users see."""
+    functions: Mapping[str, Any] = field(default_factory=dict)
+    """The user's functions, by their names in the plan: callables, or objects with the methods of aggregate functions.
+    They take and return what users see."""
     current_time_ms: Callable[[], int] = system_time_ms
 
     def now_nanos(self) -> int:
@@ -37,12 +38,17 @@ class ExpressionContext:
 
     def function_for(self, name: str, arguments: Sequence[DataType], result: DataType) -> Callable[..., Any]:
         """The user's function, between values inside rows."""
-        function = self.functions.get(name) or self.functions.get(name.split(".")[-1].strip("`").lower())
-        if function is None:
-            raise UnsupportedFeatureError(f"the function {name} is not known here; known are {sorted(self.functions)}")
+        function = self.user_function(name)
         inward = [external_converter(one, self.time_zone) or _same for one in arguments]
         outward = internal_converter(result, self.time_zone) or _same
         return lambda *values: outward(function(*[f(value) for f, value in zip(inward, values, strict=True)]))
+
+    def user_function(self, name: str) -> Any:
+        """The user's function by its name in the plan."""
+        function: Any = self.functions.get(name) or self.functions.get(name.split(".")[-1].strip("`").lower())
+        if function is None:
+            raise UnsupportedFeatureError(f"the function {name} is not known here; known are {sorted(self.functions)}")
+        return function
 
 
 def _same(value: Any) -> Any:
@@ -114,6 +120,24 @@ def compile_scalar(expression: Rex, input_type: RowType, context: ExpressionCont
     """A function from one row to the value of an expression."""
     emitter = Emitter(CALLS, context)
     return _of_row(emitter.value(parse_rex(expression)), parse_rex(expression), emitter)
+
+
+@dataclass
+class CompiledScalar:
+    """The value of an expression for one row, which may have more items at its end. It is pickled as its parts."""
+
+    expression: Rex
+    input_type: RowType
+    context: ExpressionContext
+
+    def __post_init__(self) -> None:
+        self.function = compile_scalar(self.expression, self.input_type, self.context)
+
+    def __call__(self, row: RowTuple) -> Any:
+        return self.function(row)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CompiledScalar, (self.expression, self.input_type, self.context)
 
 
 def _of_row(text: str, node: Node, emitter: Emitter) -> Callable[[RowTuple], Any]:

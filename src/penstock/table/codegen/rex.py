@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.table import types as t
-from penstock.table.logical_types import parse_type
+from penstock.table.logical_types import parse_type, row_type_of
 from penstock.table.types import DataType, RowType
 from penstock.table.values import times
 from penstock.table.values.numbers import decimal_of_type, to_float32
@@ -118,6 +118,10 @@ def parse_rex(rex: Mapping[str, Any]) -> Node:
 
 
 def _field_access(rex: Mapping[str, Any]) -> Node:
+    if rex["expr"]["kind"] == "CORREL_VARIABLE":  # The row that a table function is called for.
+        correlated = row_type_of(rex["expr"]["type"])
+        index = correlated.field_names().index(rex["name"])
+        return InputRef(correlated.field_types()[index], index)
     row = parse_rex(rex["expr"])
     if not isinstance(row.type, RowType):
         raise UnsupportedFeatureError(f"field {rex['name']!r} of a value of type {row.type.as_sql()} is not supported")

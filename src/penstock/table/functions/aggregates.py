@@ -12,8 +12,9 @@ from typing import Any
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.table import types as t
+from penstock.table.codegen.compiler import ExpressionContext
 from penstock.table.codegen.rex import function_name
-from penstock.table.logical_types import parse_type
+from penstock.table.logical_types import from_external, parse_type, to_external
 from penstock.table.types import DataType, RowType
 from penstock.table.values.numbers import EXACT, decimal_of_type, divide_decimals, divide_int, to_float32, wrap
 
@@ -255,8 +256,66 @@ class ListAgg(ValuesInOrder):
         return first + "".join(separator + text for text, separator in others)
 
 
+class Lag(Aggregate):
+    """LAG: the value so many rows before the current one, NULLs included: [the last values]."""
+
+    skips_nulls = False
+
+    def create(self) -> Accumulator:
+        return [[], 1, None]
+
+    def accumulate(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        acc[1] = values[1] if len(values) > 1 else 1
+        acc[2] = values[2] if len(values) > 2 else None
+        acc[0].append(values[0])
+        del acc[0][: -(acc[1] + 1)]
+
+    def value(self, acc: Accumulator) -> Any:
+        kept, offset, otherwise = acc
+        return kept[-1 - offset] if len(kept) > offset else otherwise
+
+
+class SquaredDeviations(Aggregate):
+    """$WELFORD_M2: the sum of the squares of the differences from the mean: [count, mean, sum]."""
+
+    def create(self) -> Accumulator:
+        return [0, 0.0, 0.0]
+
+    def accumulate(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        value = float(values[0])
+        acc[0] += 1
+        delta = value - acc[1]
+        acc[1] += delta / acc[0]
+        acc[2] += delta * (value - acc[1])
+
+    def retract(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        value = float(values[0])
+        acc[0] -= 1
+        if acc[0] == 0:
+            acc[1] = acc[2] = 0.0
+            return
+        delta = value - acc[1]
+        acc[1] -= delta / acc[0]
+        acc[2] -= delta * (value - acc[1])
+
+    def merge(self, acc: Accumulator, other: Accumulator) -> None:
+        count = acc[0] + other[0]
+        if count == 0 or other[0] == 0:
+            return
+        delta = other[1] - acc[1]
+        acc[2] += other[2] + delta * delta * acc[0] * other[0] / count
+        acc[1] += delta * other[0] / count
+        acc[0] = count
+
+    def value(self, acc: Accumulator) -> Any:
+        return None if acc[0] == 0 else acc[2]
+
+
 _FUNCTIONS: dict[str, type[Aggregate]] = {
     "COUNT": Count,
+    "LAG": Lag,
+    "ROW_NUMBER": Count,
+    "$WELFORD_M2$1": SquaredDeviations,
     "SUM": Sum,
     "$SUM0": Sum0,
     "AVG": Avg,
@@ -350,19 +409,63 @@ class AggregateHandler:
         return tuple([call.value(acc) for call, acc in zip(self.calls, accumulators, strict=True)])
 
 
+@dataclass(frozen=True)
+class UserAggregate(Aggregate):
+    """A function of the user, which takes and returns what users see: [its accumulator]."""
+
+    function: Any
+    argument_types: tuple[DataType, ...]
+    time_zone: str
+    skips_nulls = False
+
+    def _external(self, values: Sequence[Any]) -> list[Any]:
+        types = self.argument_types
+        return [to_external(value, each, self.time_zone) for value, each in zip(values, types, strict=True)]
+
+    def create(self) -> Accumulator:
+        return [self.function.create_accumulator()]
+
+    def accumulate(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        self.function.accumulate(acc[0], *self._external(values))
+
+    def retract(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        self.function.retract(acc[0], *self._external(values))
+
+    def merge(self, acc: Accumulator, other: Accumulator) -> None:
+        self.function.merge(acc[0], [other[0]])
+
+    def value(self, acc: Accumulator) -> Any:
+        return from_external(self.function.get_value(acc[0]), self.type, self.time_zone)
+
+
 def make_aggregates(
-    agg_calls: Sequence[Mapping[str, Any]], input_type: RowType, needs_retract: Sequence[bool], context: object = None
+    agg_calls: Sequence[Mapping[str, Any]],
+    input_type: RowType,
+    needs_retract: Sequence[bool],
+    context: ExpressionContext | None = None,
 ) -> AggregateHandler:
     """The handler of a node's `aggCalls`; a function that is missing raises here, when the plan is built."""
+    known = context or ExpressionContext()
     return AggregateHandler(
-        tuple(_bound(call, retracts) for call, retracts in zip(agg_calls, needs_retract, strict=True))
+        tuple(
+            _bound(call, retracts, input_type, known) for call, retracts in zip(agg_calls, needs_retract, strict=True)
+        )
     )
 
 
-def _bound(call: Mapping[str, Any], retracts: bool) -> _Bound:
-    name = function_name(call.get("internalName") or "a function of the user")
+def _function(call: Mapping[str, Any], retracts: bool, input_type: RowType, context: ExpressionContext) -> Aggregate:
+    result = parse_type(call["type"])
+    if call.get("internalName") is None:
+        name = call.get("catalogName") or call.get("systemName") or call.get("class") or "?"
+        types = tuple(input_type.field_types()[index] for index in call["argList"])
+        return UserAggregate(result, context.user_function(name), types, context.time_zone)
+    name = function_name(call["internalName"])
     kind = (_WITH_RETRACTION.get(name) if retracts else None) or _FUNCTIONS.get(name)
     if kind is None:
         raise UnsupportedFeatureError(f"the SQL aggregate function {name} is not supported")
-    function = kind(parse_type(call["type"]))
+    return kind(result)
+
+
+def _bound(call: Mapping[str, Any], retracts: bool, input_type: RowType, context: ExpressionContext) -> _Bound:
+    function = _function(call, retracts, input_type, context)
     return _Bound(function, tuple(call["argList"]), call.get("filterArg", -1), call.get("distinct", False))

@@ -1,0 +1,1 @@
+"""The connectors of tables, over those of streams; a table's options say which one and how."""
