@@ -25,7 +25,7 @@ from shared_by_copies import SharedByCopies
 from penstock.common.exceptions import CheckpointError
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.connectors import FileSource, StreamFormat
-from penstock.datastream.functions import MapFunction
+from penstock.datastream.functions import MapFunction, SourceFunction
 from penstock.jobmaster.sources.element_spool import ElementSpool
 
 LAST = 2000
@@ -51,11 +51,31 @@ class Signalling(MapFunction):
         return int(value)
 
 
+class Patient(SourceFunction):
+    """Emits nothing, and ends when its job has been stopped once: a job that reads all at once must not end before."""
+
+    def __init__(self, stopped):
+        self.stopped, self.is_cancelled = stopped, threading.Event()
+
+    def __deepcopy__(self, memo):
+        return Patient(self.stopped)
+
+    def __reduce__(self):
+        return Patient, (self.stopped,)
+
+    def run(self, ctx):
+        while not self.stopped.exists() and not self.is_cancelled.wait(0.01):
+            pass
+
+    def cancel(self):
+        self.is_cancelled.set()
+
+
 def from_file(env, folder):
     path = folder / "numbers.txt"
     path.write_text("".join(f"{number}\n" for number in EVERYTHING))
     source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(path)).build()
-    return env.from_source(source, NO_WATERMARKS, "files")
+    return env.from_source(source, NO_WATERMARKS, "files").union(env.add_source(Patient(folder / "stopped")))
 
 
 READ_AGAIN = {
@@ -101,6 +121,7 @@ def stop(job, folder, failing, drain):
             job.master.stop_with_savepoint(str(folder / "savepoints"), drain).result(PATIENCE_S)
     path = job.master.stop_with_savepoint(str(folder / "savepoints"), drain).result(PATIENCE_S)
     job.join()
+    (folder / "stopped").touch()
     return path
 
 
