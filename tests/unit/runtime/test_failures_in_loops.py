@@ -55,6 +55,11 @@ def statements(ticket: Any) -> Iterator[Any]:
         yield each, quotient
 
 
+def comprehension(ticket: Any) -> Iterator[Any]:
+    total = sum([each // (ticket["id"] - 3) for each in range(3)])
+    yield total
+
+
 def unpacking(ticket: Any) -> Iterator[Any]:
     for first, second in ([0, 1], range(ticket["id"] % 3 or 2)):
         yield second, first
@@ -157,6 +162,7 @@ JOBS: dict[str, Callable[[DataStream], DataStream]] = {
     "filter": lambda s: s.map(stamp).filter(is_refused),
     "several yields": lambda s: s.map(stamp).flat_map(split).map(lambda n: n + 1),
     "generator": lambda s: s.map(stamp).flat_map(statements).map(lambda n: n[1]),
+    "comprehension": lambda s: s.map(stamp).flat_map(comprehension),
     "generator that unpacks": lambda s: s.map(stamp).flat_map(unpacking),
     "yield from": lambda s: s.flat_map(all_at_once).map(lambda n: n + 1),
     "after a generator": lambda s: s.flat_map(lambda t: [t, t]).map(stamp).map(refuse),
@@ -208,11 +214,11 @@ def report(job: Callable[[DataStream], DataStream], inlines: bool, combines: boo
 
 KNOWS_COLUMNS = sys.version_info >= (3, 11)
 """True if Python says which part of a line has failed. Otherwise a function of several lines is shown by its first."""
-OF_SEVERAL_LINES = {"map of an unbuilt tuple", "generator"}
+IN_PARTS_OF_LINES = {"map of an unbuilt tuple", "generator", "comprehension"}
 
 
 @pytest.mark.parametrize("combines", [True, False])
-@pytest.mark.parametrize("name", [name for name in JOBS if KNOWS_COLUMNS or name not in OF_SEVERAL_LINES])
+@pytest.mark.parametrize("name", [name for name in JOBS if KNOWS_COLUMNS or name not in IN_PARTS_OF_LINES])
 def test_a_failure_in_a_loop_is_that_of_a_call(name: str, combines: bool) -> None:
     in_loop, effects = report(JOBS[name], True, combines)
     called, effects_of_calls = report(JOBS[name], False, combines)
