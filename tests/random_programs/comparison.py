@@ -96,7 +96,7 @@ def run(program: Program, way: Way) -> Outcome:
             try:
                 results = tuple(map(repr, module.build(env).execute_and_collect()))
             except Exception as failure:
-                error = str(failure)
+                error = str(failure) if sys.version_info >= (3, 11) else str(failure).splitlines()[0]
         return Outcome(results, error, tuple(module.EFFECTS))
     finally:
         del sys.modules[MODULE]

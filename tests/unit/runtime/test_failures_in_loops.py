@@ -214,7 +214,7 @@ def report(job: Callable[[DataStream], DataStream], inlines: bool, combines: boo
 
 KNOWS_COLUMNS = sys.version_info >= (3, 11)
 """True if Python says which part of a line has failed. Otherwise a function of several lines is shown by its first."""
-IN_PARTS_OF_LINES = {"map of an unbuilt tuple", "generator", "comprehension"}
+IN_PARTS_OF_LINES = {"map of an unbuilt tuple", "several yields", "generator", "comprehension"}
 
 
 @pytest.mark.parametrize("combines", [True, False])
