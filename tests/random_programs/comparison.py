@@ -96,7 +96,7 @@ def run(program: Program, way: Way) -> Outcome:
             try:
                 results = tuple(map(repr, module.build(env).execute_and_collect()))
             except Exception as failure:
-                error = str(failure)
+                error = str(failure) if sys.version_info >= (3, 11) else str(failure).splitlines()[0]
         return Outcome(results, error, tuple(module.EFFECTS))
     finally:
         del sys.modules[MODULE]
@@ -144,11 +144,13 @@ def check(program: Program, ways: list[Way]) -> str | None:
         if way.plain() not in plain:
             plain[way.plain()] = run(program, way.plain())
         found = difference(program, way, plain[way.plain()])
-        if found is not None:
+        # Whether the end of the input comes with its last elements or in an epoch of its own depends on time, and with
+        # it the order in which several inputs are read. What generated code does wrong, it does every time.
+        if found is not None and difference(program, way) is not None:
             least = smallest(program, way)
             return f"seed {program.seed}: {difference(least, way) or found}\n{least.text}"
     for way in {each for each in plain if not each.combines and program.combines}:
         found = combining_difference(program, way.parallelism, plain[way])
-        if found is not None:
+        if found is not None and combining_difference(program, way.parallelism, run(program, way)) is not None:
             return f"seed {program.seed}: {found}\n{program.text}"
     return None

@@ -469,7 +469,7 @@ class _Writer:
 
     def _connected(self) -> Step:
         name, key = self._name("C"), self._key()
-        second = f"timed(s.filter(lambda v: {self._condition(self._names('v'), 0)})).key_by({key})"
+        second = f"timed(s.filter(lambda v: {self._kind.number_of('v')} % 2 == 0)).key_by({key})"
         bodies = {"process_element1": self._process_body(), "process_element2": self._process_body()}
         call = f"timed(s).key_by({key}).connect({second}).process({name}())"
         return Step(self._with_state(name, "KeyedCoProcessFunction", bodies), call)

@@ -11,12 +11,22 @@ import ast
 import itertools
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType, TracebackType
 from typing import Any
 
 from penstock.runtime.inlining import ONE_AT_A_TIME
+
+
+@dataclass(frozen=True)
+class FailedExpression:
+    """What failed in a frame of a generated loop."""
+
+    name: str
+    """Of the frame: older Pythons have frames for comprehensions."""
+    text: str | None
+    """None if it is not known."""
 
 
 @dataclass(frozen=True)
@@ -28,16 +38,20 @@ class InlinedCode:
     """With the names of the loop, and with their places in the file of the function."""
     is_generator: bool
 
-    def frame(self, failed: str | None) -> traceback.FrameSummary:
-        """The frame of a call of the function. `failed` is the expression of the loop that failed, if that is known."""
+    def frames(self, failed: Sequence[FailedExpression]) -> list[traceback.FrameSummary]:
+        """The frames of a call of the function, and of its comprehensions. `failed` is what failed in the loop."""
+        found = [(each.name, place) for each in failed for place in itertools.islice(self._places(each.text), 1)]
         code = self.function.__code__
-        place = next(self._places(failed), None)
-        if place is None:
-            return traceback.FrameSummary(code.co_filename, self._first_line, code.co_name)
+        if not found:
+            return [traceback.FrameSummary(code.co_filename, self._first_line, code.co_name)]
+        names = [code.co_name, *(name for name, _ in found[1:])]
+        return [self._frame(name, place) for name, (_, place) in zip(names, found, strict=True)]
+
+    def _frame(self, name: str, place: ast.expr | ast.stmt) -> traceback.FrameSummary:
         columns: dict[str, Any] = {}
         if sys.version_info >= (3, 11):
             columns = {"end_lineno": place.end_lineno, "colno": place.col_offset, "end_colno": place.end_col_offset}
-        return traceback.FrameSummary(code.co_filename, place.lineno, code.co_name, **columns)
+        return traceback.FrameSummary(self.function.__code__.co_filename, place.lineno, name, **columns)
 
     def _places(self, failed: str | None) -> Iterator[ast.expr | ast.stmt]:
         nodes = itertools.chain.from_iterable(map(ast.walk, self.parts)) if failed is not None else ()
@@ -82,18 +96,19 @@ class Line:
         return Line(by + self.text, self.site)
 
 
-def failed_expression(step: TracebackType, source: str) -> str | None:
-    """The expression in the source of a generated loop that raised an exception; None if it is not known."""
+def failed_expression(step: TracebackType, source: str) -> FailedExpression:
+    """The expression in the source of a generated loop that raised an exception."""
+    code = step.tb_frame.f_code
     if sys.version_info < (3, 11):
-        return None
-    place = next(itertools.islice(step.tb_frame.f_code.co_positions(), step.tb_lasti // 2, None), None)
+        return FailedExpression(code.co_name, None)
+    place = next(itertools.islice(code.co_positions(), step.tb_lasti // 2, None), None)
     try:
         with ONE_AT_A_TIME:
             tree = ast.parse(source)
     except SystemError:  # The user's program was parsing Python in another thread.
-        return None
+        return FailedExpression(code.co_name, None)
     for node in ast.walk(tree):
         if isinstance(node, (ast.expr, ast.stmt)):
             if (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset) == place:
-                return ast.unparse(node)
-    return None
+                return FailedExpression(code.co_name, ast.unparse(node))
+    return FailedExpression(code.co_name, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import platform
@@ -74,7 +75,7 @@ def describe_failure(exc: BaseException, vertex: int, task_name: str, subtask: i
     if isinstance(exc, CheckpointError):
         record = None  # State is restored before there is any record.
 
-    all_frames = [step.summary() for step in steps]
+    all_frames = [frame for step in steps for frame in step.summaries()]
     user_frames = [frame for frame in all_frames if _is_users(frame.filename)]
     # If there is a record but no user frame, the user's function is a built-in that failed on the record.
     # The message of a self-explanatory error tells the user what to do, so it needs no frames of Penstock's.
@@ -153,15 +154,14 @@ class _Step:
         """Who works in this frame."""
         return [self.variables.get("self"), None if self.site is None else self.site.owner]
 
-    def summary(self) -> traceback.FrameSummary:
-        """How a traceback shows the frame; in place of an inlined function's line in a loop, its own line."""
+    def summaries(self) -> list[traceback.FrameSummary]:
+        """How a traceback shows the frame; in place of a loop with an inlined function, the frames of the function."""
         if self._loop is None or self.site is None or self.site.inlined is None:
-            return traceback.extract_tb(self._trace, limit=1)[0]
-        innermost, further = self._trace, self._trace.tb_next
-        # Older Pythons have a frame for a comprehension.
-        while further is not None and further.tb_frame.f_code.co_filename == self.filename:
-            innermost, further = further, further.tb_next
-        return self.site.inlined.frame(failed_expression(innermost, self._loop.source.text))
+            return [traceback.extract_tb(self._trace, limit=1)[0]]
+        in_loop = itertools.takewhile(
+            lambda step: step.tb_frame.f_code.co_filename == self.filename, _steps(self._trace)
+        )
+        return self.site.inlined.frames([failed_expression(step, self._loop.source.text) for step in in_loop])
 
 
 def _with_outer(steps: list[TracebackType]) -> Iterable[tuple[TracebackType, FrameType | None]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -52,6 +53,11 @@ def statements(ticket: Any) -> Iterator[Any]:
             // (ticket["id"] - 3)
         )  # fmt: skip
         yield each, quotient
+
+
+def comprehension(ticket: Any) -> Iterator[Any]:
+    total = sum([each // (ticket["id"] - 3) for each in range(3)])
+    yield total
 
 
 def unpacking(ticket: Any) -> Iterator[Any]:
@@ -156,6 +162,7 @@ JOBS: dict[str, Callable[[DataStream], DataStream]] = {
     "filter": lambda s: s.map(stamp).filter(is_refused),
     "several yields": lambda s: s.map(stamp).flat_map(split).map(lambda n: n + 1),
     "generator": lambda s: s.map(stamp).flat_map(statements).map(lambda n: n[1]),
+    "comprehension": lambda s: s.map(stamp).flat_map(comprehension),
     "generator that unpacks": lambda s: s.map(stamp).flat_map(unpacking),
     "yield from": lambda s: s.flat_map(all_at_once).map(lambda n: n + 1),
     "after a generator": lambda s: s.flat_map(lambda t: [t, t]).map(stamp).map(refuse),
@@ -205,8 +212,13 @@ def report(job: Callable[[DataStream], DataStream], inlines: bool, combines: boo
     return str(raised.value), list(EFFECTS)
 
 
+KNOWS_COLUMNS = sys.version_info >= (3, 11)
+"""True if Python says which part of a line has failed. Otherwise a function of several lines is shown by its first."""
+IN_PARTS_OF_LINES = {"map of an unbuilt tuple", "several yields", "generator", "comprehension"}
+
+
 @pytest.mark.parametrize("combines", [True, False])
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", [name for name in JOBS if KNOWS_COLUMNS or name not in IN_PARTS_OF_LINES])
 def test_a_failure_in_a_loop_is_that_of_a_call(name: str, combines: bool) -> None:
     in_loop, effects = report(JOBS[name], True, combines)
     called, effects_of_calls = report(JOBS[name], False, combines)
@@ -225,6 +237,7 @@ def test_the_report_shows_the_element_as_it_came_to_the_function(inlines: bool) 
     assert "record (4, 'x', 1)" in said
 
 
+@pytest.mark.skipif(not KNOWS_COLUMNS, reason="Python does not say which part of a line has failed")
 def test_a_multi_line_function_is_shown_with_the_line_that_failed() -> None:
     said, _ = report(JOBS["map of an unbuilt tuple"], True, True)
     assert "12 // (parts[0] - 4)," in said
