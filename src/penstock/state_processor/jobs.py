@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 from penstock.common import exceptions
@@ -23,8 +25,19 @@ def session(spark: SparkSession | None) -> SparkSession:
     from penstock.spark.session import get_session
 
     chosen = get_session(Configuration()) if spark is None else spark
+    use_this_python(chosen.sparkContext)
     ship(chosen.sparkContext, JobDependencies(), Configuration())
     return chosen
+
+
+def use_this_python(context: Any) -> None:
+    """Have the tasks of a local session run this Python, unless PYSPARK_PYTHON names one.
+
+    A session that the program has made would run the `python3` of the search path, which in a virtual environment that
+    is not activated is another one, without our packages.
+    """
+    if "PYSPARK_PYTHON" not in os.environ and context.master.startswith("local"):
+        context.pythonExec = sys.executable
 
 
 def numbers(spark: SparkSession, count: int) -> DataFrame:

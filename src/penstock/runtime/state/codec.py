@@ -100,7 +100,11 @@ def _reference(thing: Any) -> tuple[Any, ...] | None:
     is_local = "<locals>" in name
     if isinstance(thing, type) and module == _SCRIPT and not is_local:
         return class_of_script, (name,)
-    known = _definitions_of_job.get({}).get((module, name))
+    definitions = _definitions_of_job.get(None)
+    if definitions is None:  # What copies state in a thread without a job must write what it can read.
+        known = _sent_class(module, name) if is_local and isinstance(thing, type) else None
+    else:
+        known = definitions.get((module, name))
     if known is thing or (isinstance(thing, FunctionType) and _is_same_function(known, thing)):
         return definition_of_job, (module, name)
     return None
