@@ -220,9 +220,9 @@ def main() -> int:
             check(f"Python {version}", partial(check_installed, version, wheel, not given.without_demo, folder))
         check("manifest", lambda: check_manifest(tools))
         check("image", check_image)
-    print()
-    for what, outcome in outcomes.items():
-        print(f"{what:12} {outcome}")
+        print()
+        for what, outcome in outcomes.items():
+            print(f"{what:12} {outcome}", flush=True)
     return int(any(outcome.startswith("FAILED") for outcome in outcomes.values()))
 
 

@@ -70,7 +70,8 @@ SECTIONS = (
 CHILDREN = {
     "concepts/index": ("time", "windows", "state", "checkpoints", "epochs"),
     "guides/index": (
-        "late-data", "deduplicate", "timers", "enrich", "join", "failing-elements", "testing", "debugging", "upgrade", "notebooks",
+        "late-data", "deduplicate", "timers", "enrich", "join", "failing-elements", "testing", "debugging", "upgrade",
+        "notebooks",
     ),
     "connectors/README": (
         "sources", "sinks", "formats", "kafka", "jdbc", "redis", "elasticsearch", "http", "spark", "wrapping",
