@@ -15,7 +15,7 @@ PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11 python3.10; 
 	&& echo $$p && break; done)
 
 .PHONY: help demo test lint types docs unit compat jobs connectors browser matrix hooks web web-check web-if-possible \
-	bench chaos venv java servers servers-if-possible packages clean
+	bench chaos release-check wheel venv java servers servers-if-possible packages clean
 .DEFAULT_GOAL := help
 
 help:
@@ -30,6 +30,8 @@ help:
 	@echo "make web     build the dashboard from web/ into the package (needs Node 20 or newer)"
 	@echo "make bench   throughput measurements"
 	@echo "make chaos   kill processes of a job at random, and check its results (CHAOS_ARGS=\"--rounds 50 --seed 7\")"
+	@echo "make release-check  build the distributions, install them on each Python that is here, run them (RELEASE_ARGS=\"--python 3.12\")"
+	@echo "make wheel   build the wheel in dist/, for deploy/Dockerfile"
 	@echo "make servers what some tests need: Kafka, PostgreSQL, MariaDB, Redis, Chromium (without them they are skipped)"
 	@echo "make venv    only set up .venv, with what jobs need"
 	@echo "make clean   remove .venv and caches"
@@ -107,6 +109,14 @@ web/node_modules/.installed: web/package-lock.json
 
 chaos: $(DEV) java
 	$(BIN)/python -m chaos.run $(CHAOS_ARGS)
+
+# What a release would consist of; the source distribution and the wheel are in dist/ afterwards.
+release-check: java
+	@test -n "$(PYTHON)" || { echo "There is no Python 3.10 or newer to start with." >&2; exit 1; }
+	$(PYTHON) .ci/release_check.py $(RELEASE_ARGS)
+
+wheel: venv
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 bench: $(DEV) java
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)

@@ -39,6 +39,7 @@ SECTIONS = (
         "Run",
         (
             "deployment",
+            "Containers and Kubernetes <containers>",
             "operations",
             "dashboard",
             "Reliability <reliability>",

@@ -9,8 +9,9 @@ import pytest
 from penstock.common import Row, Types, WatermarkStrategy
 from penstock.common.exceptions import UserFunctionError
 from penstock.common.serialization import Encoder
-from penstock.datastream import MapFunction, OnError, OutputTag
+from penstock.datastream import KeyedProcessFunction, MapFunction, OnError, OutputTag, RuntimeExecutionMode
 from penstock.datastream.connectors import DiscardingSink, FileSink, NumberSequenceSource
+from penstock.datastream.state import ValueStateDescriptor
 
 FAILED = OutputTag("failed")
 KEPT_APART = OnError.to_side_output(FAILED)
@@ -106,3 +107,30 @@ def test_failed_elements_are_written_exactly_once(run_target, tmp_path):
     }
     assert Counter(written["failed"]) == Counter(str(v) for v in range(0, 2000, 100))
     assert Counter(written["made"]) == Counter(str(7 // (v % 100)) for v in range(2000) if v % 100)
+
+
+class SumAtTheEnd(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        self.total.update((self.total.value() or 0) + int(value[1]))
+        ctx.timer_service().register_event_time_timer(2**62)
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), 12 // self.total.value()
+
+
+def test_in_batch_mode_elements_and_timers_are_left_out_alike(run_target):
+    env = run_target(2)
+    env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    env.set_on_error(KEPT_APART)
+    pairs = env.from_collection([("a", "1"), ("b", "x"), ("a", "2"), ("c", "0"), ("b", "6")])
+    sums = pairs.key_by(lambda pair: pair[0]).process(SumAtTheEnd()).name("sums")
+    reduced = sums.key_by(lambda pair: 0).reduce(lambda one, two: ("sum", one[1] + two[1])).name("reduce")
+    failed = shown(env.get_failed_elements())
+    assert sorted(map(str, values(reduced.union(failed)))) == [
+        "('sum', 6)",
+        "('sums', ('b', 'x'), 'b', 'ValueError')",
+        "('sums', None, 'c', 'ZeroDivisionError')",
+    ]

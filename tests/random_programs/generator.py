@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import textwrap
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from tests.random_programs import elements
 from tests.random_programs.elements import KINDS, Kind, first_element
@@ -24,8 +25,8 @@ from penstock.common import Duration, Types, WatermarkStrategy
 from penstock.common.time import Time
 from penstock.common.watermark_strategy import TimestampAssigner, WatermarkGenerator
 from penstock.datastream import (
-    AggregateFunction, FilterFunction, FlatMapFunction, KeyedProcessFunction, MapFunction, ProcessWindowFunction,
-    ReduceFunction,
+    AggregateFunction, FilterFunction, FlatMapFunction, KeyedCoProcessFunction, KeyedProcessFunction, MapFunction,
+    ProcessWindowFunction, ReduceFunction,
 )
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
@@ -39,6 +40,12 @@ LIMIT = 7
 def note(*what):
     EFFECTS.append(repr(what))
     return True
+
+
+def set_limit(number):
+    global LIMIT
+    LIMIT = number % 9
+    return LIMIT
 
 
 class Holder:
@@ -61,6 +68,25 @@ class Holder:
 HOLDER = Holder()
 
 
+class Memory:
+    """Gives the first thing that it was given, again and again."""
+
+    def __init__(self):
+        self.last = None
+
+    def get(self, made):
+        self.last = made if self.last is None else self.last
+        return self.last
+
+    @property
+    def first(self):
+        return self.last
+
+
+MEMORY = Memory()
+MEMO = {}
+
+
 class Box:
     """Holds a state, or anything else."""
 
@@ -80,11 +106,21 @@ def add_to(state, number):
 class Times(TimestampAssigner):
     def extract_timestamp(self, v, record_timestamp):
         return abs({number}) % 60
+
+
+class Punctuated(WatermarkGenerator):
+    """A watermark after each element."""
+
+    def on_event(self, event, event_timestamp, output):
+        output.emit_watermark(event_timestamp - 5)
+
+    def on_periodic_emit(self, output):
+        pass
 '''
 
 _BUILD = """
 def timed(s):
-    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_hours(1))
+    strategy = {strategy}
     return s.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(Times()))
 
 
@@ -112,13 +148,18 @@ class Program:
     kind: Kind
     elements: tuple[str, ...]
     steps: tuple[Step, ...]
+    has_watermarks: bool = False
+    """True if timers and windows fire between elements, not only at the end."""
 
     @property
     def text(self) -> str:
         head = _HEAD.replace("{number}", self.kind.number_of("v"))
         definitions = "\n\n".join(step.definitions for step in self.steps if step.definitions)
         calls = "\n".join(f"    s = {step.call}" for step in self.steps)
+        only_at_end = "WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_hours(1))"
+        strategy = "WatermarkStrategy.for_generator(Punctuated)" if self.has_watermarks else only_at_end
         build = _BUILD.replace("{elements}", ", ".join(self.elements)).replace("{steps}", calls)
+        build = build.replace("{strategy}", strategy)
         return "\n\n".join([head, elements.PRELUDE, definitions, build])
 
     @property
@@ -133,21 +174,48 @@ def program_of(seed: int) -> Program:
     return _Writer(seed).program()
 
 
+_OPENING = [
+    "self.count = runtime_context.get_state(ValueStateDescriptor('count', Types.PICKLED_BYTE_ARRAY()))",
+    "self.other = runtime_context.get_state(ValueStateDescriptor('other', Types.PICKLED_BYTE_ARRAY()))",
+    "self.many = runtime_context.get_list_state(ListStateDescriptor('many', Types.PICKLED_BYTE_ARRAY()))",
+    "self.seen = runtime_context.get_map_state(MapStateDescriptor('seen', Types.LONG(), Types.LONG()))",
+    "self.later = None",
+    "self.timers = None",
+]
+_HOLDERS = {
+    "self.box": "self.box = Box(self.count)",
+    "self.adding": "self.adding = functools.partial(add_to, self.count)",
+    "self.states": "self.states = deque([self.count])",
+}
+"""What a process function holds only if it uses it: one way to the state must not show another one."""
+_STATEMENTS = ("note", "limit", "holder", "table", "keep", "augment", "unset")
+_STATE_FORMS = 27
+_T = TypeVar("_T")
+
+
 class _Writer:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._random = random.Random(seed)
         self._kind = self._random.choice(KINDS)
         self._may_fail = self._random.random() < 0.15
+        self._is_odd = self._random.random() < 0.2
+        """True if functions have statements that no loop can contain."""
+        # Few different forms in one program: then what they do to each other is seen, and most functions are inlined.
+        self._forms = self._some(_STATEMENTS, 0.4)
+        self._state_forms = self._some(tuple(range(_STATE_FORMS)), 0.3)
         self._count = 0
+
+    def _some(self, choices: tuple[_T, ...], share: float) -> list[_T]:
+        return [each for each in choices if self._random.random() < share] or [self._random.choice(choices)]
 
     def program(self) -> Program:
         numbers = [self._random.randrange(-40, 90) for _ in range(self._random.randrange(3, 25))]
         first = tuple(first_element(self._kind, self._random.randrange(4), number) for number in numbers)
         writers = [self._map, self._map, self._filter, self._flat_map, self._flat_map, self._process, self._process]
-        writers += [self._reduce, self._window]
+        writers += [self._connected, self._reduce, self._window]
         steps = tuple(self._random.choice(writers)() for _ in range(self._random.randrange(1, 5)))
-        return Program(self._seed, self._kind, first, steps)
+        return Program(self._seed, self._kind, first, steps, self._random.random() < 0.4)
 
     # --- expressions -----------------------------------------------------------------------------------------------
 
@@ -171,7 +239,7 @@ class _Writer:
             f"sum([i + {one} for i in range(3)])", f"len([i for i in TABLE if i < {one}])",
         ]  # fmt: skip
         if self._may_fail:
-            forms += [f"({one} // ({other} - {constant}))"]
+            forms += [f"({one} // ({other} - {constant}))"] * 4
         return self._random.choice(forms)
 
     def _condition(self, names: tuple[str, ...], depth: int = 1) -> str:
@@ -194,6 +262,13 @@ class _Writer:
     def _simple(self, v: str, *more: str) -> str:
         """An element as one expression, perhaps with a side effect first."""
         made = self._element(v, self._names(v, *more))
+        if (
+            self._kind.changes and self._random.random() < 0.2
+        ):  # Something that is kept, and that others must not change.
+            number = self._kind.number_of(v)
+            return self._one_of(
+                f"MEMORY.get({made})", f"MEMO.setdefault({number} % 3, {made})", f"(MEMORY.first or {made})"
+            )
         return self._one_of(made, made, f"note('made', {self._kind.number_of(v)}) and {made}")
 
     # --- statements ------------------------------------------------------------------------------------------------
@@ -203,10 +278,11 @@ class _Writer:
 
     def _statement(self, v: str, names: tuple[str, ...], depth: int, state: bool) -> list[str]:
         number = self._number(names, 1)
-        forms = ["assign", "assign", "note", "global", "holder", "table", "keep", "unbound", "augment"]
+        forms = ["assign", *self._forms]
+        forms += ["unbound", "global"] if self._is_odd else []
         forms += ["change", "alias"] if self._kind.changes else []
-        forms += ["if", "for", "while", "try"] if depth else []
-        forms += ["state"] * 6 if state else []
+        forms += ["if", "for", "while", *(["try"] if self._is_odd else [])] if depth else []
+        forms += ["state"] * 8 if state else []
         match self._random.choice(forms):
             case "assign":
                 return [f"x = {self._number((*names, 'x'))} % 97"]
@@ -216,6 +292,10 @@ class _Writer:
                 return [f"note({self._constant()}, x, {number})"]
             case "global":
                 return [f"LIMIT = ({number}) % 9"]
+            case "limit":
+                return [f"set_limit({number})"]
+            case "unset":
+                return [f"if {self._condition(names)}:", f"    z = {number} % 97", "else:", "    z = 1", "x += z"]
             case "holder":
                 return [self._one_of(f"HOLDER.value = {number} % 50", f"HOLDER.doubled = {number}", "HOLDER.bump(x)")]
             case "table":
@@ -283,7 +363,8 @@ class _Writer:
             ["for each in (self.count, self.other):", f"    each.update({number} % 31)"],
             [f"getattr(self, 'count').update({number} % 31)"],
         ]  # fmt: skip
-        return self._random.choice(choices)
+        assert len(choices) == _STATE_FORMS
+        return choices[self._random.choice(self._state_forms)]
 
     def _body(self, v: str, *more: str, state: bool = False, start: str = "x = 0") -> list[str]:
         names = self._names(v, *more)
@@ -335,7 +416,7 @@ class _Writer:
         """A step with a function of one element, in one of the forms in which people write functions."""
         assert callable(ends)
         name = self._name("f")
-        forms = ["def", "body", "body", "class", "class", "closure", "partial", "bound"]
+        forms = ["def", "def", "body", "body", "class", "class", "closure", "partial", "bound"]
         match self._random.choice([*forms, *(["lambda", "lambda"] if method != "flat_map" else [])]):
             case "lambda":
                 [end] = ends("v")
@@ -346,9 +427,12 @@ class _Writer:
             case "body":
                 return Step(_function(name, "v", [*self._body("v"), *ends("v", "x")]), f"s.{method}({name})")
             case "closure":
-                changes = self._one_of("offset = (offset + 1) % 9", "note('offset', offset)")
-                inner = ["nonlocal offset", changes, *self._body("v", "offset"), *ends("v", "offset", "x")]
-                lines = ["offset = 3", *_function("inner", "v", inner).splitlines(), "return inner"]
+                move = _function("move", "", ["nonlocal offset", "offset = (offset + 1) % 9", "return offset"])
+                changes = self._random.choice([["move()"], ["x = move()"], [], ["note('offset', offset)"]])
+                inner = [*self._body("v", "offset"), *changes, *ends("v", "offset", "x")]
+                if self._random.random() < 0.3:
+                    inner = ends("v", "offset", "move()") if method != "flat_map" else inner
+                lines = ["offset = 3", *move.splitlines(), *_function("inner", "v", inner).splitlines(), "return inner"]
                 return Step(_function(name, "", lines), f"s.{method}({name}())")
             case "partial":
                 lines = [*self._body("v", "given"), *ends("v", "given", "x")]
@@ -379,37 +463,51 @@ class _Writer:
 
     def _process(self) -> Step:
         name = self._name("P")
-        opening = [
-            "self.count = runtime_context.get_state(ValueStateDescriptor('count', Types.PICKLED_BYTE_ARRAY()))",
-            "self.other = runtime_context.get_state(ValueStateDescriptor('other', Types.PICKLED_BYTE_ARRAY()))",
-            "self.many = runtime_context.get_list_state(ListStateDescriptor('many', Types.PICKLED_BYTE_ARRAY()))",
-            "self.seen = runtime_context.get_map_state(MapStateDescriptor('seen', Types.LONG(), Types.LONG()))",
-            "self.box = Box(self.count)", "self.adding = functools.partial(add_to, self.count)",
-            "self.states = deque([self.count])", "self.later = None", "self.timers = None",
-        ]  # fmt: skip
-        body = [*self._body("v", state=True), *self._results("v")]
+        keyed = f"timed(s).key_by({self._key()})"
+        bodies = {"process_element": self._process_body()}
+        return Step(self._with_state(name, "KeyedProcessFunction", bodies), f"{keyed}.process({name}())")
+
+    def _connected(self) -> Step:
+        name, key = self._name("C"), self._key()
+        second = f"timed(s.filter(lambda v: {self._condition(self._names('v'), 0)})).key_by({key})"
+        bodies = {"process_element1": self._process_body(), "process_element2": self._process_body()}
+        call = f"timed(s).key_by({key}).connect({second}).process({name}())"
+        return Step(self._with_state(name, "KeyedCoProcessFunction", bodies), call)
+
+    def _process_body(self) -> list[str]:
         if self._random.random() < 0.2:
-            body = [line for line in self._body("v", state=True) if "yield" not in line] + ["return [v]"]
-        fired = [
-            "note('timer', timestamp, ctx.get_current_key(), self.count.value(), list(self.many.get()))",
-            *self._random.choice([
-                [], ["self.count.update((self.count.value() or 0) + 1)"], ["self.box.add(3)"],
-                ["if timestamp < 60:", "    ctx.timer_service().register_event_time_timer(timestamp + 7)"],
-                ["self.later = Box(self.other)"], ["self.count, self.other = self.other, self.count"],
-                ["if self.timers is None:", "    self.timers = ctx.timer_service()",
-                 "self.timers.delete_event_time_timer(timestamp + 3)"],
-            ]),
-            f"yield {self._made_of_numbers('timestamp % 4', '(self.count.value() or 0) % 97')}",
-        ]  # fmt: skip
+            return [*self._body("v", state=True), "return [v]"]
+        reading = self._random.choice([(), (), ("(self.count.value() or 0)",), ("self.total",)])
+        return [*self._body("v", state=True), *self._results("v", *reading)]
+
+    def _with_state(self, name: str, base: str, bodies: dict[str, list[str]]) -> str:
+        """A process function with state and timers; `bodies` are those of its methods for elements."""
+        fired = self._fired()
+        used = "\n".join([line for body in bodies.values() for line in body] + fired)
         total = "@property\n" + _function("total", "self", ["return self.count.value() or 0"])
         total += "\n\n@total.setter\n" + _function("total", "self, value", ["self.count.update(value)"])
-        methods = [
-            _function("open", "self, runtime_context", opening), total,
-            _function("bump", "self, number", ["self.count.update((self.count.value() or 0) + number)"]),
-            _function("process_element", "self, v, ctx", body),
-            _function("on_timer", "self, timestamp, ctx", fired),
-        ]  # fmt: skip
-        return Step(_class(name, "KeyedProcessFunction", methods), f"timed(s).key_by({self._key()}).process({name}())")
+        bump = _function("bump", "self, number", ["self.count.update((self.count.value() or 0) + number)"])
+        opening = [*_OPENING, *(line for attribute, line in _HOLDERS.items() if attribute in used)]
+        methods = [_function("open", "self, runtime_context", opening), total, bump]
+        methods += [_function(method, "self, v, ctx", body) for method, body in bodies.items()]
+        return _class(name, base, [*methods, _function("on_timer", "self, timestamp, ctx", fired)])
+
+    def _fired(self) -> list[str]:
+        late = ["if self.timers is None:", "    self.timers = ctx.timer_service()"]
+        forms = [
+            [],
+            ["self.count.update((self.count.value() or 0) + 1)"],
+            ["self.box.add(3)"],
+            ["if timestamp < 60:", "    ctx.timer_service().register_event_time_timer(timestamp + 7)"],
+            ["self.later = Box(self.other)"],
+            ["self.count, self.other = self.other, self.count"],
+            [*late, "self.timers.delete_event_time_timer(timestamp + 3)"],
+        ]
+        return [
+            "note('timer', timestamp, ctx.get_current_key(), self.count.value(), list(self.many.get()))",
+            *self._random.choice(forms),
+            f"yield {self._made_of_numbers('timestamp % 4', '(self.count.value() or 0) % 97')}",
+        ]
 
     def _made_of_numbers(self, k: str, n: str) -> str:
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.checkpoint.job_checkpoints import Completed, JobCheckpoints
@@ -72,20 +72,27 @@ class CheckpointCoordinator:
             self._checkpoints.propose(self._region, self._current.id, positions, self._prepared, now.wall_ms)
         return self._failure
 
-    def complete_acknowledged(self, positions: Mapping[str, Any], now: Moment) -> dict[str, list[Any]] | None:
+    def complete_acknowledged(
+        self, positions: Mapping[str, Any], now: Moment, before_retry: Callable[[Exception], None] | None = None
+    ) -> dict[str, list[Any]] | None:
         """Write the metadata of what all subtasks have acknowledged. Returns what is to be committed now.
 
+        `before_retry`: if the metadata cannot be written, this is called and it is tried again, unless this raises.
         None if the checkpoint failed and the job continues without it; raises if it may not. Nothing is raised once the
         metadata is written: the checkpoint is complete then, and the caller must know what belongs to it.
         """
         current, failure = self._current, self._failure
         assert current is not None
         completed = Completed(None, [])
-        if failure is None:
+        while failure is None:
             try:
                 completed = self._checkpoints.complete(self._region, current.id, positions, self._prepared, now.wall_ms)
+                break
             except OSError as error:
                 failure = f"its metadata could not be written: {error}"
+            if before_retry is not None:
+                before_retry(CheckpointFailedError(f"checkpoint {current.id} failed: {failure}"))
+                failure = None
         if failure is not None:
             self._fail(current, failure, now)
             return None

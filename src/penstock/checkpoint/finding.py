@@ -41,6 +41,21 @@ def find_checkpoint(path: str, open_folder: OpenFolder = folder_at) -> FoundChec
         raise CheckpointError(f"{path} cannot be read now ({error}); try again when its storage is back") from error
 
 
+def find_claimed(path: str, open_folder: OpenFolder = folder_at) -> FoundCheckpoint | None:
+    """What a job has claimed and not removed, of which some files may be gone; None if all are.
+
+    None also if `path` is the folder of a job's checkpoints: nobody knows any more which one was meant.
+    """
+    folder = open_folder(location_above(path, METADATA))
+    place = folder.path_of(METADATA)
+    try:
+        metadata = decode_metadata(folder.read(METADATA), place)
+    except FileNotFoundError:
+        return None
+    files = folder if metadata.is_savepoint else open_folder(location_above(folder.uri))
+    return FoundCheckpoint(metadata, files, location_above(place))
+
+
 def _newest_undamaged(folder: Folder, numbers: list[int], path: str) -> FoundCheckpoint:
     if not numbers:
         raise CheckpointError(

@@ -412,7 +412,9 @@ class SinkWriterDescription(SinkDescription):
 
 _PROCESSING = (
     ProcessDescription,
+    AsyncDescription,
     KeyedProcessDescription,
+    ReduceDescription,
     CoMapDescription,
     CoFlatMapDescription,
     CoProcessDescription,

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
-from penstock.checkpoint.finding import OpenFolder, find_checkpoint
+from penstock.checkpoint.finding import OpenFolder, find_checkpoint, find_claimed
 from penstock.checkpoint.folders import Folder, LocalFolder, folder_at
 from penstock.checkpoint.job_checkpoints import JobCheckpoints
 from penstock.checkpoint.leadership import JobLeadership
@@ -35,6 +35,7 @@ from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.common.moment import Moment, wait_seconds
+from penstock.files.locations import location_above
 from penstock.graph.execution_graph import ExecutionGraph, ExecutionState
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.regions import Region, pipelined_regions
@@ -120,9 +121,8 @@ class JobMaster:
         self._is_settled = False
         self._left: LeftCheckpoint | None = None
         """At the job's end; None if it has no checkpoint."""
-        self._claimed: FoundCheckpoint | None = None
-        if self.restored is not None and self.options.claims and self._leadership.checkpoint is None:
-            self._claimed = self.restored.found
+        self._claimed = self._find_claimed() if self.options.claims else None
+        """What the job removes as soon as it has a checkpoint of its own."""
 
     def _checkpoint_options(self, job_graph: JobGraph) -> CheckpointOptions:
         options = CheckpointOptions.of(self.config)
@@ -138,6 +138,18 @@ class JobMaster:
         use_script_classes(job_graph.script_classes)
         found = find_checkpoint(path, self._open_folder)
         return restore_job(job_graph, found, self.options.allows_non_restored)
+
+    def _find_claimed(self) -> FoundCheckpoint | None:
+        own, path = self._leadership.checkpoint, self.options.restore_path
+        if own is None or path is None:
+            return None if self.restored is None else self.restored.found
+        try:  # The leader before may have had no time to remove it.
+            claimed = find_claimed(path, self._open_folder)
+        except (OSError, CheckpointError) as error:
+            _log.warning("%s is no longer needed but cannot be removed: %s", path, error)
+            return None
+        # A checkpoint of the job's own goes with its others.
+        return None if claimed is None or location_above(claimed.path) == location_above(own) else claimed
 
     def _note_restored(self, found: FoundCheckpoint) -> None:
         metadata = found.metadata
@@ -461,7 +473,7 @@ class JobMaster:
 
     # --- what regions report ---------------------------------------------------------------------------------------
 
-    def wait_before_restart(self, failure: Exception, region: Region) -> None:
+    def wait_before_restart(self, failure: Exception, region: Region, is_alone: bool = False) -> None:
         """Wait as the restart strategy says; raises if the job is to fail."""
         if isinstance(failure, OutputError):
             raise failure
@@ -476,13 +488,13 @@ class JobMaster:
         self._failures.add(failure, wall_clock_ms())
         self.restarts += 1
         _log.warning("%s", self._failure_reports.of(self.name, failure, self.restarts, delay_ms))
-        if self._restarts_everything:
+        if self._restarts_everything and not is_alone:
             for runner in self._runners:
                 if runner.region != region:
                     runner.go_back()
         with self._changed:
             self._changed.wait_for(lambda: self.is_cancelled, timeout=wait_seconds(delay_ms))
-        if not self.is_cancelled:
+        if not self.is_cancelled and not is_alone:
             self.log.note(self._where_it_continues())
         self._note_running()
 
@@ -525,6 +537,9 @@ class JobMaster:
 
     def checkpoint_proposed(self, region: Region, request: SavepointRequest) -> None:
         self._requests.region_done(request, region)
+
+    def ended_before(self, region: Region, request: Request) -> None:
+        self._requests.region_ended(request, region)
 
 
 def _patience_ms(config: Configuration) -> int:

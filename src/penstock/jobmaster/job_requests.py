@@ -57,9 +57,13 @@ class JobRequests:
     def _hand_out(self, request: Request) -> None:
         for runner in self._runners:
             if not runner.request(request):
-                self.region_done(request, runner.region)  # It has ended, and its part of the checkpoint with it.
-                if isinstance(request, SavepointRequest):
-                    request.region_ended(runner.region)
+                self.region_ended(request, runner.region)
+
+    def region_ended(self, request: Request, region: Region) -> None:
+        """The region has ended before it could do anything, and its part of the checkpoint with it."""
+        self.region_done(request, region)
+        if isinstance(request, SavepointRequest):
+            request.region_ended(region)
 
     def region_done(self, request: Request, region: Region) -> None:
         """The region has done its part of what was asked for."""

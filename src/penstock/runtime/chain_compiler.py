@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from penstock.common.own_copies import own_copy
 from penstock.graph.descriptions import FilterDescription, FlatMapDescription, MapDescription, OperatorDescription
 from penstock.runtime.batch import Batch
 from penstock.runtime.combining import AlignedCombiner
@@ -50,7 +51,7 @@ class FusedOperator(StreamOperator):
     """
 
     def __init__(self, descriptions: Sequence[OperatorDescription], contexts: Sequence[OperatorContext]) -> None:
-        self.parts = [_OPERATORS[type(each)](each) for each in descriptions]
+        self.parts = [_OPERATORS[type(each)](own_copy(each)) for each in descriptions]
         self.contexts = list(contexts)
         self.steps = [
             Step(type(each), part.user_function.call, context.copied_result, part)

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.constants import MIN_LONG_VALUE
+from penstock.common.own_copies import own_copy
 from penstock.datastream.functions import AggregateFunction
 from penstock.datastream.window import EventTimeSessionWindows
 from penstock.datastream.windowing.windows import TOUCHING, has_ended
@@ -120,6 +122,7 @@ class CombiningEdgeTarget(EdgeTarget):
     ) -> None:
         super().__init__(edge, subtask, parallelism, target_parallelism, target_max_parallelism, ready)
         self.scope = LoopScope(locals={"zip": zip})
+        receiver = replace(receiver, operator=own_copy(receiver.operator))
         self.description = cast(WindowDescription, receiver.operator)
         self.select: Callable[[Any], Any] = self.description.key_selector
         if self.description.is_all:

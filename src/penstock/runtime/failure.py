@@ -186,7 +186,7 @@ def _where(steps: list[_Step]) -> tuple[str | None, str | None]:
             record = short_repr(names[RECORD]) if RECORD in names else None
         elif record is None and "value" in names:
             record = short_repr(names["value"])
-        if isinstance(operator, StreamOperator):
+        if isinstance(operator, StreamOperator) and hasattr(operator, "context"):  # It has none while it is being made.
             return operator.context.operator_name, record or _current_key(operator.context)
         if isinstance(operator, ReceivingWindow):
             return operator.name, record

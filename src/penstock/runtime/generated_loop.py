@@ -144,6 +144,7 @@ class LoopScope:
         """An expression for a key in its declared form. Most keys have it already, and are not converted."""
         selected, key, convert = self.call(name, selector.select, *arguments), f"{name}_key", f"{name}_convert"
         self.locals[convert] = selector.convert
+        self._has_inlined = True
         have_form = fits(selector.key_type, key)
         if have_form is None:
             return f"{convert}({selected})"

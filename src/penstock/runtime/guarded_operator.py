@@ -18,6 +18,7 @@ from penstock.runtime.batch import Batch, Output, Timestamps
 from penstock.runtime.element_copies import as_it_is
 from penstock.runtime.failure import describe_failure, short_repr
 from penstock.runtime.latency import LatencyMarker
+from penstock.runtime.operators.async_wait import AsyncWaitOperator
 from penstock.runtime.operators.base import OperatorContext, StreamOperator
 from penstock.runtime.outputs import DeclaredForm
 from penstock.runtime.state.direct_views import NO_KEY
@@ -119,6 +120,8 @@ class GuardedOperator(StreamOperator):
         # The function may change the element before it raises.
         self._original = context.copied if self._on_error.tag is not None else as_it_is
         self._operator.setup(context, self.output)
+        if isinstance(self._operator, AsyncWaitOperator):
+            self._operator.leave_out = self._is_left_out
 
     @property
     def current_watermark(self) -> int:
@@ -134,6 +137,9 @@ class GuardedOperator(StreamOperator):
             service.wrap(self._guarded)
 
     def process_batch(self, batch: Batch, input_index: int = 0) -> None:
+        if isinstance(self._operator, AsyncWaitOperator):  # Many calls are in flight, and it knows which one fails.
+            self._operator.process_batch(batch, input_index)
+            return
         process, backend, original = self._operator.process_batch, self.context.keyed_state, self._original
         keep, times, keys = self.output.keep, batch.timestamps, batch.keys
         for at, value in enumerate(batch.values):
@@ -149,6 +155,10 @@ class GuardedOperator(StreamOperator):
             except Exception as error:
                 if not self._is_handled(error, element, timestamp):
                     raise
+
+    def _is_left_out(self, error: Exception, value: Any, timestamp: int | None) -> bool:
+        self.output.keep()  # What was emitted is of other elements.
+        return self._is_handled(error, value, timestamp)
 
     def _guarded(self, fire: OnTimer) -> OnTimer:
         def guarded(timestamp: int, key: Any, namespace: Hashable) -> None:

@@ -19,7 +19,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 from penstock.runtime.loop_bodies import logs, sees_its_frame
@@ -111,6 +111,8 @@ def source_of(function: Any, parameters: int) -> ast.Lambda | ast.FunctionDef | 
     """The source of a function; None if it does not take exactly `parameters` arguments, or has no matching source."""
     if not isinstance(function, FunctionType) or not _takes_just(function, parameters) or _is_watched():
         return None
+    if any(map(_is_empty, function.__closure__ or ())):  # Only a call raises Python's own error for such a variable.
+        return None
     try:
         with ONE_AT_A_TIME:
             filename, line = function.__code__.co_filename, function.__code__.co_firstlineno
@@ -119,6 +121,14 @@ def source_of(function: Any, parameters: int) -> ast.Lambda | ast.FunctionDef | 
             return next((node for node in shallow if _is_source_of(node, function, imported)), None)
     except SystemError:  # The user's program was parsing Python in another thread.
         return None
+
+
+def _is_empty(cell: CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return True
+    return False
 
 
 def _takes_just(function: FunctionType, parameters: int) -> bool:

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.exceptions import InvalidProgramError
+from penstock.common.own_copies import own_copy
 from penstock.datastream.fields import DeclaredKey
 from penstock.graph import partitioners as p
 from penstock.runtime.batch import Batch, Timestamps, call_each
@@ -240,9 +241,9 @@ def build_dealer(partitioner: p.StreamPartitioner, targets: int, max_parallelism
     """`targets` is the number of connected subtasks; `max_parallelism` is that of the receiving vertex."""
     match partitioner:
         case p.KeyGroupStreamPartitioner():
-            return ByKeyGroup(targets, max_parallelism, partitioner.key_selector, partitioner.made_at)
+            return ByKeyGroup(targets, max_parallelism, own_copy(partitioner.key_selector), partitioner.made_at)
         case p.CustomPartitioner():
-            return ByNumber(targets, _checked_custom(partitioner, targets))
+            return ByNumber(targets, _checked_custom(own_copy(partitioner), targets))
         case p.BroadcastPartitioner():
             return ToAll(targets)
         case p.GlobalPartitioner() | p.ForwardPartitioner():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.common.own_copies import own_copy
 from penstock.graph import descriptions as d
 from penstock.runtime.batch import Batch
 from penstock.runtime.chunk import Status, Watermark, encode, encode_in_driver, read_chunk
@@ -136,5 +137,5 @@ def build_source_operator(description: d.SourceDescription) -> SourceOperator:
         case d.SplitSourceDescription():
             from penstock.runtime.source_reading import SourceReaderOperator
 
-            return SourceReaderOperator(description)
+            return SourceReaderOperator(own_copy(description))
     raise UnsupportedFeatureError(f"there is no source operator for {type(description).__name__}")

@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from penstock.common.own_copies import own_copy
 from penstock.datastream.functions import Function, RichFunction, open_function
 from penstock.runtime.function_checkpoints import FunctionCheckpoints, takes_part_in_checkpoints
 from penstock.runtime.runtime_context import StreamingRuntimeContext
 
 
 class UserFunction:
-    """`call` is the bound method of a function object, or the callable itself.
-
-    A function object is copied: every subtask has its own, as if it had come from another machine, and a restart
-    begins with the object as the user built it.
-    """
+    """`call` is the bound method of a function object, or the callable itself. The subtask has its own (`own_copy`)."""
 
     def __init__(self, function: Any, method: str) -> None:
-        is_object = isinstance(function, Function) or takes_part_in_checkpoints(function)
-        self.function = own_copy(function) if is_object else function
+        self.function = function
         self.call = self.method(method)
         self._checkpoints: FunctionCheckpoints | None = None
 

@@ -8,11 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 
 from penstock.checkpoint.savepoints import Copy, one_after_the_other
 from penstock.common.configuration import Configuration
-from penstock.common.exceptions import ConfigurationError
+from penstock.common.exceptions import CheckpointError, ConfigurationError
 from penstock.datastream.dependencies import JobDependencies
 from penstock.graph.job_graph import JobGraph
 from penstock.jobmaster.execution.stage_executor import StageExecutor, TakeOutput
@@ -24,6 +26,7 @@ from penstock.spark.dependencies import ShippedDependencies, ship
 from penstock.spark.java_loss import java_loss
 from penstock.spark.session import get_context
 from penstock.spark.shared_storage import check_storage_is_shared
+from penstock.spark.task_failures import reason_in
 from penstock.spark.task_slots import free_slots, slot_ledger
 from penstock.spark.worker_packages import context_for_workers
 
@@ -71,10 +74,17 @@ class SparkSide:
             self.context.setJobGroup(f"{self.job_id}-savepoint", f"{self.job_name}: savepoint")
             carry_out = _CopyInWorker(self.dependencies, encode_in_driver(self.job_graph.script_classes))
             copied = self.context_for_workers.parallelize(listed, len(listed)).map(carry_out)
-            written: list[tuple[StateHandle, ...]] = copied.collect()
-            return written
+            return [_written(each) for each in copied.collect()]
+        except (Py4JJavaError, PySparkException) as error:  # Which one depends on the version of PySpark.
+            raise CheckpointError(reason_in(str(error))) from error
         finally:
             ledger.give_back(1)
+
+
+def _written(answer: tuple[StateHandle, ...] | CheckpointError) -> tuple[StateHandle, ...]:
+    if isinstance(answer, CheckpointError):
+        raise answer
+    return answer
 
 
 @dataclass(frozen=True)
@@ -84,10 +94,15 @@ class _CopyInWorker:
     dependencies: ShippedDependencies
     script_classes: bytes
 
-    def __call__(self, copy: Copy) -> tuple[StateHandle, ...]:
+    def __call__(self, copy: Copy) -> tuple[StateHandle, ...] | CheckpointError:
         self.dependencies.activate()
         use_script_classes(pickle.loads(self.script_classes))
-        return copy()
+        try:
+            return copy()
+        except CheckpointError as error:
+            # As an answer: the message of a task that fails is lost among a hundred lines of Java's, and it would fail
+            # again. Whatever else goes wrong, Spark may try again.
+            return error
 
 
 def build_executor(

@@ -57,3 +57,11 @@ class CompiledPlan:
     def execute(self) -> TableResult:
         """Start the job."""
         return self._t_env._execute_plan(json.loads(self._plan))
+
+    def explain(self, *extra_details: int) -> str:
+        """Not supported: the plan of a plan."""
+        raise UnsupportedFeatureError("CompiledPlan.explain: explain the statement; as_json_string() shows the plan")
+
+    def print_explain(self, *extra_details: int) -> None:
+        """Not supported: the plan of a plan."""
+        print(self.explain(*extra_details))

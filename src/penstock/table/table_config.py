@@ -25,11 +25,7 @@ class TableConfig:
     """
 
     def __init__(self, j_table_config: Configuration | None = None) -> None:
-        self._jobs = Configuration() if j_table_config is None else j_table_config
-        self._tables: dict[str, str] = {}
-        for key, value in self._jobs.to_dict().items():
-            if key.startswith("table."):
-                self._tables[key] = value
+        self._settings = Configuration() if j_table_config is None else j_table_config
 
     def get(self, key: str, default_value: str) -> str:
         """The value of a key; `default_value` if it is not set."""
@@ -37,15 +33,12 @@ class TableConfig:
 
     def set(self, key: str, value: str) -> TableConfig:
         """Set a key for all statements that follow."""
-        if key.startswith("table."):
-            self._tables[key] = str(value)
-        else:
-            self._jobs.set_string(key, str(value))
+        self._settings.set_string(key, str(value))
         return self
 
     def get_local_timezone(self) -> str:
         """The time zone of the session."""
-        zone = self._tables.get(_ZONE, "default")
+        zone = self.get(_ZONE, "default")
         return time.tzname[0] if zone == "default" else zone
 
     def set_local_timezone(self, timezone_id: str) -> None:
@@ -55,30 +48,30 @@ class TableConfig:
                 ZoneInfo(timezone_id)
             except (KeyError, ValueError) as error:
                 raise ConfigurationError(f"{_ZONE}: {timezone_id!r} is not a time zone such as 'UTC'") from error
-        self._tables[_ZONE] = timezone_id
+        self.set(_ZONE, timezone_id)
 
     def get_max_generated_code_length(self) -> int:
         """A setting of Flink's, which has no meaning here."""
-        return int(self._tables.get(_CODE_LENGTH, "4000"))
+        return int(self.get(_CODE_LENGTH, "4000"))
 
     def set_max_generated_code_length(self, max_generated_code_length: int) -> None:
         """A setting of Flink's, which has no meaning here."""
-        self._tables[_CODE_LENGTH] = str(max_generated_code_length)
+        self.set(_CODE_LENGTH, str(max_generated_code_length))
 
     def set_idle_state_retention(self, duration: datetime.timedelta) -> None:
         """How long state that nothing changes is kept; zero means for ever."""
-        self._tables[_RETENTION] = f"{duration // datetime.timedelta(milliseconds=1)} ms"
+        self.set(_RETENTION, f"{duration // datetime.timedelta(milliseconds=1)} ms")
 
     def get_idle_state_retention(self) -> datetime.timedelta:
         """How long state that nothing changes is kept; zero means for ever."""
         from penstock.common.config_values import parse_as
 
-        millis = parse_as("duration", self._tables.get(_RETENTION, "0 ms"))
+        millis = parse_as("duration", self.get(_RETENTION, "0 ms"))
         return datetime.timedelta(milliseconds=int(millis))
 
     def get_configuration(self) -> Configuration:
-        """All settings; changes of the answer do not change them."""
-        return Configuration.from_dict(self.to_map())
+        """The settings themselves: what is set there counts."""
+        return self._settings
 
     def add_configuration(self, configuration: Configuration) -> None:
         """Set all keys of a configuration."""
@@ -87,7 +80,7 @@ class TableConfig:
 
     def to_map(self) -> dict[str, str]:
         """All settings."""
-        return {**self._jobs.to_dict(), **self._tables}
+        return self._settings.to_dict()
 
     def get_sql_dialect(self) -> int:
         """Always `SqlDialect.DEFAULT`."""
@@ -113,13 +106,9 @@ class TableConfig:
 
     def reset(self, key: str | None = None) -> None:
         """Take back the setting of a key, or of all `table.*` keys. For statements."""
-        if key is None:
-            self._tables.clear()
-        elif key.startswith("table."):
-            self._tables.pop(key, None)
-        else:
-            self._jobs.remove_config(key)
+        for each in list(self.of_planner()) if key is None else [key]:
+            self._settings.remove_config(each)
 
     def of_planner(self) -> dict[str, str]:
         """The settings that the planner knows."""
-        return dict(self._tables)
+        return {key: value for key, value in self.to_map().items() if key.startswith("table.")}

@@ -22,7 +22,7 @@ from penstock.table.changelog_mode import ChangelogMode
 from penstock.table.compiled_plan import CompiledPlan
 from penstock.table.element_types import row_type_of_arrow, row_type_of_elements
 from penstock.table.environment_settings import EnvironmentSettings
-from penstock.table.expression import Column, Expression, WindowProperty
+from penstock.table.expression import Column, Expression, WindowProperty, literal_text
 from penstock.table.logical_types import internal_converter, parse_type
 from penstock.table.materialized import final_rows
 from penstock.table.operators import PlanContext, translate
@@ -79,11 +79,8 @@ class TableEnvironment:
             if environment_settings.get_string("execution.runtime-mode", "STREAMING").upper() == "BATCH":
                 builder.in_batch_mode()
             environment_settings = builder.build()
-        jobs = Configuration()
-        for key, value in environment_settings.get_configuration().to_dict().items():
-            if not key.startswith("table."):
-                jobs.set_string(key, value)
-        environment = StreamExecutionEnvironment.get_execution_environment(jobs)
+        configuration = environment_settings.get_configuration()
+        environment = StreamExecutionEnvironment.get_execution_environment(configuration)
         return TableEnvironment(environment, environment_settings)
 
     @property
@@ -134,14 +131,14 @@ class TableEnvironment:
         return self.from_path(name)
 
     def create_temporary_table(
-        self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool | None = False
+        self, path: str, descriptor: TableDescriptor, ignoreIfExists: bool | None = False
     ) -> None:
         """Name a table, for this environment."""
-        self._create("TEMPORARY TABLE", path, descriptor, ignore_if_exists)
+        self._create("TEMPORARY TABLE", path, descriptor, ignoreIfExists)
 
-    def create_table(self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool | None = False) -> None:
+    def create_table(self, path: str, descriptor: TableDescriptor, ignoreIfExists: bool | None = False) -> None:
         """Name a table in the catalog."""
-        self._create("TABLE", path, descriptor, ignore_if_exists)
+        self._create("TABLE", path, descriptor, ignoreIfExists)
 
     def _create(self, what: str, path: str, descriptor: TableDescriptor, ignore: bool | None) -> None:
         if not isinstance(descriptor, TableDescriptor):
@@ -150,9 +147,9 @@ class TableEnvironment:
             )
         self._planner.execute(descriptor.as_sql(_quoted_path(path), f"{what}{' IF NOT EXISTS' if ignore else ''}"))
 
-    def create_temporary_view(self, view_path: str, table: Any, *fields_or_schema: Any) -> None:
+    def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any) -> None:
         """Name a query, for this environment."""
-        self._create_view("TEMPORARY VIEW", view_path, self._as_table(table, *fields_or_schema))
+        self._create_view("TEMPORARY VIEW", view_path, self._as_table(table_or_data_stream, *fields_or_schema))
 
     def create_view(self, view_path: str, table: Table, ignore_if_exists: bool | None = False) -> None:
         """Name a query in the catalog."""
@@ -252,6 +249,30 @@ class TableEnvironment:
         """Make a database of the current catalog the current one."""
         self._planner.execute(f"USE {quoted(database_name)}")
 
+    def create_catalog(self, catalog_name: str, catalog_descriptor: Any) -> None:
+        """Create a catalog, by the options of its descriptor. Only catalogs in memory are supported."""
+        options = ", ".join(
+            f"{literal_text(key)} = {literal_text(value)}"
+            for key, value in catalog_descriptor.get_configuration().to_dict().items()
+        )
+        self._planner.execute(f"CREATE CATALOG {quoted(catalog_name)} WITH ({options})")
+
+    def register_catalog(self, catalog_name: str, catalog: Any) -> None:
+        """Not supported: catalogs are created by statements."""
+        raise UnsupportedFeatureError("register_catalog(...): create catalogs with CREATE CATALOG")
+
+    def get_catalog(self, catalog_name: str) -> Any:
+        """Not supported: catalogs are asked by statements."""
+        raise UnsupportedFeatureError("get_catalog(...): ask catalogs with SHOW and DESCRIBE statements")
+
+    def load_module(self, module_name: str, module: Any) -> None:
+        """Not supported: there is only Flink's own module of functions."""
+        raise UnsupportedFeatureError("load_module(...): modules other than Flink's own are not supported")
+
+    def list_modules(self) -> list[str]:
+        """The modules that functions come from."""
+        return ["core"]
+
     # --- functions ---------------------------------------------------------------------------------------------------
 
     def create_temporary_system_function(
@@ -288,6 +309,25 @@ class TableEnvironment:
     def drop_temporary_function(self, path: str) -> bool:
         """Remove a function of a database; False if there is none."""
         return self._planner.drop_temporary("function", path)
+
+    def drop_function(self, path: str) -> bool:
+        """Remove a function of the catalog; False if there is none."""
+        name = path.rpartition(".")[2].strip("`").lower()
+        is_there = name in self._planner.names("user functions")
+        self._planner.execute(f"DROP FUNCTION IF EXISTS {_quoted_path(path)}")
+        return is_there
+
+    def create_java_temporary_system_function(self, name: str, function_class_name: str) -> None:
+        """Not supported: functions in Java."""
+        raise UnsupportedFeatureError(f"function {name!r}: functions in Java cannot run here; write it in Python")
+
+    def create_java_function(self, path: str, function_class_name: str, ignore_if_exists: bool | None = None) -> None:
+        """Not supported: functions in Java."""
+        raise UnsupportedFeatureError(f"function {path!r}: functions in Java cannot run here; write it in Python")
+
+    def create_java_temporary_function(self, path: str, function_class_name: str) -> None:
+        """Not supported: functions in Java."""
+        raise UnsupportedFeatureError(f"function {path!r}: functions in Java cannot run here; write it in Python")
 
     def _name_of_function(self, function: UserDefinedFunctionWrapper) -> str:
         """The name of a function that an expression calls without one."""
@@ -592,9 +632,9 @@ class StreamTableEnvironment(TableEnvironment):
             data_stream, self._schema_of(data_stream, () if schema is None else (schema,)), changes
         )
 
-    def create_temporary_view(self, view_path: str, table: Any, *fields_or_schema: Any) -> None:
+    def create_temporary_view(self, view_path: str, table_or_data_stream: Any, *fields_or_schema: Any) -> None:
         """Name a query or a stream, for this environment."""
-        super().create_temporary_view(view_path, table, *fields_or_schema)
+        super().create_temporary_view(view_path, table_or_data_stream, *fields_or_schema)
 
     def _as_table(self, table: Any, *fields_or_schema: Any) -> Table:
         if isinstance(table, DataStream):

@@ -43,5 +43,5 @@ def test_configuration_keys_on_the_page_exist():
     from penstock.common.config_keys import KNOWN_OPTIONS
 
     keys = re.findall(r"`((?:penstock|execution|pipeline|python)\.[a-z][\w.-]+)`", PAGE)
-    own_modules = {"penstock.common.exceptions.UnsupportedFeatureError"}
+    own_modules = {"penstock.common.exceptions.UnsupportedFeatureError", "penstock.table"}
     assert [key for key in keys if key not in KNOWN_OPTIONS and key not in own_modules] == []

@@ -68,7 +68,7 @@ def state_file(folder: LocalFolder, name: str, epoch: int, extent: Extent, block
         for operator, kind, state, value in blocks:
             writer.add(operator, kind, state, encode_state(value))
         writer.finish()
-    return StateHandle(name, epoch, writer.size, extent, writer.states())
+    return StateHandle(name, epoch, writer.size, extent, writer.states(), has_fixed_keys=True)
 
 
 def chain_of(tmp_path: Path, *files: Blocks, subtask: int = 0) -> FileChain:

@@ -222,14 +222,16 @@ def test_leader_that_was_replaced_does_not_decide_that_the_job_has_failed(places
 
 
 def test_job_that_was_told_to_stop_by_its_process_is_suspended(places):
-    masters: list[JobMaster] = []
+    class Running:
+        master: JobMaster
+
     ends = LeadershipLostError("the process ends")
-    graph = counting_job(places, Once(places.folder / "mark", 10, lambda: masters[0].suspend(ends)))
-    masters.append(places.first(graph))
-    masters[0].run()
-    assert masters[0].status is JobStatus.SUSPENDED
-    masters[0].cancel()
-    assert masters[0].status is JobStatus.SUSPENDED  # Nothing runs here that could end a cancellation.
+    graph = counting_job(places, Once(places.folder / "mark", 10, lambda: Running.master.suspend(ends)))
+    Running.master = places.first(graph)
+    Running.master.run()
+    assert Running.master.status is JobStatus.SUSPENDED
+    Running.master.cancel()
+    assert Running.master.status is JobStatus.SUSPENDED  # Nothing runs here that could end a cancellation.
     places.next(graph, 2).run()
     assert places.shown() == sums()
 

@@ -17,6 +17,7 @@ from job_parts import (
     numbers_in,
     wait_until,
 )
+from shared_by_copies import SharedByCopies
 
 from penstock.datastream.functions import (
     CheckpointListener,
@@ -25,14 +26,11 @@ from penstock.datastream.functions import (
 )
 
 
-class Heard:
+class Heard(SharedByCopies):
     """What copies of a function share: it does not take part in copying."""
 
     def __init__(self):
         self.of = []
-
-    def __deepcopy__(self, memo):
-        return self
 
 
 class Listener(MapFunction, CheckpointListener):

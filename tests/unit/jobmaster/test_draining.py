@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from job_parts import PATIENCE_S, RESTARTING, CopiesFail, environment, file_sink, job_of, numbers_in
+from shared_by_copies import SharedByCopies
 
+from penstock.checkpoint.coordinator import CheckpointFailedError
+from penstock.checkpoint.folders import folder_at
 from penstock.common import JobStatus, Time, WatermarkStrategy
 from penstock.common.exceptions import CheckpointError
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream.functions import MapFunction
 from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.testing import Fault, FaultPlan, FaultyFolder
 
 
-class Gate:
+class Gate(SharedByCopies):
     """Lets a job see no more than some records at first; shared by all copies of a function."""
 
     def __init__(self, first):
         self.first = first
         self.was_reached = threading.Event()
-
-    def __deepcopy__(self, memo):
-        return self
 
 
 class Passing(MapFunction):
@@ -115,3 +118,61 @@ def test_job_that_fails_while_it_is_drained_continues(tmp_path):
         job.master.stop_with_savepoint(str(tmp_path / "savepoints"), drain=True).result(PATIENCE_S)
     job.join()
     assert numbers_in(tmp_path / "out") == [sum(range(last + 1))]
+
+
+@dataclass(frozen=True)
+class RefusesCheckpoints(FaultPlan):
+    """No checkpoint can be completed once the savepoint is written: the n-th and some more fail."""
+
+    savepoints: str = ""
+    first: int = 1
+    times: int = 1
+
+    def fault_at(self, operation, path):
+        if operation == "rename" and path.endswith("_metadata") and any(Path(self.savepoints).glob("*/_metadata")):
+            count = self._note("refused", ".")
+            if self.first <= count < self.first + self.times:
+                return Fault(operation)
+        return None
+
+
+@pytest.mark.parametrize("failover", ["region", "full"])
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize(("regions", "first"), [(1, 1), (2, 1), (2, 2)])
+def test_drained_job_ends_with_its_savepoint_although_its_last_checkpoint_is_refused_at_first(
+    tmp_path, regions, first, times, failover
+):
+    """Some of its regions may have ended with it: no other way is open to the others."""
+    env, gate = environment(), Gate(50)
+    windowed(env, tmp_path / "out", 10**6, gate, regions)
+    plan = RefusesCheckpoints(str(tmp_path / "notes"), (), str(tmp_path / "savepoints"), first, times)
+    more = {
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "jobmanager.execution.failover-strategy": failover,
+    }
+    job = job_of(env, SLOWLY | more, open_folder=lambda uri: FaultyFolder(folder_at(uri), plan)).start()
+    assert gate.was_reached.wait(PATIENCE_S)
+    path = job.master.stop_with_savepoint(str(tmp_path / "savepoints"), drain=True).result(PATIENCE_S)
+    job.join()
+    assert job.master.status is JobStatus.FINISHED and job.master.stopped_with == path
+    for region in range(regions):
+        total = sum(numbers_in(tmp_path / "out" / f"region-{region}"))
+        assert total == sum(range(round((2 * total + 0.25) ** 0.5 + 0.5))), "all that was read is in some window, once"
+
+
+def test_drained_job_whose_last_checkpoint_is_refused_for_good_fails_and_names_its_savepoint(tmp_path):
+    env, gate = environment(), Gate(50)
+    windowed(env, tmp_path / "out", 10**6, gate)
+    plan = RefusesCheckpoints(str(tmp_path / "notes"), (), str(tmp_path / "savepoints"), 1, 10**6)
+    more = {
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "restart-strategy.fixed-delay.attempts": "3",
+    }
+    job = job_of(env, SLOWLY | more, open_folder=lambda uri: FaultyFolder(folder_at(uri), plan)).start()
+    assert gate.was_reached.wait(PATIENCE_S)
+    answer = job.master.stop_with_savepoint(str(tmp_path / "savepoints"), drain=True)
+    with pytest.raises(CheckpointError, match=r"the savepoint is in .*savepoints.*, but the job did not stop"):
+        answer.result(PATIENCE_S)
+    with pytest.raises(CheckpointFailedError, match="metadata could not be written"):
+        job.join()
+    assert job.master.status is JobStatus.FAILED

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from job_parts import PATIENCE_S, RESTARTING, Numbered, environment, file_sink, job_of, numbers_in
+from shared_by_copies import SharedByCopies
 
 from penstock.datastream.functions import CheckpointedFunction, MapFunction
 from penstock.jobmaster.execution.stage_executor import InlineExecutor
@@ -18,7 +19,7 @@ REGIONS, LAST = 3, 120
 MOMENTS = ("open", "restored", "snapshot", "record", "command")
 
 
-class Trouble:
+class Trouble(SharedByCopies):
     """Fails when a moment comes for the given time. Shared by all copies of functions, and by all attempts."""
 
     def __init__(self, moments=()):
@@ -26,9 +27,6 @@ class Trouble:
         self._seen = Counter()
         self._lock = threading.Lock()
         self.is_on = False
-
-    def __deepcopy__(self, memo):
-        return self
 
     def at(self, region, moment):
         with self._lock:

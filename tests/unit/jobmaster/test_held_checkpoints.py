@@ -22,6 +22,7 @@ from job_parts import (
     numbers_in,
     wait_until,
 )
+from shared_by_copies import SharedByCopies
 
 from penstock.checkpoint import handles
 from penstock.checkpoint.finding import find_checkpoint
@@ -83,11 +84,8 @@ class FailsAt(MapFunction):
         return value
 
 
-class Shared(set):
+class Shared(SharedByCopies, set):
     """Not copied with the function, so that each failure happens once."""
-
-    def __deepcopy__(self, memo):
-        return self
 
 
 @settings(max_examples=15)

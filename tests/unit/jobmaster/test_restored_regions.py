@@ -16,6 +16,7 @@ from job_parts import (
     numbers_in,
     wait_until,
 )
+from shared_by_copies import SharedByCopies
 
 from penstock.checkpoint.job_checkpoints import JobCheckpoints
 from penstock.common import Types, moment
@@ -30,15 +31,12 @@ DAY_MS = 24 * 3600 * 1000
 SLOWLY = {"penstock.epoch.interval": "1 ms", "penstock.epoch.max-records": "10"}
 
 
-class Gate(MapFunction):
+class Gate(SharedByCopies, MapFunction):
     """Lets elements beyond `at` pass only when it is open. Shared by all copies of the function."""
 
     def __init__(self, at):
         self.at = at
         self.came, self.may_pass = threading.Event(), threading.Event()
-
-    def __deepcopy__(self, memo):
-        return self
 
     def map(self, value):
         if value > self.at:
@@ -156,14 +154,11 @@ class Later(KeyedProcessFunction):
         yield self._element.value()
 
 
-class Held(MapFunction, CheckpointedFunction):
+class Held(SharedByCopies, MapFunction, CheckpointedFunction):
     """Saves its state only when it may. Shared by all copies of the function."""
 
     def __init__(self, may_save):
         self.may_save = may_save
-
-    def __deepcopy__(self, memo):
-        return self
 
     def initialize_state(self, context):
         """There is none."""

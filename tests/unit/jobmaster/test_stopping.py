@@ -20,6 +20,7 @@ from job_parts import (
     job_of,
     numbers_in,
 )
+from shared_by_copies import SharedByCopies
 
 from penstock.common.exceptions import CheckpointError
 from penstock.common.watermark_strategy import WatermarkStrategy
@@ -32,14 +33,11 @@ EVERYTHING = list(range(1, LAST + 1))
 NO_WATERMARKS = WatermarkStrategy.no_watermarks()
 
 
-class Signal:
+class Signal(SharedByCopies):
     """Lets a test know that a job has come to some record; shared by all copies of a function."""
 
     def __init__(self):
         self.came = threading.Event()
-
-    def __deepcopy__(self, memo):
-        return self
 
 
 class Signalling(MapFunction):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.common import Types
 from penstock.common.exceptions import InvalidProgramError, StateAccessError
-from penstock.common.time import Duration
+from penstock.common.time import Duration, Time
 from penstock.datastream import (
+    AsyncDataStream,
+    AsyncFunction,
     BroadcastProcessFunction,
     CoProcessFunction,
     KeyedProcessFunction,
@@ -22,6 +25,8 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from penstock.datastream.window import TumblingProcessingTimeWindows
+from penstock.runtime.state.backends import DiskBackend, HeapBackend
 from penstock.testing import OperatorHarness
 
 FAILED, SIDE = OutputTag("failed"), OutputTag("side")
@@ -217,8 +222,8 @@ def test_wrong_policies_are_refused():
 def test_operators_that_cannot_leave_single_elements_out_say_so():
     env = StreamExecutionEnvironment.get_execution_environment()
     keyed = env.from_collection([1]).key_by(lambda v: v)
-    with pytest.raises(InvalidProgramError, match=r"'Keyed Aggregation': on_error\(\) is for functions"):
-        keyed.sum().on_error(OnError.skip())
+    with pytest.raises(InvalidProgramError, match=r"'TumblingProcessing.*': on_error\(\) is for functions"):
+        keyed.window(TumblingProcessingTimeWindows.of(Time.seconds(1))).reduce(max).on_error(OnError.skip())
     with pytest.raises(InvalidProgramError, match=r"on_error\(\) applies to an operator"):
         keyed.on_error(OnError.skip())
     with pytest.raises(InvalidProgramError, match="is a sink and has no side output"):
@@ -252,3 +257,113 @@ def test_a_broadcast_function_is_guarded():
     harness.element("two", input=1).element(4).element("2", input=1).element(4)
     assert harness.output == [2]
     assert failed(harness) == [("two", "ValueError"), (4, "TypeError")]
+
+
+class Looks(AsyncFunction):
+    """Answers the larger numbers first."""
+
+    async def async_invoke(self, value):
+        await asyncio.sleep((4 - value) / 1000)
+        return [12 // value]
+
+
+@pytest.mark.parametrize("wait", [AsyncDataStream.ordered_wait, AsyncDataStream.unordered_wait])
+def test_async_calls_that_fail_are_left_out(wait):
+    def build(stream):
+        return wait(stream, Looks(), Time.seconds(10), 3).on_error(KEPT_APART)
+
+    harness = OperatorHarness.of(build)
+    harness.batch([(3, 30), (0, 0), (4, 40), (0, 1), (1, 10), (2, 20)]).watermark(50)
+    found = harness.output_with_timestamps
+    assert sorted(found, key=lambda each: each[1]) == [(12, 10), (6, 20), (4, 30), (3, 40)]
+    assert wait is AsyncDataStream.unordered_wait or [at for _, at in found] == [30, 40, 10, 20]
+    assert failed(harness) == [(0, "ZeroDivisionError")] * 2
+    assert [at for _, at in harness.recorded.side["failed"]] in ([0, 1], [1, 0])
+    assert "return [12 // value]" in harness.side_output(FAILED)[0].traceback
+    harness.close()
+
+
+class Checked(KeyedProcessFunction):
+    """The sum of a key and a timer for it; negative numbers fail before anything has changed."""
+
+    def open(self, runtime_context):
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        if value[1] < 0:
+            raise ValueError
+        total = (self.total.value() or 0) + value[1]
+        self.total.update(total)
+        ctx.timer_service().register_event_time_timer(total * 10)
+        yield value[0], total
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), -timestamp
+
+
+@pytest.mark.parametrize("backend", [HeapBackend, DiskBackend])
+@given(
+    elements=st.lists(st.tuples(st.sampled_from("abc"), st.integers(-2, 5)), max_size=30),
+    cut=st.integers(0, 30),
+    watermark=st.integers(0, 100),
+)
+@settings(max_examples=30)
+def test_state_and_timers_are_as_if_the_failed_elements_had_not_come(backend, elements, cut, watermark):
+    def run(elements, on_error, cut):
+        def harness(restored=None):
+            return OperatorHarness.of(
+                lambda stream: stream.key_by(lambda pair: pair[0]).process(Checked()).on_error(on_error),
+                restored,
+                state_backend=backend(),
+            )
+
+        first = harness().batch([(each, at) for at, each in elements if at < cut])
+        first.watermark(watermark)
+        second = harness(first.snapshot()).batch([(each, at) for at, each in elements if at >= cut])
+        second.end_input()
+        made = first.output_with_timestamps + second.output_with_timestamps
+        first.close()
+        second.close()
+        return made
+
+    numbered = list(enumerate(elements))
+    fitting = [(at, each) for at, each in numbered if each[1] >= 0]
+    assert run(numbered, OnError.skip(), cut) == run(fitting, OnError.fail(), cut)
+
+
+@pytest.mark.parametrize("backend", [HeapBackend, DiskBackend])
+@given(elements=st.lists(st.tuples(st.sampled_from("ab"), st.integers(-2, 5)), max_size=20), cut=st.integers(0, 20))
+@settings(max_examples=30)
+def test_a_reduce_is_as_if_the_failed_elements_had_not_come(backend, elements, cut):
+    def added(total, each):
+        if each[1] < 0:
+            raise ValueError(each)
+        return total[0], total[1] + each[1]
+
+    def run(elements, on_error):
+        def harness(restored=None):
+            return OperatorHarness.of(
+                lambda stream: stream.key_by(lambda pair: pair[0]).reduce(added).on_error(on_error),
+                restored,
+                state_backend=backend(),
+            )
+
+        first = harness().batch([(each, at) for at, each in elements if at < cut])
+        second = harness(first.snapshot()).batch([(each, at) for at, each in elements if at >= cut])
+        made = first.output_with_timestamps + second.output_with_timestamps
+        first.close()
+        second.close()
+        return made
+
+    # The first element of a key is not reduced, so it cannot fail.
+    is_first = {at: all(each[0] != before[0] for before in elements[:at]) for at, each in enumerate(elements)}
+    numbered = list(enumerate(elements))
+    fitting = [(at, each) for at, each in numbered if each[1] >= 0 or is_first[at]]
+    assert run(numbered, OnError.skip()) == run(fitting, OnError.fail())
+
+
+def test_a_sum_leaves_out_what_cannot_be_added():
+    harness = OperatorHarness.of(lambda stream: stream.key_by(lambda pair: pair[0]).sum(1).on_error(KEPT_APART))
+    harness.feed([(("a", 1), None), (("a", "x"), None), (("a", 2), None)])
+    assert harness.output == [("a", 1), ("a", 3)]
+    assert [each.value for each in harness.side_output(FAILED)] == [("a", "x")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -183,6 +184,45 @@ def test_a_timer_wakes_its_subtask_up_although_the_clock_was_set_back() -> None:
         ticks.now_ms = 5000 + SLACK_MS
         assert epoch(3, START.wall_ms + 5000 + SLACK_MS - HOUR_MS, []) == [START.wall_ms + 5000]
         worker.close()
+
+
+# --- idleness --------------------------------------------------------------------------------------------------------
+
+TIMEOUT_MS = 1000
+steps_of_splits = st.tuples(st.integers(0, 2), st.integers(0, 30))
+downtimes = st.tuples(st.integers(-HOUR_MS, HOUR_MS), st.integers(0, 2 * HOUR_MS))
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.lists(steps_of_splits, max_size=3), downtimes), min_size=1, max_size=20))
+def test_no_split_is_idle_because_its_job_was_down_or_its_clock_was_set(happenings):
+    """Each split is quiet for less than the timeout while the job runs: it holds the watermark back all the time."""
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_millis(TIMEOUT_MS))
+    with Ticks() as ticks:
+        clock, offset_ms = EpochClock(), START.wall_ms
+        clock.start(offset_ms)
+        watermarks = SplitWatermarks(WatermarksDescription(strategy), clock)
+        times = [0, 0, 0]
+        for number in range(3):
+            list(watermarks.stamped(str(number), ["element"], [0]))
+        for happening in happenings:
+            if isinstance(happening, tuple):
+                memory = pickle.dumps(watermarks.memory())
+                offset_ms, ticks.now_ms = offset_ms + happening[0], happening[1]  # On another machine, perhaps.
+                clock = EpochClock()
+                clock.start(offset_ms)
+                watermarks = SplitWatermarks(WatermarksDescription(strategy), clock)
+                watermarks.restore(pickle.loads(memory))
+            else:
+                for number, step_ms in happening:
+                    times[number] += step_ms
+                    list(watermarks.stamped(str(number), ["element"], [times[number]]))
+            for _ in range(3):
+                ticks.now_ms += TIMEOUT_MS // 100
+                offset_ms += 1 - offset_ms % 3  # Clocks that are slewed, too.
+                clock.start(offset_ms + ticks.now_ms)
+                watermarks.emit_periodic()
+                assert watermarks.combined() == (min(times) - 1, False)
 
 
 # --- a whole job -----------------------------------------------------------------------------------------------------

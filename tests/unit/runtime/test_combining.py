@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -205,14 +205,16 @@ def test_sessions_of_all_elements_are_the_same_with_and_without_combining(
 
 
 def test_a_partitioner_of_the_users_sees_every_element_of_a_window_of_all() -> None:
-    seen: list[int] = []
+    class Seen:
+        keys: ClassVar[list[int]] = []
+
     numbers = environment(True, 10).from_collection([1, 2, 3]).set_parallelism(1)
     timed = numbers.assign_timestamps_and_watermarks(
         WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number)
     )
-    dealt = timed.partition_custom(lambda key, count: seen.append(key) or 0, lambda number: number)
+    dealt = timed.partition_custom(lambda key, count: Seen.keys.append(key) or 0, lambda number: number)
     sums = dealt.window_all(TumblingEventTimeWindows.of(Time.seconds(1))).reduce(lambda a, b: a + b)
-    assert (list(sums.execute_and_collect()), seen) == ([6], [1, 2, 3])
+    assert (list(sums.execute_and_collect()), Seen.keys) == ([6], [1, 2, 3])
 
 
 def windowed_by(combine: bool, has_keys: bool) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -75,17 +77,19 @@ def test_source_function_may_continue_with_what_it_has_emitted():
 
 
 class Remembering(MapFunction):
-    """Says whether it has been given the object that another one of them had."""
-
-    def __init__(self, seen):
-        self.seen = seen
-
-    def __deepcopy__(self, memo):
-        return self
+    """Keeps what it is given, in the class: each subtask has its own copy of the object."""
 
     def map(self, value):
         self.seen.append(value)
         return value
+
+
+class First(Remembering):
+    seen: ClassVar[list[Any]] = []
+
+
+class Second(Remembering):
+    seen: ClassVar[list[Any]] = []
 
 
 @pytest.mark.parametrize("reuses", [True, False])
@@ -93,10 +97,11 @@ def test_functions_of_a_chain_get_the_very_object_only_if_objects_are_reused(reu
     env = environment()
     if reuses:
         env.get_config().enable_object_reuse()
-    first, second = Remembering([]), Remembering([])
-    results = list(env.from_collection([[1]]).map(first).map(second).execute_and_collect())
-    assert results == first.seen == second.seen == [[1]]
-    assert (first.seen[0] is second.seen[0]) is reuses
+    First.seen.clear()
+    Second.seen.clear()
+    results = list(env.from_collection([[1]]).map(First()).map(Second()).execute_and_collect())
+    assert results == First.seen == Second.seen == [[1]]
+    assert (First.seen[0] is Second.seen[0]) is reuses
 
 
 class Growing(MapFunction):

@@ -12,7 +12,7 @@ from penstock.common import Configuration, Duration, Types, WatermarkStrategy
 from penstock.common.time import Time
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import DataStream, StreamExecutionEnvironment
-from penstock.datastream.functions import AggregateFunction
+from penstock.datastream.functions import AggregateFunction, KeyedProcessFunction
 from penstock.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 
 EFFECTS: list[Any] = []
@@ -101,6 +101,38 @@ class ById(TimestampAssigner):
         return noted(("time", value["id"])) and value["id"] // (value["id"] - 3)  # type: ignore[no-any-return]
 
 
+def before_it_is_set() -> Any:
+    def inner(ticket: Any) -> Any:
+        return ticket["id"] + offset
+
+    if EFFECTS == ["never"]:
+        offset = 1
+    return inner
+
+
+def first_below(ticket: Any) -> Any:
+    return next(each for each in (1, 2) if each >= ticket["id"])
+
+
+class Exhausted(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        yield next(each for each in (1, 2) if each >= value["id"])
+
+
+class ExhaustedList(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Any:
+        return [first_below(value)]
+
+
+class ExhaustedTimer(KeyedProcessFunction):
+    def process_element(self, value: Any, ctx: Any) -> Iterator[Any]:
+        ctx.timer_service().register_event_time_timer(value["id"])
+        yield value
+
+    def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Any]:
+        yield next(each for each in (1, 2) if each >= timestamp)
+
+
 def timed(stream: DataStream) -> DataStream:
     class ByPlace(TimestampAssigner):
         def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
@@ -128,6 +160,14 @@ JOBS: dict[str, Callable[[DataStream], DataStream]] = {
     "yield from": lambda s: s.flat_map(all_at_once).map(lambda n: n + 1),
     "after a generator": lambda s: s.flat_map(lambda t: [t, t]).map(stamp).map(refuse),
     "StopIteration in a generator": lambda s: s.map(stamp).flat_map(exhausted),
+    "variable of an enclosing function that has no value": lambda s: s.map(stamp).map(before_it_is_set()),
+    "StopIteration in a map": lambda s: s.map(stamp).map(first_below),
+    "StopIteration in a filter": lambda s: s.filter(first_below),
+    "StopIteration in a key selector": lambda s: s.key_by(first_below).map(lambda t: t),
+    "StopIteration in a reduce": lambda s: s.key_by(lambda t: 0).reduce(lambda a, b: first_below(b)),
+    "StopIteration in a process function": lambda s: s.key_by(lambda t: 0).process(Exhausted()),
+    "StopIteration in a process function without yield": lambda s: s.key_by(lambda t: 0).process(ExhaustedList()),
+    "StopIteration in a timer": lambda s: timed(s).key_by(lambda t: 0).process(ExhaustedTimer()),
     "key_by": lambda s: s.map(stamp).key_by(refuse).map(lambda t: t),
     "reduce": lambda s: s.map(stamp).key_by(lambda t: "all").reduce(shared),
     "timestamps": lambda s: s.map(stamp).assign_timestamps_and_watermarks(
@@ -160,7 +200,7 @@ def report(job: Callable[[DataStream], DataStream], inlines: bool, combines: boo
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
     env.get_config().set_auto_watermark_interval(10_000)  # All elements are in one batch.
     tickets = [Ticket(id=number, stamps=0) for number in range(1, 6)]
-    with pytest.raises(Exception, match="record") as raised:
+    with pytest.raises(Exception, match=r"record|timer") as raised:
         list(job(env.from_collection(tickets, Types.PICKLED_BYTE_ARRAY())).execute_and_collect())
     return str(raised.value), list(EFFECTS)
 

@@ -284,8 +284,12 @@ def noting(number):
         yield each
 
 
+def note_as_got(each):
+    turns.append(("got", each))
+
+
 def test_generator_and_receiver_take_turns():
-    chain = [FlatMapDescription(noting), MapDescription(lambda each: turns.append(("got", each)))]
+    chain = [FlatMapDescription(noting), MapDescription(note_as_got)]
     seen = []
     for inlines in (True, False):
         turns.clear()

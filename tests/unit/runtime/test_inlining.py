@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -282,15 +282,16 @@ def test_a_failure_in_an_inlined_function_shows_the_function_and_the_record():
 
 
 def test_a_loop_without_inlined_functions_runs_once_when_it_fails():
-    seen = []
+    class Seen:
+        values: ClassVar[list[int]] = []
 
     def noting(value):
-        seen.append(value)
+        Seen.values.append(value)
         return 1 / value
 
     with pytest.raises(ZeroDivisionError):
         fused(MapDescription(noting)).process_batch(Batch([1, 0]))
-    assert seen == [1, 0]
+    assert Seen.values == [1, 0]
 
 
 def test_inlined_generators_fuse_with_what_follows():

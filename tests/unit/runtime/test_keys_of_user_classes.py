@@ -18,6 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.checkpoint.finding import find_checkpoint
+from penstock.checkpoint.metadata import CANONICAL, NATIVE
+from penstock.checkpoint.savepoints import one_after_the_other, write_savepoint
 from penstock.common import Row, Types
 from penstock.common.exceptions import InvalidProgramError
 from penstock.datastream import KeyedProcessFunction
@@ -471,6 +474,19 @@ def test_state_and_timers_of_a_key_are_found_after_its_class_has_changed(change,
     changed.fail()
     again = JobInEpochs(by_key, parallelism, restored=changed.checkpoint, state_backend=backend)
     assert again.epoch([], now_ms=1_000) == sorted(repr((*each, "timer")) for each in expected.items())
+
+
+@pytest.mark.parametrize("format_type", [CANONICAL, NATIVE])
+@pytest.mark.parametrize("parallelism", [3, 2])
+def test_savepoint_of_any_format_gives_keys_to_those_whose_they_are_now(format_type, parallelism, module, tmp_path):
+    before, after = VERSIONS["fields of a dataclass"]
+    exec(before, module.__dict__)
+    job = JobInEpochs(by_key, 3)
+    job.epoch(IDS_OF_KEYS)
+    path = write_savepoint(job.checkpoint, str(tmp_path), format_type, one_after_the_other)
+    exec(after, module.__dict__)
+    changed = JobInEpochs(by_key, parallelism, restored=find_checkpoint(path))
+    assert changed.epoch(IDS_OF_KEYS) == sorted(repr((id, 2)) for id in IDS_OF_KEYS)
 
 
 def test_only_classes_of_the_program_move_keys():

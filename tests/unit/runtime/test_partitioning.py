@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -137,15 +138,16 @@ def test_a_list_is_a_key(targets):
 
 
 def test_custom_partitioner_gets_key_and_number_of_targets():
-    seen = []
+    class Seen:
+        calls: ClassVar[list[tuple[int, int]]] = []
 
     def choose(key, targets):
-        seen.append((key, targets))
+        Seen.calls.append((key, targets))
         return key % targets
 
     dealer = build_dealer(p.CustomPartitioner(choose, lambda value: value * 10), 3, 128)
     assert deal(dealer, [1, 2, 3]) == {1: [1], 2: [2], 0: [3]}
-    assert seen == [(10, 3), (20, 3), (30, 3)]
+    assert Seen.calls == [(10, 3), (20, 3), (30, 3)]
 
 
 @pytest.mark.parametrize("answer", [3, -1, 1.0, None, "0"])

@@ -11,7 +11,7 @@ import pytest
 from tests.random_programs.comparison import WAYS, Way, check, difference, run
 from tests.random_programs.generator import Program, Step, program_of
 
-GROUPS, PROGRAMS = 7, 25
+GROUPS, PROGRAMS = 8, 25
 
 
 @pytest.mark.parametrize("group", range(GROUPS))

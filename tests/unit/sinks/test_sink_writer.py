@@ -123,31 +123,29 @@ def test_sink_without_state_gets_a_new_writer_after_a_restart(tmp_path):
 def test_writer_knows_its_job_task_and_time():
     class Curious(NotingSink):
         def create_writer(self, context):
-            self.context = context
+            Curious.context = context
             return super().create_writer(context)
 
-    sink = Curious()
-    harness = OperatorHarness(SinkWriterDescription(sink), subtask=1, parallelism=2, processing_time=40)
-    task = sink.context.get_task_info()
+    harness = OperatorHarness(SinkWriterDescription(Curious()), subtask=1, parallelism=2, processing_time=40)
+    task = Curious.context.get_task_info()
     assert (task.get_index_of_this_subtask(), task.get_number_of_parallel_subtasks()) == (1, 2)
     assert task.get_task_name_with_subtasks() == "harness (2/2)" and task.get_attempt_number() == 0
     assert task.get_max_number_of_parallel_subtasks() == 128 and task.get_task_name() == "harness"
-    assert sink.context.get_job_info().get_job_name() == "harness" and sink.context.get_job_info().get_job_id()
-    assert sink.context.get_processing_time_service().get_current_processing_time() == 40
-    assert sink.context.metric_group() is harness.context.metric_group
+    assert Curious.context.get_job_info().get_job_name() == "harness" and Curious.context.get_job_info().get_job_id()
+    assert Curious.context.get_processing_time_service().get_current_processing_time() == 40
+    assert Curious.context.metric_group() is harness.context.metric_group
 
 
 def test_writers_timers_are_called_once_in_the_order_of_their_times():
     class Timed(NotingSink):
         def create_writer(self, context):
-            self.time = context.get_processing_time_service()
+            Timed.time = context.get_processing_time_service()
             return super().create_writer(context)
 
-    sink = Timed()
-    harness = OperatorHarness(SinkWriterDescription(sink))
+    harness = OperatorHarness(SinkWriterDescription(Timed()))
     fired = []
     for at in (30, 10, 20):
-        sink.time.register_timer(at, fired.append)
+        Timed.time.register_timer(at, fired.append)
     assert harness.operator.next_processing_time() == 10
     harness.processing_time(20).processing_time(25)
     assert fired == [10, 20] and harness.operator.next_processing_time() == 30

@@ -13,8 +13,10 @@ from sink_job import SinkJob
 from penstock.common import Configuration, Row, Types
 from penstock.common.exceptions import InvalidProgramError, JobExecutionError
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.spark import sink as sink_module
 from penstock.datastream.connectors.spark.sink import SparkTarget
 from penstock.datastream.data_frames import spark_sink
+from penstock.files.locations import store_at
 
 ROWS = Types.ROW_NAMED(["id", "rest"], [Types.LONG(), Types.STRING()])
 
@@ -188,3 +190,46 @@ def test_a_database_gets_every_row_once_if_no_process_dies_while_spark_writes(sp
     job.write(3).checkpoint().write(2).checkpoint("metadata").crash().write(1).checkpoint("commit").crash().end()
     rows = spark.read.format("jdbc").options(**table).load().collect()
     assert sorted((each.id, each.rest) for each in rows) == [(number, f"r{number % 3}") for number in range(6)]
+
+
+@pytest.mark.spark
+def test_an_old_savepoint_is_restored_although_the_marks_of_its_batch_were_removed(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(sink_module, "_MOST_MARKS", 2)
+    seen = []
+    write = lambda data_frame, batch_id: seen.append(sorted(each.id for each in data_frame.collect()))
+    job = job_of(spark, tmp_path, write)
+    job.write(2).checkpoint()
+    savepoint = job.last
+    for _ in range(9):
+        job.write(1).checkpoint()
+    marks = [path.name for path in Path(tmp_path).glob("staging/*/_done-*") if "register" not in path.name]
+    assert len(marks) <= 5
+    job.last = savepoint
+    job.crash().write(1).end()
+    assert seen == [[0, 1], *([number] for number in range(2, 11)), [2]]
+
+
+@pytest.mark.spark
+def test_staged_rows_that_are_gone_are_no_batch_that_was_written(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(sink_module, "_MOST_MARKS", 2)
+    job = job_of(spark, tmp_path, lambda data_frame, batch_id: None)
+    for _ in range(9):
+        job.write(1).checkpoint()
+    job.write(2).checkpoint("metadata")
+    for path in Path(tmp_path).glob("staging/*/.*"):
+        path.unlink()
+    with pytest.raises(JobExecutionError, match="commit"):
+        job.crash()
+
+
+@pytest.mark.parametrize("keys_of_page", [1, 3, 100])
+def test_register_of_batches_keeps_all_keys_in_few_files(tmp_path, monkeypatch, keys_of_page):
+    monkeypatch.setattr(sink_module, "_KEYS_OF_PAGE", keys_of_page)
+    files, folder = store_at(str(tmp_path))
+    register = sink_module._Register(files, f"{folder}/_done-register")
+    assert register.all_keys() == set()
+    for number in range(0, 12, 2):
+        register.add([f"{number}-a", f"{number + 1}-b"])
+    again = sink_module._Register(files, f"{folder}/_done-register")
+    assert again.all_keys() == {f"{number}-{'ab'[number % 2]}" for number in range(12)}
+    assert len(list(tmp_path.iterdir())) <= -(-12 // keys_of_page)

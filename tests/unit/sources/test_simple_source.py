@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shared_by_copies import SharedByCopies
 from source_job import SourceJob
 
 from penstock.common.exceptions import InvalidProgramError, UserFunctionError
@@ -38,8 +39,15 @@ class Growing(Lists):
 
     discovery_interval_ms = 1
 
+    def __init__(self, lengths):
+        super().__init__(SharedLengths(lengths))
+
     def get_boundedness(self):
         return Boundedness.CONTINUOUS_UNBOUNDED
+
+
+class SharedLengths(SharedByCopies, dict):
+    pass
 
 
 def by_split(values):

@@ -9,6 +9,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shared_by_copies import SharedByCopies
 from source_job import PATIENCE_S, SourceJob
 
 from penstock.common import Configuration, Time
@@ -28,16 +29,13 @@ from penstock.datastream.state import ListStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 
 
-class Shared:
+class Shared(SharedByCopies):
     """What copies of a function share: it does not take part in copying."""
 
     def __init__(self):
         self.calls = []
         self.go_on = threading.Semaphore(0)
         self.has_paused = threading.Semaphore(0)
-
-    def __deepcopy__(self, memo):
-        return self
 
     def pause(self):
         """In the function: wait for the test."""

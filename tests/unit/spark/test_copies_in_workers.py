@@ -10,12 +10,16 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
+from penstock.common.exceptions import StateMismatchError
 from penstock.runtime.chunk import encode_in_driver
 from penstock.runtime.state.codec import decode_state, encode_state, use_script_classes
 from penstock.spark import spark_executor
 from penstock.spark.dependencies import ShippedDependencies
 from penstock.spark.spark_executor import SparkSide, _CopyInWorker
+from penstock.spark.task_failures import reason_in
 from penstock.spark.task_slots import SlotLedger
 
 CHILD = """
@@ -72,3 +76,33 @@ def test_slot_that_a_copy_needs_is_not_taken_by_workers_that_start_meanwhile(mon
     side.context = side.context_for_workers = SimpleNamespace(setJobGroup=lambda *names: None, parallelize=parallelize)
     assert side.run_copies([lambda: ("copied",)]) == [("copied",)]
     assert (used or ["driver"]) == [where] and ledger._taken == held
+
+
+def refused():
+    raise StateMismatchError("state 'total' cannot be read back")
+
+
+def test_copy_that_does_not_fit_is_an_answer_and_not_the_failure_of_a_task():
+    carry_out = _CopyInWorker(ShippedDependencies(), encode_in_driver(()))
+    answer = pickle.loads(pickle.dumps(carry_out(refused)))
+    with pytest.raises(StateMismatchError, match=r"^state 'total' cannot be read back$"):
+        spark_executor._written(answer)
+
+
+@pytest.mark.spark
+def test_of_a_task_that_fails_only_the_exception_is_reported(spark):
+    def fail(number):
+        try:
+            {}["cause"]
+        except KeyError as error:
+            raise OSError("no space left\nin the folder") from error
+
+    with pytest.raises((Py4JJavaError, PySparkException)) as raised:
+        spark.sparkContext.parallelize([1], 1).map(fail).collect()
+    assert len(str(raised.value).splitlines()) > 10
+    assert reason_in(str(raised.value)) == "OSError: no space left\nin the folder"
+
+
+def test_message_without_a_traceback_is_its_first_line():
+    text = "An error occurred while calling o1.collect.\n: org.apache.spark.SparkException: Job cancelled\n\tat java.x"
+    assert reason_in(text) == "An error occurred while calling o1.collect."

@@ -183,7 +183,7 @@ def test_files_by_descriptors_and_one_job_for_a_statement_set(t_env: StreamTable
     t_env.create_temporary_table("second_files", files("second"))
     with pytest.raises(TableException, match="already exists"):
         t_env.create_temporary_table("first_files", files("first"))
-    t_env.create_temporary_table("first_files", files("first"), ignore_if_exists=True)
+    t_env.create_temporary_table("first_files", files("first"), ignoreIfExists=True)
     table = t_env.from_elements([("a", 1), ("b", 2)], ["k", "n"])
     statements = t_env.create_statement_set()
     statements.add_insert("first_files", table).add_insert_sql(
@@ -228,6 +228,9 @@ def test_settings_reach_the_planner(t_env: StreamTableEnvironment):
     assert t_env.get_config().get_idle_state_retention().total_seconds() == 3600
     t_env.execute_sql("RESET 'table.exec.state.ttl'")
     assert t_env.get_config().get("table.exec.state.ttl", "none") == "none"
+    t_env.get_config().get_configuration().set_string("table.local-time-zone", "Asia/Kolkata")
+    assert rows_of(t_env.sql_query(query)) == [("1970-01-01 05:30:00.000",)]
+    t_env.get_config().set_local_timezone("UTC")
 
 
 def test_pandas_in_and_out(t_env: StreamTableEnvironment):

@@ -13,30 +13,48 @@ export function ExceptionsTab({ failures }: { failures: any }) {
         <p>When a function raises, its operator, the record and your own frames are shown here, also if the job recovers.</p>
       </Empty>
     );
+  const [last, ...before] = alike(entries);
   return (
     <>
-      <Card title={<>Last failure</>} aside={f.stamp(entries[0].timestamp)}>
-        <Failed failure={entries[0]} />
+      <Card title={<>Last failure {times(last)}</>} aside={when(last)}>
+        <Failed failure={last[0]} />
       </Card>
-      {entries.length > 1 && (
-        <Card title="Before">
-          {entries.slice(1).map((each) => (
-            <Earlier key={`${each.timestamp}${each.taskName}`} failure={each} isSame={each.stacktrace === entries[0].stacktrace} />
+      {before.length > 0 && (
+        <Card title="Others">
+          {before.map((each) => (
+            <Earlier key={each[0].stacktrace} failures={each} />
           ))}
-          {failures.exceptionHistory.truncated && <p class="note">Older ones are no longer kept.</p>}
         </Card>
       )}
+      {failures.exceptionHistory.truncated && <p class="note">Older ones are no longer kept.</p>}
     </>
   );
 }
 
-function Earlier({ failure, isSame }: { failure: Failure; isSame: boolean }) {
+/** Failures that say the same, newest first; the group of the newest one comes first. */
+function alike(entries: Failure[]): Failure[][] {
+  const groups = new Map<string, Failure[]>();
+  for (const each of entries) groups.set(each.stacktrace, [...(groups.get(each.stacktrace) ?? []), each]);
+  return [...groups.values()];
+}
+
+function times(failures: Failure[]) {
+  return failures.length > 1 && <em data-times={failures.length}>{failures.length} times</em>;
+}
+
+function when(failures: Failure[]): string {
+  const newest = f.stamp(failures[0].timestamp);
+  return failures.length > 1 ? `${f.stamp(failures[failures.length - 1].timestamp)} to ${newest}` : newest;
+}
+
+function Earlier({ failures }: { failures: Failure[] }) {
   const [isOpen, setOpen] = useState(false);
+  const failure = failures[0];
   return (
     <div class="earlier">
       <button type="button" class="textual" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        <Icon name="chevron" size={14} /> <b>{failure.exceptionName}</b> <span>{failure.taskName}</span> {isSame && <em>the same</em>}
-        <small>{f.stamp(failure.timestamp)}</small>
+        <Icon name="chevron" size={14} /> <b>{failure.exceptionName}</b> <span>{failure.taskName}</span> {times(failures)}
+        <small>{when(failures)}</small>
       </button>
       {isOpen && <Failed failure={failure} />}
     </div>

@@ -127,6 +127,8 @@ def _reduce_behind(
     operator = node.operator
     if not isinstance(operator, ReduceDescription) or not isinstance(partitioner, KeyGroupStreamPartitioner):
         return None, None
+    if node.on_error is not None:
+        return None, None
     if not isinstance(operator.function, FieldAggregation):
         return None, None
     try:

@@ -77,7 +77,7 @@ class OperatorSettings:
         if not operator.operator.takes_on_error:
             raise InvalidProgramError(
                 f"operator '{operator.name}': on_error() is for functions that are called for each element: map, "
-                f"flat_map, filter, process and sink functions; filter out before it what it cannot take"
+                f"flat_map, filter, process, reduce, async and sink functions; filter out before it what it cannot take"
             )
         if on_error.tag is not None and isinstance(operator.operator, SinkDescription):
             raise InvalidProgramError(

@@ -243,6 +243,13 @@ class ReportEnd:
 
 
 @dataclass(frozen=True)
+class AnswerWithEnd:
+    """These came when the region had done all: what it has saved at its end is its part of the answer."""
+
+    requests: tuple[Request, ...]
+
+
+@dataclass(frozen=True)
 class ResumeSources:
     """The job continues although it was to stop."""
 
@@ -287,6 +294,7 @@ Action = (
     | AskForRestart
     | FailRequests
     | ReportEnd
+    | AnswerWithEnd
     | ResumeSources
     | AbandonCheckpoint
     | EndAttempt

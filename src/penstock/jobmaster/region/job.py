@@ -47,8 +47,11 @@ class Job(Protocol):
     def suspend(self, reason: LeadershipLostError | ClusterLostError) -> None:
         """Another process leads, or nothing can run here: nothing of the job may continue in this process."""
 
-    def wait_before_restart(self, failure: Exception, region: Region) -> None:
-        """Decide about a failure: wait until the region may start again; raises if the job is to fail."""
+    def wait_before_restart(self, failure: Exception, region: Region, is_alone: bool = False) -> None:
+        """Decide about a failure: wait until the region may start again; raises if the job is to fail.
+
+        `is_alone`: the region only tries again what has failed, which is no reason for others to start again.
+        """
 
     def acknowledged(self, acks: Sequence[TaskAck]) -> None:
         """What subtasks report on an epoch that is complete."""
@@ -61,6 +64,9 @@ class Job(Protocol):
 
     def checkpoint_proposed(self, region: Region, request: SavepointRequest) -> None:
         """The region has done its part of a savepoint, and makes it its checkpoint when that is written."""
+
+    def ended_before(self, region: Region, request: Request) -> None:
+        """The region had ended when it was asked: its last part of a checkpoint is its part of the answer."""
 
     def epoch_completed(self, report: EpochReport) -> None:
         """The region has done an epoch, whose acknowledgements were reported before."""

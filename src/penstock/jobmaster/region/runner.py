@@ -26,6 +26,7 @@ from penstock.jobmaster.region.epoch_policy import epoch_policy
 from penstock.jobmaster.region.events import (
     AbandonCheckpoint,
     Action,
+    AnswerWithEnd,
     AskForRestart,
     AwaitSavepoint,
     CancelRequested,
@@ -242,6 +243,9 @@ class RegionRunner:
                 for request in requests:
                     if isinstance(request, SavepointRequest):
                         request.region_ended(self.region)
+            case AnswerWithEnd(requests):
+                for request in requests:
+                    self._job.ended_before(self.region, request)
             case ResumeSources():
                 self._sources.resume()
             case AbandonCheckpoint(reason):
@@ -464,7 +468,8 @@ class RegionRunner:
             self._results.epoch_completed(ending.is_last)
             return False
         completed = self._results.prepare_checkpoint()
-        prepared = self._coordinator.complete_acknowledged(positions, Moment.now())
+        retry = self._wait_before_retry if _is_saved(ending) else None
+        prepared = self._coordinator.complete_acknowledged(positions, Moment.now(), retry)
         if prepared is None:
             self._continue_without(epoch, ending)
             return False
@@ -479,6 +484,12 @@ class RegionRunner:
             partial(self._job.checkpoint_completed, self.region, ending.requests, moves_on),
         )
         return True
+
+    def _wait_before_retry(self, failure: Exception) -> None:
+        """The savepoint with which the job ends is written, and other regions may have ended: this one must, too."""
+        self._job.wait_before_restart(failure, self.region, is_alone=True)
+        if self._job.is_cancelled:
+            raise EpochCancelledError
 
     def _continue_without(self, epoch: int, ending: EpochEnding) -> None:
         """The checkpoint failed, which is tolerated unless it was the last one."""
@@ -503,3 +514,9 @@ class RegionRunner:
         with self._changed:
             self._changed.wait_for(lambda: stop.written.done() or self._job.is_cancelled or self._machine.must_leave)
         return SavepointSettled(stop.is_written)
+
+
+def _is_saved(ending: EpochEnding) -> bool:
+    """True if the epoch has drained the job, and a savepoint holds what came of it."""
+    drains = (each for each in ending.requests if isinstance(each, SavepointRequest) and each.drains)
+    return any(each.is_written for each in drains)

@@ -25,6 +25,7 @@ from penstock.jobmaster.region.epoch_plan import EpochEnding, EpochPlan, Reading
 from penstock.jobmaster.region.events import (
     AbandonCheckpoint,
     Action,
+    AnswerWithEnd,
     AskForRestart,
     AwaitSavepoint,
     CancelRequested,
@@ -120,11 +121,14 @@ class RegionStateMachine:
         """The region has left, for whatever reason: no request may be left waiting."""
         self.state = RegionState.ENDED
         asked, self._asked = tuple(self._asked), []
+        late: Action = FailRequests(asked, f"job {self._job_id} has ended before")
+        if self.has_finished:  # The job may go on with other regions.
+            late = AnswerWithEnd(asked)
         interrupted = self._fail_epoch("it was interrupted")
         stopped, self._stopped_by = self._stopped_by, ()
         return [
             *interrupted,
-            FailRequests(asked, f"job {self._job_id} has ended before"),
+            late,
             FailRequests(stopped, f"job {self._job_id} has failed"),
         ]
 
@@ -183,7 +187,7 @@ class RegionStateMachine:
     # --- running ---------------------------------------------------------------------------------------------------
 
     def _deploy(self) -> list[Action]:
-        self.state = RegionState.DEPLOYING
+        self.state, self.has_finished = RegionState.DEPLOYING, False
         return [Deploy()]
 
     def _continue_running(self) -> list[Action]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.common.clocks import wall_clock_ms
 from penstock.common.exceptions import JobExecutionError, StateAccessError
+from penstock.common.own_copies import own_copy
 from penstock.common.timestamps import whole_milliseconds
 from penstock.common.watermark_generator import time_of
 from penstock.datastream.accumulators import Accumulator
@@ -142,7 +143,7 @@ class FunctionReceiver:
     ) -> None:
         self._setup = setup
         self._subtask = subtask
-        self._user_function = UserFunction(function, "run")
+        self._user_function = UserFunction(own_copy(function), "run")
         self._context = OperatorContext(
             setup.task(subtask, attempt),
             setup.name,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.common.exceptions import UnsupportedFeatureError
+from penstock.common.own_copies import own_copy
 from penstock.graph import descriptions as d
 from penstock.runtime.operators.async_wait import AsyncWaitOperator
 from penstock.runtime.operators.base import StreamOperator
@@ -62,8 +63,8 @@ _OPERATORS: dict[type[d.OperatorDescription], Callable[[Any], StreamOperator]] =
 
 
 def build_operator(description: d.OperatorDescription) -> StreamOperator:
-    """The operator for `description`, not yet set up."""
+    """The operator for `description`, not yet set up, with its own copies of the user's functions."""
     make = _OPERATORS.get(type(description))
     if make is None:
         raise UnsupportedFeatureError(f"there is no operator for {type(description).__name__}")
-    return make(description)
+    return make(own_copy(description))

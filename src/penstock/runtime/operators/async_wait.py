@@ -54,11 +54,17 @@ async def _cancel_all_others() -> None:
         await asyncio.wait(others, timeout=1)
 
 
+LeaveOut = Callable[[Exception, Any, "int | None"], bool]
+"""Gets an error, its element and the timestamp of that; False if the error is to fail the job."""
+
+
 @dataclass(eq=False)
 class _Call:
     """The call for one element. `results` or `error` is set when the call is complete."""
 
     timestamp: int | None
+    value: Any = None
+    """The element, if it may be left out."""
     results: list[Any] | None = None
     error: BaseException | None = None
 
@@ -85,6 +91,7 @@ class AsyncWaitOperator(UserFunctionOperator):
         self._loop: EventLoopThread | None = None
         self._in_flight: deque[_Call] = deque()
         self._answered: SimpleQueue[_Call] = SimpleQueue()
+        self.leave_out: LeaveOut | None = None
 
     def open(self) -> None:
         self._loop = EventLoopThread(f"async-wait-{self.context.operator_name}", self._exited)
@@ -128,7 +135,7 @@ class AsyncWaitOperator(UserFunctionOperator):
 
     def _start(self, value: Any, timestamp: int | None) -> None:
         assert self._loop is not None
-        call = _Call(timestamp)
+        call = _Call(timestamp, None if self.leave_out is None else self.context.copied(value))
         self._in_flight.append(call)
         self._loop.submit(self._run(call, value))
 
@@ -141,10 +148,15 @@ class AsyncWaitOperator(UserFunctionOperator):
             self._settle_next()
 
     def _settle_next(self) -> None:
-        """Wait until a call is complete, and emit the results that can be emitted now. A failed call fails the task."""
+        """Wait until a call is complete, and emit the results that can be emitted now.
+
+        A failed call fails the task, unless its element is left out.
+        """
         call = self._answered.get()
         if call.error is not None:
-            raise call.error
+            if not self._is_left_out(call, call.error):
+                raise call.error
+            call.results = []
         if not self._is_ordered:
             self._in_flight.remove(call)
             self._emit(call.results, call.timestamp)
@@ -152,6 +164,11 @@ class AsyncWaitOperator(UserFunctionOperator):
         while self._in_flight and self._in_flight[0].results is not None:
             first = self._in_flight.popleft()
             self._emit(first.results, first.timestamp)
+
+    def _is_left_out(self, call: _Call, error: BaseException) -> bool:
+        if self.leave_out is None or not isinstance(error, Exception):
+            return False
+        return self.leave_out(error, call.value, call.timestamp)
 
     def _emit(self, results: list[Any] | None, timestamp: int | None) -> None:
         for result in results or ():

@@ -65,10 +65,12 @@ class ReduceOperator(KeyedOperator):
             self._check_first = None
         reduced = self._table.open_namespace(VOID_NAMESPACE, keys)
         new: list[Any] = []
-        results: list[Any] = self._loop.run(keys, batch.values, reduced, new)
-        if self._table.wants_notes(VOID_NAMESPACE):
-            self._table.note_all_written(VOID_NAMESPACE, keys, new)
-        self._table.close_namespace(VOID_NAMESPACE)
+        try:
+            results: list[Any] = self._loop.run(keys, batch.values, reduced, new)
+        finally:  # Also for an element that fails and is left out: the function may have changed the value of its key.
+            if self._table.wants_notes(VOID_NAMESPACE):
+                self._table.note_all_written(VOID_NAMESPACE, keys, new)
+            self._table.close_namespace(VOID_NAMESPACE)
         return results
 
     @cached_property

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import itertools
 import logging
 import posixpath
 import urllib.parse
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -44,6 +45,7 @@ FILE_FORMATS = frozenset({"parquet", "orc", "csv", "json", "text", "avro", "xml"
 """What Spark writes as files below a path: those can be shown in one step each."""
 
 _MOST_MARKS = 100
+_KEYS_OF_PAGE = 10_000
 _log = logging.getLogger(__name__)
 
 BatchFunction = Callable[[Any, int], object]
@@ -177,7 +179,12 @@ class SparkCommitter(Committer[StagedFile]):
 
     def _commit_batch(self, batch: _Batch) -> None:
         if self._files.size_of(batch.done) is None:
-            self._show(batch)
+            try:
+                self._show(batch)
+            except FileNotFoundError:
+                if batch.key in self._register(batch).all_keys():
+                    return  # The batch of an old savepoint, which was written long ago.
+                raise
             self._write(batch)
             self._mark(batch.done)
         if self._target.shows_files:
@@ -185,7 +192,7 @@ class SparkCommitter(Committer[StagedFile]):
         for path in (*batch.paths, batch.begun):
             if self._files.size_of(path) is not None:
                 self._files.delete(path)
-        self._forget_old(batch.done)
+        self._file_old_marks(batch)
 
     def _show(self, batch: _Batch) -> None:
         """Give the staged files the names under which Spark reads them."""
@@ -224,12 +231,21 @@ class SparkCommitter(Committer[StagedFile]):
         with self._files.create(path) as mark:
             self._files.sync(mark, path)
 
-    def _forget_old(self, done: str) -> None:
-        """Remove old marks: a restart asks for the last batch, perhaps for a few before it, never for all."""
-        if done not in self._done:
-            self._done.append(done)
-        while len(self._done) > _MOST_MARKS:
-            self._files.delete(self._done.popleft())
+    def _file_old_marks(self, batch: _Batch) -> None:
+        """Enter old batches into a register and remove their marks, of which there would be too many.
+
+        A restart rarely asks for more than the last batch, but a savepoint may be restored at any time.
+        """
+        if batch.key not in self._done:
+            self._done.append(batch.key)
+        if len(self._done) > 2 * _MOST_MARKS:
+            old = [self._done.popleft() for _ in range(_MOST_MARKS)]
+            self._register(batch).add(old)
+            for key in old:
+                self._files.delete(batch.mark_of(key))
+
+    def _register(self, batch: _Batch) -> _Register:
+        return _Register(self._files, f"{batch.folder}/_done-register")
 
 
 class _Batch:
@@ -241,9 +257,43 @@ class _Batch:
         self.paths = sorted(part.path for part in parts)
         digest = hashlib.sha256("\n".join(self.paths).encode()).hexdigest()
         self.key = f"{batch_id}-{digest[:16]}"
-        folder = posixpath.dirname(self.paths[0])
-        self.begun = f"{folder}/_begun-{self.key}"
-        self.done = f"{folder}/_done-{self.key}"
+        self.folder = posixpath.dirname(self.paths[0])
+        self.begun = f"{self.folder}/_begun-{self.key}"
+        self.done = self.mark_of(self.key)
+
+    def mark_of(self, key: str) -> str:
+        """The file that says that a batch is done."""
+        return f"{self.folder}/_done-{key}"
+
+
+class _Register:
+    """The keys of batches that are done and whose marks were removed: in pages, of which only the last one grows."""
+
+    def __init__(self, files: Any, path: str) -> None:
+        self._files = files
+        self._path = path
+
+    def all_keys(self) -> set[str]:
+        return {key for page in self._pages() for key in page}
+
+    def add(self, keys: list[str]) -> None:
+        pages = list(self._pages())
+        if pages and len(pages[-1]) < _KEYS_OF_PAGE:
+            number, held = len(pages) - 1, pages[-1]
+        else:
+            number, held = len(pages), []
+        with self._files.create_whole(self._page(number)) as page:
+            page.write("\n".join([*held, *keys]).encode())
+
+    def _pages(self) -> Iterator[list[str]]:
+        for number in itertools.count():
+            if self._files.size_of(self._page(number)) is None:
+                return
+            with self._files.open(self._page(number)) as page:
+                yield page.read().decode().split()
+
+    def _page(self, number: int) -> str:
+        return f"{self._path}-{number}"
 
 
 class _Shown(CommitRequest[FileCommittable]):
