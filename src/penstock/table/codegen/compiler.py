@@ -122,6 +122,24 @@ def compile_scalar(expression: Rex, input_type: RowType, context: ExpressionCont
     return _of_row(emitter.value(parse_rex(expression)), parse_rex(expression), emitter)
 
 
+@dataclass
+class CompiledScalar:
+    """The value of an expression for one row, which may have more items at its end. It is pickled as its parts."""
+
+    expression: Rex
+    input_type: RowType
+    context: ExpressionContext
+
+    def __post_init__(self) -> None:
+        self.function = compile_scalar(self.expression, self.input_type, self.context)
+
+    def __call__(self, row: RowTuple) -> Any:
+        return self.function(row)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CompiledScalar, (self.expression, self.input_type, self.context)
+
+
 def _of_row(text: str, node: Node, emitter: Emitter) -> Callable[[RowTuple], Any]:
     used = sorted({one.index for one in node.walk() if isinstance(one, InputRef)})
     loads = "".join(f"    v{index} = row[{index}]\n" for index in used)

@@ -63,13 +63,21 @@ class CorrelateFunction:
     """Rows with the rows of the function behind them. It is pickled as what it was made from."""
 
     def __init__(
-        self, call: Any, is_left: bool, input_type: RowType, context: ExpressionContext, is_changelog: bool
+        self,
+        call: Any,
+        condition: Any,
+        is_left: bool,
+        input_type: RowType,
+        context: ExpressionContext,
+        is_changelog: bool,
     ) -> None:
-        self.made_from = call, is_left, input_type, context, is_changelog
+        self.made_from = call, condition, is_left, input_type, context, is_changelog
         self.arguments = CompiledCalc(call.get("operands", []), None, input_type, context)
         types = [parse_rex(each).type for each in call.get("operands", [])]
         result = parse_type(call["type"])
+        made = RowType([*(result.fields if isinstance(result, RowType) else [t.RowField("f0", result)])])
         self.make_rows = self._maker(call, types, result, context)
+        self.filter = None if condition is None else CompiledCalc(None, condition, made, context)
         self.is_changelog = is_changelog
         self.padding = (None,) * (len(result) if isinstance(result, RowType) else 1) if is_left else None
 
@@ -96,7 +104,8 @@ class CorrelateFunction:
         for row, arguments in zip(rows, self.arguments(plain), strict=True):
             left, kind = (row[:-1], row[-1:]) if self.is_changelog else (row, ())
             found = False
-            for right in self.make_rows(arguments):
+            rights = self.make_rows(arguments)
+            for right in rights if self.filter is None else self.filter(list(rights)):
                 found = True
                 made.append((*left, *right, *kind))
             if not found and self.padding is not None:
@@ -106,9 +115,8 @@ class CorrelateFunction:
 
 def correlate(at: Translation) -> TableStream:
     node, source = at.node, at.input
-    if node.get("condition") is not None:
-        raise node.unsupported("a condition of a LATERAL join")
+    is_left, context = node["joinType"] == "LEFT", at.context.expressions
     function = CorrelateFunction(
-        node["functionCall"], node["joinType"] == "LEFT", source.row_type, at.context.expressions, source.is_changelog
+        node["functionCall"], node.get("condition"), is_left, source.row_type, context, source.is_changelog
     )
     return TableStream(at.on_rows(function), node.row_type, source.is_changelog)

@@ -12,8 +12,7 @@ from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureEr
 from penstock.common.time import Duration
 from penstock.common.watermark_generator import WatermarkGenerator, WatermarkOutput
 from penstock.common.watermark_strategy import WatermarkStrategy
-from penstock.graph import descriptions as d
-from penstock.table.codegen.compiler import CompiledCalc
+from penstock.table.codegen.compiler import CompiledScalar
 from penstock.table.codegen.rex import literal_value
 from penstock.table.connectors import formats, kafka, sources
 from penstock.table.connectors.options import Options
@@ -42,13 +41,14 @@ _IDLE = "table.exec.source.idle-timeout"
 class SqlWatermarks(WatermarkGenerator):
     """Watermarks by an expression: the largest value so far, and never one that goes back."""
 
-    def __init__(self, expression: CompiledCalc, is_of_lists: bool) -> None:
+    def __init__(self, expression: CompiledScalar, is_of_lists: bool) -> None:
         self.expression = expression
         self.is_of_lists = is_of_lists
         self.current = MIN_LONG_VALUE
 
     def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
-        for (value,) in self.expression(event if self.is_of_lists else [event]):
+        for row in event if self.is_of_lists else (event,):
+            value = self.expression(row)
             if value is not None:
                 self.current = max(self.current, value // NANOS_PER_MILLI)
 
@@ -59,7 +59,7 @@ class SqlWatermarks(WatermarkGenerator):
 
 @dataclass(frozen=True)
 class WatermarkSupplier:
-    expression: CompiledCalc
+    expression: CompiledScalar
     is_of_lists: bool
 
     def __call__(self) -> SqlWatermarks:
@@ -82,7 +82,7 @@ class RowTime:
 def _strategy(
     at: Translation, expression: Any, row_type: RowType, idle_ms: int | None, is_of_lists: bool
 ) -> WatermarkStrategy:
-    compiled = CompiledCalc([expression], None, row_type, at.context.expressions)
+    compiled = CompiledScalar(expression, row_type, at.context.expressions)
     strategy = WatermarkStrategy.for_generator(WatermarkSupplier(compiled, is_of_lists))
     if idle_ms is None or idle_ms <= 0:
         idle_ms = duration_ms(at.context.config.get(_IDLE, "0 ms"))
@@ -91,12 +91,9 @@ def _strategy(
 
 def watermark_assigner(at: Translation) -> TableStream:
     node, source = at.node, at.input
-    stream = source.stream
-    if source.is_changelog:
-        stream = at.named(stream._then("Rows", d.ListFunctionDescription(list), None), "rows")
     strategy = _strategy(at, node["watermarkExpr"], source.row_type, None, is_of_lists=False)
     strategy = strategy.with_timestamp_assigner(RowTime(node["rowtimeFieldIndex"]))
-    return at.then(stream.assign_timestamps_and_watermarks(strategy), source.is_changelog)
+    return at.then(source.stream.assign_timestamps_and_watermarks(strategy), source.is_changelog)
 
 
 # --- tables --------------------------------------------------------------------------------------------------------
