@@ -27,6 +27,7 @@ SECTIONS = (
             "concepts/index",
             "guides/index",
             "Tables and SQL <table/index>",
+            "Tables: what runs <table/reference>",
             "migrating/pyflink",
             "migrating/structured-streaming",
             "Compatibility with PyFlink <compatibility>",

@@ -434,10 +434,12 @@ class Expression(Generic[T]):
         default_on_error: Any = None,
     ) -> Expression[Any]:
         """The value at a path of a JSON text."""
-        empty = "DEFAULT {2}" if on_empty is JsonValueOnEmptyOrError.DEFAULT else on_empty.name
-        error = "DEFAULT {3}" if on_error is JsonValueOnEmptyOrError.DEFAULT else on_error.name
-        template = f"JSON_VALUE({{0}}, {{1}} RETURNING {_braced(returning_type)} {empty} ON EMPTY {error} ON ERROR)"
-        return Expression(template, self, path, default_on_empty, default_on_error)
+        rules = ""
+        for rule, place, when in ((on_empty, "{2}", "EMPTY"), (on_error, "{3}", "ERROR")):
+            if rule is not JsonValueOnEmptyOrError.NULL:  # Which is what happens without a word.
+                rules += f" {f'DEFAULT {place}' if rule is JsonValueOnEmptyOrError.DEFAULT else rule.name} ON {when}"
+        returning = "" if returning_type == DataTypes.STRING() else f" RETURNING {_braced(returning_type)}"
+        return Expression(f"JSON_VALUE({{0}}, {{1}}{returning}{rules})", self, path, default_on_empty, default_on_error)
 
     def json_query(
         self,
@@ -452,8 +454,11 @@ class Expression(Generic[T]):
             JsonQueryWrapper.CONDITIONAL_ARRAY: "WITH CONDITIONAL ARRAY WRAPPER",
             JsonQueryWrapper.UNCONDITIONAL_ARRAY: "WITH UNCONDITIONAL ARRAY WRAPPER",
         }[wrapping_behavior]
-        empty, error = (rule.name.replace("_", " ") for rule in (on_empty, on_error))
-        return Expression(f"JSON_QUERY({{0}}, {{1}} {wrapper} {empty} ON EMPTY {error} ON ERROR)", self, path)
+        rules = ""
+        for rule, when in ((on_empty, "EMPTY"), (on_error, "ERROR")):
+            if rule is not JsonQueryOnEmptyOrError.NULL:
+                rules += f" {rule.name.replace('_', ' ')} ON {when}"
+        return Expression(f"JSON_QUERY({{0}}, {{1}} {wrapper}{rules})", self, path)
 
     # --- mathematics --------------------------------------------------------------------------------------------------
 

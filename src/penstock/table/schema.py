@@ -23,6 +23,11 @@ class Column:
     metadata_key: str | None = None
     is_virtual: bool = False
 
+    @property
+    def is_physical(self) -> bool:
+        """True if the column is one of the table itself."""
+        return self.expression is None and not self.is_metadata
+
     def as_sql(self) -> str:
         """The column as CREATE TABLE has it."""
         name = quoted(self.name)

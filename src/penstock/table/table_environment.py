@@ -647,7 +647,7 @@ class StreamTableEnvironment(TableEnvironment):
             return Schema.new_builder().from_row_data_type(own).build()
         if len(given) == 1 and isinstance(given[0], Schema):
             schema = given[0]
-            if any(column.expression is None and not column.is_metadata for column in schema.columns):
+            if any(column.is_physical for column in schema.columns):
                 return schema
             return Schema.new_builder().from_row_data_type(own).from_schema(schema).build()
         if not all(isinstance(each, Expression) for each in given):
@@ -657,7 +657,12 @@ class StreamTableEnvironment(TableEnvironment):
     def _from_stream(self, stream: DataStream[Any], schema: Schema, changes: str) -> Table:
         own = _columns_of_stream(stream)
         names = own.field_names()
-        physical = [column for column in schema.columns if column.expression is None and not column.is_metadata]
+        declared = [column.name for column in schema.columns]
+        if any(column.is_physical and column.name in names for column in schema.columns):
+            # Expressions may use fields of the stream that are no columns of the table.
+            hidden = [field for field in own if field.name not in declared]
+            schema = Schema.new_builder().from_row_data_type(RowType(hidden)).from_schema(schema).build()
+        physical = [column for column in schema.columns if column.is_physical]
         sources = [column.name if column.name in names else None for column in physical]
         if None in sources:  # By position: the table has its own names.
             if len(physical) > len(names):
@@ -683,7 +688,10 @@ class StreamTableEnvironment(TableEnvironment):
         )
         with self._apart():
             rows = stream.process(function).name("Rows of the stream")
-        return self._table_of_stream(rows, schema, changes)
+        table = self._table_of_stream(rows, schema, changes)
+        if len(declared) == len(schema.columns):
+            return table
+        return Table(f"SELECT {', '.join(map(quoted, declared))} FROM ({table._query})", self)
 
     def to_data_stream(self, table: Table) -> DataStream[Any]:
         """The rows of a table that are only added, as a stream of `Row`."""

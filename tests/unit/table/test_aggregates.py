@@ -127,3 +127,24 @@ def test_a_function_of_the_user_sees_dates():
     aggregates.accumulate(other, (2,))
     aggregates.merge(acc, other)
     assert aggregates.get_value(acc) == ("1970-01-01 1970-01-02 1970-01-03",)
+
+
+def test_a_single_value_may_be_replaced_but_not_joined_by_another():
+    aggregates = make_aggregates([call("SINGLE_VALUE", "INT")], INPUT, [True])
+    acc = aggregates.create_accumulators()
+    aggregates.accumulate(acc, (1, True))
+    aggregates.retract(acc, (1, True))
+    aggregates.accumulate(acc, (2, True))
+    assert aggregates.get_value(acc) == (2,)
+    with pytest.raises(ValueError, match="more than one element"):
+        aggregates.accumulate(acc, (3, True))
+
+
+def test_lag_keeps_nulls_and_takes_an_offset_and_a_default():
+    rows = row_type_of("ROW<`a` INT, `offset` INT, `default` INT>")
+    aggregates = make_aggregates([call("LAG", "INT", argList=[0, 1, 2])], rows, [False])
+    acc, found = aggregates.create_accumulators(), []
+    for value in (1, None, 3, 4):
+        aggregates.accumulate(acc, (value, 2, -1))
+        found.append(aggregates.get_value(acc)[0])
+    assert found == [-1, -1, 1, None]

@@ -254,6 +254,9 @@ def test_streams_of_tables_and_tables_of_streams():
     assert [(added, row.s) for added, row in pairs] == [(True, 1), (False, 1), (True, 3)]
     upserts = t_env.to_changelog_stream(counts, changelog_mode=ChangelogMode.upsert()).execute_and_collect()
     assert [(str(row.get_row_kind()), row.s) for row in upserts] == [("+I", 1), ("+U", 3)]
+    stream = t_env._environment.from_collection([("x", 1)], Types.TUPLE([Types.STRING(), Types.INT()]))
+    schema = Schema.new_builder().column_by_expression("more", "f1 + 1").column("f0", "STRING").build()
+    assert [tuple(row) for row in t_env.from_data_stream(stream, schema).execute().collect()] == [(2, "x")]
     untyped = t_env._environment.from_collection([1]).map(lambda n: n)
     with pytest.raises(InvalidProgramError, match=r"type of the stream .* is not known; give its last function"):
         t_env.from_data_stream(untyped)

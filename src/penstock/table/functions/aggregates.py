@@ -275,6 +275,28 @@ class Lag(Aggregate):
         return kept[-1 - offset] if len(kept) > offset else otherwise
 
 
+class SingleValue(Aggregate):
+    """SINGLE_VALUE, of a sub-query that must have one row at most: [count, value]."""
+
+    skips_nulls = False
+
+    def create(self) -> Accumulator:
+        return [0, None]
+
+    def accumulate(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        if acc[0] > 0:
+            raise ValueError("SingleValueAggFunction received more than one element.")
+        acc[0], acc[1] = acc[0] + 1, values[0]
+
+    def retract(self, acc: Accumulator, values: Sequence[Any]) -> None:
+        acc[0] -= 1
+        if acc[0] == 0:
+            acc[1] = None
+
+    def value(self, acc: Accumulator) -> Any:
+        return acc[1]
+
+
 class SquaredDeviations(Aggregate):
     """$WELFORD_M2: the sum of the squares of the differences from the mean: [count, mean, sum]."""
 
@@ -314,6 +336,7 @@ class SquaredDeviations(Aggregate):
 _FUNCTIONS: dict[str, type[Aggregate]] = {
     "COUNT": Count,
     "LAG": Lag,
+    "SINGLE_VALUE": SingleValue,
     "ROW_NUMBER": Count,
     "$WELFORD_M2$1": SquaredDeviations,
     "SUM": Sum,

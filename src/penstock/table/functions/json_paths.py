@@ -21,7 +21,10 @@ class MissingPathError(LookupError):
 
 @functools.lru_cache(maxsize=512)
 def steps_of(path: str) -> tuple[bool, tuple[str | int, ...]]:
-    """Whether the path is strict, and its steps; `*` for all."""
+    """Whether the path is strict, as it is unless it says `lax`, and its steps; `*` for all.
+
+    In a strict path it is an error if a step leads to nothing; else the result is empty.
+    """
     text = path.strip()
     mode = re.match(r"(lax|strict)\s+", text)
     if mode:
@@ -36,7 +39,7 @@ def steps_of(path: str) -> tuple[bool, tuple[str | int, ...]]:
         name = next(part for part in step.groups() if part is not None)
         found.append(int(name) if step[4] is not None and name != "*" else name)
         at = step.end()
-    return mode is not None and mode[1] == "strict", tuple(found)
+    return mode is None or mode[1] == "strict", tuple(found)
 
 
 def follow(document: Any, path: str) -> Any:
@@ -81,8 +84,6 @@ def scalar_text(value: Any) -> str:
     """A scalar as JSON_VALUE gives it."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, Decimal):
-        return str(float(value))
     return str(value)
 
 
@@ -119,16 +120,13 @@ def json_value(convert: Callable[[str], Any] | None, on_empty: str, on_error: st
     def value(text: str, path: str, empty: Any, error: Any) -> Any:
         try:
             found = follow(parsed(text), path)
-        except MissingPathError:
+        except (MissingPathError, ValueError) as failure:
+            if not isinstance(failure, MissingPathError) or steps_of(path)[0]:
+                if on_error == "ERROR":
+                    raise ValueError(f"JSON_VALUE: {path!r} cannot be followed in {text!r}") from failure
+                return error
             found = None
-            is_missing = True
-        except ValueError as failure:
-            if on_error == "ERROR":
-                raise ValueError(f"JSON_VALUE: {text!r} is not JSON") from failure
-            return error
-        else:
-            is_missing = found is None
-        if is_missing:
+        if found is None:
             if on_empty == "ERROR":
                 raise ValueError(f"JSON_VALUE: the path {path!r} leads to nothing in {text!r}")
             return empty
@@ -155,7 +153,9 @@ def json_query(wrapper: str, on_empty: str, on_error: str) -> Callable[[str, str
         try:
             found = follow(parsed(text), path)
         except MissingPathError:
-            return failed(on_empty, f"the path {path!r} leads to nothing in {text!r}")
+            return failed(
+                on_error if steps_of(path)[0] else on_empty, f"the path {path!r} leads to nothing in {text!r}"
+            )
         except ValueError:
             return failed(on_error, f"{text!r} is not JSON")
         is_scalar = not isinstance(found, (dict, list))

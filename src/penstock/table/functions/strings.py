@@ -110,10 +110,9 @@ def regexp(text: str, pattern: str) -> bool | None:
 
 
 def regexp_replace(text: str, pattern: str, replacement: str) -> str | None:
+    """The replacement is taken as it is: `$1` is no group."""
     found = java_regex(pattern)
-    if found is None:
-        return None
-    return found.sub(lambda match: re.sub(r"\$(\d)", lambda group: match[int(group[1])] or "", replacement), text)
+    return None if found is None else found.sub(lambda match: replacement, text)
 
 
 def regexp_extract(text: str, pattern: str, index: int = 0) -> str | None:

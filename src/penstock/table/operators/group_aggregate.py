@@ -21,7 +21,7 @@ from penstock.table.rows import (
 
 
 class GroupAggregateFunction(KeyedProcessFunction):
-    """Emits the new result of a group if it changed. The state is [number of rows, accumulators]."""
+    """Emits the new result of a group if it changed. The state is [number of rows, accumulators, last result]."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class GroupAggregateFunction(KeyedProcessFunction):
         if is_first:
             if not is_accumulate(kind):
                 return  # Its row was never here, or has expired.
-            group = [0, aggregates.create_accumulators()]
-        before = aggregates.get_value(group[1])
+            group = [0, aggregates.create_accumulators(), None]
+        before = group[2]
         if is_accumulate(kind):
             group[0] += 1
             aggregates.accumulate(group[1], value)
@@ -63,8 +63,8 @@ class GroupAggregateFunction(KeyedProcessFunction):
             if not is_first:
                 yield (*key, *before, DELETE)
             return
+        after = group[2] = aggregates.get_value(group[1])
         self.state.update(group)
-        after = aggregates.get_value(group[1])
         if is_first:
             yield (*key, *after, INSERT)
         elif self.ttl_ms > 0 or before != after:  # With a time to live, the same result again keeps those behind alive.
