@@ -23,6 +23,7 @@ _ELSEWHERE = {
     "cancel": "job_commands:cancel",
     "stop": "job_commands:stop",
     "savepoint": "job_commands:savepoint",
+    "sql": "sql_command:sql",
     "checkpoint": "job_commands:checkpoint",
     "logs": "watch_commands:logs",
     "status": "watch_commands:status",

@@ -1,9 +1,33 @@
-"""Changes of a table as its final rows, for batch mode."""
+"""Changes of a table as the rows that they leave."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+
+class MaterializedTable:
+    """Rows in the order in which they were added; equal ones may be there several times."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, Sequence[Any]] = {}
+        self._places: dict[str, list[int]] = {}
+        self._count = 0
+
+    def change(self, kind: int, row: Sequence[Any]) -> None:
+        """`kind`: 0 and 2 add the row, 1 and 3 remove it."""
+        place = repr(row)  # Rows may hold lists and maps, which have no hash.
+        if kind in (0, 2):
+            self._kept[self._count] = row
+            self._places.setdefault(place, []).append(self._count)
+            self._count += 1
+        elif numbers := self._places.get(place):
+            del self._kept[numbers.pop()]
+            if not numbers:
+                del self._places[place]
+
+    def rows(self) -> list[Sequence[Any]]:
+        return list(self._kept.values())
 
 
 def final_rows(changes: Iterable[tuple[int, Sequence[Any]]]) -> Iterator[tuple[int, Sequence[Any]]]:
@@ -12,14 +36,8 @@ def final_rows(changes: Iterable[tuple[int, Sequence[Any]]]) -> Iterator[tuple[i
     >>> list(final_rows([(0, ("a", 1)), (0, ("b", 1)), (1, ("a", 1)), (2, ("a", 2))]))
     [(0, ('b', 1)), (0, ('a', 2))]
     """
-    kept: dict[int, Sequence[Any]] = {}
-    places: dict[Any, list[int]] = {}
-    for number, (kind, row) in enumerate(changes):
-        place = repr(row)  # Rows may hold lists and maps, which have no hash.
-        if kind in (0, 2):
-            kept[number] = row
-            places.setdefault(place, []).append(number)
-        elif places.get(place):
-            del kept[places[place].pop()]
-    for row in kept.values():
+    table = MaterializedTable()
+    for kind, row in changes:
+        table.change(kind, row)
+    for row in table.rows():
         yield 0, row

@@ -13,6 +13,7 @@ from penstock.common.job_client import JobClient
 from penstock.common.types import Row, RowKind
 from penstock.datastream.streams.closeable_iterator import CloseableIterator
 from penstock.table.logical_types import external_converter
+from penstock.table.materialized import MaterializedTable
 from penstock.table.printed_rows import printed_table, texts_of_rows, widths_of_rows
 from penstock.table.result_kind import ResultKind
 from penstock.table.table_schema import TableSchema
@@ -20,6 +21,8 @@ from penstock.table.types import RowType
 
 __all__ = ["CloseableIterator", "TableResult"]
 
+_LINES_AROUND = 5
+"""The frame of a table, its header and the line below."""
 _KINDS = (RowKind.INSERT, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER, RowKind.DELETE)
 InternalRows = Iterable[tuple[int, Sequence[Any]]]
 
@@ -60,6 +63,15 @@ class TableResult:
         self._content = content
         self._client = job_client
         self._end = end
+
+    @property
+    def is_query(self) -> bool:
+        """True if a job gives the rows, as long as it runs."""
+        return self._end is not None
+
+    def live(self) -> LiveTable:
+        """The table that the changes make. They can be read once, here or by `collect` or `print`."""
+        return LiveTable(self._rows.take(), self._content)
 
     def get_job_client(self) -> JobClient | None:
         """The handle of the job; None if the statement has started none."""
@@ -120,6 +132,38 @@ class TableResult:
             kept = list(rows)
             widths = widths_of_rows([row for _, row in kept], content.row_type)
             yield from printed_table(kept, content.row_type, content.zone, False, widths, null="")
+
+
+class LiveTable:
+    """A table that changes. One thread reads the changes, another one may look at it meanwhile."""
+
+    def __init__(self, rows: InternalRows, content: Content) -> None:
+        self._rows = rows
+        self._content = content
+        self._lock = threading.Lock()
+        self._table = MaterializedTable()
+        self.changes = 0
+        """How many have come."""
+
+    def read(self) -> None:
+        """Read changes until no more come."""
+        for kind, row in self._rows:
+            with self._lock:
+                self._table.change(kind, row)
+                self.changes += 1
+
+    def lines(self, most: int) -> list[str]:
+        """The table as it is now, in at most so many lines; of more rows, the last ones."""
+        with self._lock:
+            rows = self._table.rows()
+        left = max(most - _LINES_AROUND, 1)
+        content = self._content
+        shown = rows[-left:]
+        widths = widths_of_rows(shown, content.row_type)
+        lines = list(printed_table(((0, row) for row in shown), content.row_type, content.zone, False, widths))
+        if len(shown) < len(rows):
+            lines[-1] = f"the last {len(shown)} of {len(rows)} rows"
+        return lines
 
 
 class _Rows:
