@@ -6,6 +6,7 @@ import contextlib
 import logging
 import socket
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -311,16 +312,17 @@ def test_savepoint_of_a_job_that_fails_before_its_regions_run_fails_with_it(env,
         assert "has ended before" in str(each.exception(timeout=PATIENCE_S))
 
 
-def test_region_that_waits_for_its_restart_ends_when_another_one_fails_for_good(env):
-    waits = threading.Event()
+def test_region_that_waits_for_its_restart_ends_when_another_one_fails_for_good(env, tmp_path):
+    waits = tmp_path / "waits"
     reported = logging.Handler(logging.WARNING)
-    reported.emit = lambda record: waits.set()  # type: ignore[method-assign]
+    reported.emit = lambda record: waits.touch()  # type: ignore[method-assign]
 
     def fail(value):
         raise ValueError(f"never {value}")
 
     def fail_later(value):
-        waits.wait(PATIENCE_S)
+        while not waits.exists():
+            time.sleep(0.001)
         fail(value)
 
     env.from_sequence(1, 3).map(fail).print()

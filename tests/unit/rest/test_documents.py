@@ -103,7 +103,7 @@ _FIVE_TIMES = {**_CHECKPOINTS, "penstock.restart.repeated-failure-attempts": "5"
     ("settings", "strategy"),
     [
         ({}, "none"),
-        (_FIVE_TIMES, "exponential-delay, at most 5 times in a row for the same failure"),
+        (_FIVE_TIMES, "exponential-delay, at most 5 times for the same failure"),
         ({**_CHECKPOINTS, "restart-strategy.type": "exponential-delay"}, "exponential-delay"),
         ({"restart-strategy.type": "FIXED_DELAY"}, "fixed-delay"),
         ({"restart-strategy.type": "off"}, "none"),
@@ -117,7 +117,7 @@ def test_an_unbounded_job_reports_its_restart_strategy(start_job, settings, stra
     ("settings", "strategy"),
     [
         ({}, "none"),
-        (_FIVE_TIMES, "none; when workers are lost, exponential-delay, at most 5 times in a row for the same failure"),
+        (_FIVE_TIMES, "none; when workers are lost, exponential-delay, at most 5 times for the same failure"),
         ({**_CHECKPOINTS, "restart-strategy.type": "failure-rate"}, "failure-rate"),
     ],
 )

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.common import Time
@@ -163,6 +163,7 @@ def change_map(table, action, namespace, key, value, version):
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=100, deadline=None)
 @given(drawn=map_actions)
+@example(drawn=[("put", 0, 0, 0), ("put", 0, 0, 0), ("replace", 0, 0, {1})])
 def test_deltas_of_maps(kind, drawn):
     with a_table(kind, has_maps=True) as table:
         saved = {}

@@ -41,6 +41,8 @@ class LiveMaps(LiveKeys):
             if held is not value:
                 self._keep(key, value, held is ABSENT)
         else:
+            if held is not ABSENT:
+                self._forget_unsaved(key, held.known_keys())
             self._changes().written(self.namespace, (key,), held is not ABSENT)
             self.install(key, dict(value))
         return held is not ABSENT
@@ -84,15 +86,20 @@ class LiveMaps(LiveKeys):
         """Note that a map was removed with all its entries. Entries that no snapshot has leave no note."""
         changes = self._changes()
         is_saved = changes.is_in_snapshot(self.namespace, (key,))
-        for map_key in map_keys:
-            entry_is_saved = changes.is_in_snapshot(self.namespace, (key, map_key))
-            if entry_is_saved is False:
-                changes.removed(self.namespace, (key, map_key))
-            elif is_saved is None:
-                is_saved = True
+        has_saved_entry = self._forget_unsaved(key, map_keys)
+        if is_saved is None and has_saved_entry:
+            is_saved = True
         if is_saved is not None:
             changes.written(self.namespace, (key,), is_saved)
             changes.removed(self.namespace, (key,))
+
+    def _forget_unsaved(self, key: Any, map_keys: set[Any]) -> bool:
+        """Entries of a map are gone: those that no snapshot has leave no note. True if there are others."""
+        changes = self._changes()
+        unsaved = [each for each in map_keys if changes.is_in_snapshot(self.namespace, (key, each)) is False]
+        for map_key in unsaved:
+            changes.removed(self.namespace, (key, map_key))
+        return len(unsaved) < len(map_keys)
 
     def discard(self, key: Any) -> bool:
         """Remove the map of `key` without noting a change for the next snapshot; True if it existed."""
