@@ -345,8 +345,11 @@ class StreamTask:
             skipped = None if self._sorted is None else self.chain.head
             for operator in self.chain.operators:
                 if operator is not skipped:
-                    operator.advance_processing_time(self._alarms.reached(operator, now))
+                    reached_ms = self._alarms.reached(operator, now)
+                    operator.advance_processing_time(reached_ms)
                     operator.output.flush()
+                    if reached_ms > now.wall_ms:  # The clock was set back: whoever sets the same timer again waits.
+                        self._alarms.set(operator, operator.next_processing_time())
 
     def _drain(self) -> Iterator[Row]:
         if self._ready:
