@@ -33,9 +33,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--events", type=int, default=500_000, help="(%(default)s)")
     parser.add_argument("--parallelism", type=int, default=2, help="(%(default)s)")
     parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="a setting for Penstock")
-    parser.add_argument(
-        "--timeout", type=float, default=1_800, help="seconds for a system (%(default)s)"
-    )
+    parser.add_argument("--timeout", type=float, default=1_800, help="seconds for a system (%(default)s)")
     parsed = parser.parse_args(arguments)
     unknown = [name for name in parsed.names if name not in QUERIES]
     if unknown:
