@@ -47,21 +47,26 @@ class KeyOf:
     columns: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        types = [self.row_type.field_types()[column] for column in self.columns]
-        object.__setattr__(self, "_is_plain", all(map(is_hashable, types)))
+        object.__setattr__(self, "_values", values_of(self.columns))
+
+    @staticmethod
+    def of(row_type: RowType, columns: Sequence[int]) -> Callable[[RowTuple], RowTuple]:
+        """A key selector; a built-in function if all values can be keys as they are."""
+        types = [row_type.field_types()[column] for column in columns]
+        return values_of(columns) if all(map(is_hashable, types)) else KeyOf(row_type, tuple(columns))
 
     def __call__(self, row: RowTuple) -> RowTuple:
-        key = tuple([row[column] for column in self.columns])
-        return key if self._is_plain else hashable(key)  # type: ignore[attr-defined]
+        key: RowTuple = hashable(self._values(row))  # type: ignore[attr-defined]
+        return key
 
 
 def values_of(columns: Sequence[int]) -> Callable[[RowTuple], RowTuple]:
     """A function from a row to the values of some columns."""
     if not columns:
-        return lambda row: ()
+        return itemgetter(slice(0, 0))
     if len(columns) == 1:
         (only,) = columns
-        return lambda row: (row[only],)
+        return itemgetter(slice(only, only + 1))  # A tuple with one item.
     return itemgetter(*columns)
 
 

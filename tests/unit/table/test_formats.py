@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.common.exceptions import ConnectorError, InvalidProgramError, UnsupportedFeatureError
 from penstock.table.connectors import formats
@@ -132,3 +134,40 @@ def test_an_update_without_the_row_before_says_what_to_do():
 def test_a_format_that_is_missing_is_named():
     with pytest.raises(UnsupportedFeatureError, match="table t: the format 'protobuf' is not supported here"):
         decoded("protobuf", "ROW<`a` INT>", "")
+
+
+_LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text(max_size=3)
+    | st.sampled_from(
+        ["7", " 7", "1.5", "2024-02-30 01:02:03", "2024-01-01 00:00:00.123", "2024-01-01T10:00:00", "2024-1-1 1:2:3"]
+    )
+    | st.sampled_from(["2024-01-01 00:00:00.1234", "2024-01-01 24:00:00", "2024-13-01 00:00:00", "24-01-01 00:00:00"])
+)
+_ANY = _LEAVES | st.lists(_LEAVES, max_size=2) | st.dictionaries(st.sampled_from("xy"), _LEAVES)
+_COLUMNS = [
+    "i INT", "b BIGINT", "d DOUBLE", "s STRING", "f BOOLEAN", "t TIMESTAMP(3)", "a ARRAY<INT>",
+    "r ROW<x INT, y STRING>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("skips_errors", ["true", "false"])
+@given(values=st.dictionaries(st.sampled_from([each.split()[0] for each in _COLUMNS]), _ANY), padding=st.booleans())
+def test_plain_json_is_read_by_the_same_rules(skips_errors: str, values: dict[str, Any], padding: bool):
+    """What the generated reader takes is what all the rules of the format make of the message."""
+    row_type = RowType([RowField(each.split()[0], parse_type(each.split(maxsplit=1)[1])) for each in _COLUMNS])
+    decoder = JsonDecoder(row_type, Options({"ignore-parse-errors": skips_errors}, "table t"))
+    message = json.dumps(values).encode() + b" " * padding
+    assert decoder.read_plain is not None
+    found = decoder.read_plain(message)
+    if found is not None:
+        assert repr([found]) == repr(decoder.decode_any(message))
+
+
+@pytest.mark.parametrize("message", [b"", b"[1]", b"7", b'{"i": 1} {"i": 2}', b'{"i": 1', b'{"i": "\xff"}', b"null"])
+def test_what_is_no_plain_object_is_left_to_the_other_rules(message: bytes):
+    decoder = JsonDecoder(row_type_of("ROW<`i` INT>"), Options({}, "table t"))
+    assert decoder.read_plain is not None and decoder.read_plain(message) is None

@@ -76,7 +76,7 @@ class CompiledCalc:
             result, target = f"({''.join(value + ', ' for value in values)})", f"{_target(names)} in rows"
         condition_text = f" if {condition}" if condition else ""
         self.source = f"def calc(rows):\n    return [{result} for {target}{condition_text}]\n"
-        self.function = _compiled(self.source, "calc", emitter.constants)
+        self.function = compiled(self.source, "calc", emitter.constants)
 
     def __call__(self, rows: list[RowTuple]) -> list[RowTuple]:
         result: list[RowTuple] = self.function(rows)
@@ -90,7 +90,8 @@ def _target(names: list[str]) -> str:
     return "(" + "".join(name + ", " for name in names) + ")" if names else "_"
 
 
-def _compiled(source: str, name: str, constants: dict[str, Any]) -> Callable[..., Any]:
+def compiled(source: str, name: str, constants: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function of this name in the source, which tracebacks can show."""
     filename = f"<{name} {hash(source) & 0xFFFFFFFF:08x}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
     namespace: dict[str, Any] = dict(constants)
@@ -143,4 +144,4 @@ class CompiledScalar:
 def _of_row(text: str, node: Node, emitter: Emitter) -> Callable[[RowTuple], Any]:
     used = sorted({one.index for one in node.walk() if isinstance(one, InputRef)})
     loads = "".join(f"    v{index} = row[{index}]\n" for index in used)
-    return _compiled(f"def scalar(row):\n{loads}    return {text}\n", "scalar", emitter.constants)
+    return compiled(f"def scalar(row):\n{loads}    return {text}\n", "scalar", emitter.constants)

@@ -2,23 +2,42 @@
 
 An accumulator is a list of plain values, so it can be kept in state as it is. Functions that need all their values to
 take one back (MIN and MAX with retraction, LISTAGG, ...) keep them in a dict of counts or in a list.
+
+The functions of a node are compiled together: `AggregateHandler` has one function that adds a row to all accumulators.
+The common aggregates write their own lines of it (`accumulate_lines`, ...), the others are called there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.table import types as t
-from penstock.table.codegen.compiler import ExpressionContext
+from penstock.table.codegen.compiler import ExpressionContext, compiled
 from penstock.table.codegen.rex import function_name
 from penstock.table.logical_types import from_external, parse_type, to_external
 from penstock.table.types import DataType, RowType
 from penstock.table.values.numbers import EXACT, decimal_of_type, divide_decimals, divide_int, to_float32, wrap
 
 Accumulator = list[Any]
+
+
+class Constants:
+    """What generated code refers to by name."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Any] = {}
+
+    def name(self, value: Any) -> str:
+        for name, known in self.by_name.items():
+            if known is value:
+                return name
+        name = f"c{len(self.by_name)}"
+        self.by_name[name] = value
+        return name
 
 
 @dataclass(frozen=True)
@@ -43,6 +62,21 @@ class Aggregate:
     def value(self, acc: Accumulator) -> Any:
         return acc[0]
 
+    # The same as source. `acc` and `values` are names of variables.
+
+    def accumulate_lines(self, acc: str, values: Sequence[str], constants: Constants) -> list[str]:
+        return [f"{constants.name(self)}.accumulate({acc}, {_tuple(values)})"]
+
+    def retract_lines(self, acc: str, values: Sequence[str], constants: Constants) -> list[str]:
+        return [f"{constants.name(self)}.retract({acc}, {_tuple(values)})"]
+
+    def value_text(self, acc: str, constants: Constants) -> str:
+        return f"{constants.name(self)}.value({acc})"
+
+
+def _tuple(names: Sequence[str]) -> str:
+    return "(" + "".join(name + ", " for name in names) + ")"
+
 
 class Count(Aggregate):
     """COUNT(x), and COUNT(*) without arguments: [count]."""
@@ -58,6 +92,15 @@ class Count(Aggregate):
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
         acc[0] += other[0]
+
+    def accumulate_lines(self, acc: str, values: Sequence[str], constants: Constants) -> list[str]:
+        return [f"{acc}[0] += 1"]
+
+    def retract_lines(self, acc: str, values: Sequence[str], constants: Constants) -> list[str]:
+        return [f"{acc}[0] -= 1"]
+
+    def value_text(self, acc: str, constants: Constants) -> str:
+        return f"{acc}[0]"
 
 
 class Sum(Aggregate):
@@ -91,6 +134,32 @@ class Sum(Aggregate):
                 return to_float32(left + right)
         return left + right
 
+    def accumulate_lines(self, acc: str, values: Sequence[str], constants: Constants) -> list[str]:
+        return [*self._plus_lines(acc, "+", values[0], constants), f"{acc}[1] += 1"]
+
+    def retract_lines(self, acc: str, values: Sequence[str], constants: Constants) -> list[str]:
+        return [*self._plus_lines(acc, "-", values[0], constants), f"{acc}[1] -= 1"]
+
+    def _plus_lines(self, acc: str, sign: str, value: str, constants: Constants) -> list[str]:
+        match self.type:
+            case t.IntegralType(bits=bits):
+                most = 2 ** (bits - 1)
+                return [
+                    f"total = {acc}[0] {sign} {value}",
+                    f"{acc}[0] = total if {-most} <= total < {most} else {constants.name(wrap)}(total, {bits})",
+                ]
+            case t.DecimalType():
+                added = value if sign == "+" else f"{value}.copy_negate()"
+                return [f"{acc}[0] = {constants.name(EXACT)}.add({acc}[0], {added})"]
+            case t.FloatType():
+                return [f"{acc}[0] = {constants.name(to_float32)}({acc}[0] {sign} {value})"]
+        return [f"{acc}[0] {sign}= {value}"]
+
+    def value_text(self, acc: str, constants: Constants) -> str:
+        if isinstance(self.type, t.DecimalType):
+            return super().value_text(acc, constants)
+        return f"({acc}[0] if {acc}[1] else None)"
+
     def value(self, acc: Accumulator) -> Any:
         if acc[1] == 0:
             return self._typed(self.empty)
@@ -110,12 +179,28 @@ class Sum0(Sum):
     def value(self, acc: Accumulator) -> Any:
         return self._typed(acc[0])
 
+    def value_text(self, acc: str, constants: Constants) -> str:
+        return super().value_text(acc, constants) if isinstance(self.type, t.DecimalType) else f"{acc}[0]"
+
 
 class Avg(Sum):
     """AVG: of whole numbers it is one, rounded towards zero."""
 
     def _plus(self, left: Any, right: Any) -> Any:
         return EXACT.add(left, right) if isinstance(self.type, t.DecimalType) else left + right
+
+    def _plus_lines(self, acc: str, sign: str, value: str, constants: Constants) -> list[str]:
+        if isinstance(self.type, t.DecimalType):
+            return super()._plus_lines(acc, sign, value, constants)
+        return [f"{acc}[0] {sign}= {value}"]
+
+    def value_text(self, acc: str, constants: Constants) -> str:
+        match self.type:
+            case t.IntegralType():
+                return f"({constants.name(divide_int)}({acc}[0], {acc}[1]) if {acc}[1] else None)"
+            case t.DoubleType():
+                return f"({acc}[0] / {acc}[1] if {acc}[1] else None)"
+        return f"{constants.name(self)}.value({acc})"
 
     def value(self, acc: Accumulator) -> Any:
         if acc[1] == 0:
@@ -145,6 +230,13 @@ class Extreme(Aggregate):
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
         if other[0] is not None:
             self.accumulate(acc, other)
+
+    def accumulate_lines(self, acc: str, values: Sequence[str], constants: Constants) -> list[str]:
+        sign = ">" if self.is_max else "<"
+        return [f"known = {acc}[0]", f"if known is None or {values[0]} {sign} known:", f"    {acc}[0] = {values[0]}"]
+
+    def value_text(self, acc: str, constants: Constants) -> str:
+        return f"{acc}[0]"
 
 
 class Max(Extreme):
@@ -365,32 +457,34 @@ class _Bound:
     def create(self) -> Accumulator:
         return [self.function.create(), {}] if self.is_distinct else self.function.create()
 
-    def values(self, row: Sequence[Any]) -> tuple[Any, ...] | None:
-        """The arguments, or None if the row does not count."""
-        if self.filter >= 0 and row[self.filter] is not True:
-            return None
-        values = tuple([row[index] for index in self.arguments])
-        return None if self.function.skips_nulls and values and None in values else values
+    def condition(self) -> str | None:
+        """When a row counts, over the variables of its columns; None if it always does."""
+        checks = [f"v{self.filter} is True"] if self.filter >= 0 else []
+        if self.function.skips_nulls:
+            checks += [f"v{index} is not None" for index in dict.fromkeys(self.arguments)]
+        return " and ".join(checks) or None
 
-    def change(self, acc: Accumulator, row: Sequence[Any], is_accumulate: bool) -> None:
-        values = self.values(row)
-        if values is None:
-            return
-        target = acc
-        if self.is_distinct:
-            target, counts = acc
-            before = counts.get(values, 0)
-            after = before + 1 if is_accumulate else before - 1
-            if after:
-                counts[values] = after
-            else:
-                counts.pop(values, None)
-            if (before > 0) == (after > 0):
-                return  # It was there before, or still is.
-        if is_accumulate:
-            self.function.accumulate(target, values)
-        else:
-            self.function.retract(target, values)
+    def change_lines(self, acc: str, is_accumulate: bool, constants: Constants) -> list[str]:
+        """What `change` does for a row that counts."""
+        values = [f"v{index}" for index in self.arguments]
+        lines_of = self.function.accumulate_lines if is_accumulate else self.function.retract_lines
+        if not self.is_distinct:
+            return lines_of(acc, values, constants)
+        sign, last, turning = ("+", -1, 0) if is_accumulate else ("-", 1, 1)
+        return [
+            f"target, counts = {acc}",
+            f"values = {_tuple(values)}",
+            "count = counts.get(values, 0)",
+            f"if count == {last}:",
+            "    del counts[values]",
+            "else:",
+            f"    counts[values] = count {sign} 1",
+            f"if count == {turning}:",  # Else it was there before, or still is.
+            *("    " + line for line in lines_of("target", values, constants)),
+        ]
+
+    def value_text(self, acc: str, constants: Constants) -> str:
+        return self.function.value_text(f"{acc}[0]" if self.is_distinct else acc, constants)
 
     def merge(self, acc: Accumulator, other: Accumulator) -> None:
         if not self.is_distinct:
@@ -408,28 +502,63 @@ class _Bound:
 
 @dataclass(frozen=True)
 class AggregateHandler:
-    """The aggregate functions of a node, together."""
+    """The aggregate functions of a node, together. It is pickled as what it was made from."""
 
     calls: tuple[_Bound, ...]
+    accumulate: Callable[[list[Accumulator], Sequence[Any]], None] = field(init=False, repr=False, compare=False)
+    """Adds a row to all accumulators."""
+    retract: Callable[[list[Accumulator], Sequence[Any]], None] = field(init=False, repr=False, compare=False)
+    """Takes a row back."""
+    get_value: Callable[[list[Accumulator]], tuple[Any, ...]] = field(init=False, repr=False, compare=False)
+    """The result of each function."""
+
+    def __post_init__(self) -> None:
+        for name, function in _compiled_functions(self.calls).items():
+            object.__setattr__(self, name, function)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AggregateHandler, (self.calls,)
 
     def create_accumulators(self) -> list[Accumulator]:
         return [call.create() for call in self.calls]
-
-    def accumulate(self, accumulators: list[Accumulator], row: Sequence[Any]) -> None:
-        for call, acc in zip(self.calls, accumulators, strict=True):
-            call.change(acc, row, True)
-
-    def retract(self, accumulators: list[Accumulator], row: Sequence[Any]) -> None:
-        for call, acc in zip(self.calls, accumulators, strict=True):
-            call.change(acc, row, False)
 
     def merge(self, accumulators: list[Accumulator], others: list[Accumulator]) -> None:
         """Adds what the others have seen, which stay as they are."""
         for call, acc, other in zip(self.calls, accumulators, others, strict=True):
             call.merge(acc, other)
 
-    def get_value(self, accumulators: list[Accumulator]) -> tuple[Any, ...]:
-        return tuple([call.value(acc) for call, acc in zip(self.calls, accumulators, strict=True)])
+
+def _compiled_functions(calls: Sequence[_Bound]) -> dict[str, Callable[..., Any]]:
+    constants = Constants()
+    names = [f"a{number}" for number in range(len(calls))]
+    unpacked = [f"{_tuple(names)} = accumulators"] if names else []
+    values = _tuple([call.value_text(name, constants) for call, name in zip(calls, names, strict=True)])
+    bodies = {
+        "accumulate": (", row", [*unpacked, *_change_lines(calls, names, True, constants)]),
+        "retract": (", row", [*unpacked, *_change_lines(calls, names, False, constants)]),
+        "get_value": ("", [*unpacked, f"return {values}"]),
+    }
+    return {
+        name: compiled(f"def {name}(accumulators{parameter}):\n" + indented(lines), name, constants.by_name)
+        for name, (parameter, lines) in bodies.items()
+    }
+
+
+def indented(lines: Sequence[str]) -> str:
+    return "".join(f"    {line}\n" for line in lines or ("pass",))
+
+
+def _change_lines(
+    calls: Sequence[_Bound], names: Sequence[str], is_accumulate: bool, constants: Constants
+) -> list[str]:
+    """Each column is read once, and what depends on the same columns is checked once."""
+    used = sorted({index for call in calls for index in (*call.arguments, call.filter) if index >= 0})
+    lines = [f"v{index} = row[{index}]" for index in used]
+    pairs = zip(calls, names, strict=True)
+    for condition, group in groupby(pairs, key=lambda pair: pair[0].condition()):
+        changes = [line for call, name in group for line in call.change_lines(name, is_accumulate, constants)]
+        lines += changes if condition is None else [f"if {condition}:", *("    " + line for line in changes)]
+    return lines
 
 
 @dataclass(frozen=True)

@@ -40,32 +40,31 @@ class GroupAggregateFunction(KeyedProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self.state = value_state(runtime_context, "groupAggregateState", self.ttl_ms)
         self.group_of = values_of(self.grouping)
+        self.accumulate, self.get_value = self.aggregates.accumulate, self.aggregates.get_value
 
     def process_element(self, value: RowTuple, ctx: Any) -> Iterator[RowTuple]:
-        kind = value[-1] if self.is_changelog else INSERT
-        aggregates = self.aggregates
+        accumulates = not self.is_changelog or is_accumulate(value[-1])
         group = self.state.value()
-        is_first = group is None
-        if is_first:
-            if not is_accumulate(kind):
+        if group is None:
+            if not accumulates:
                 return  # Its row was never here, or has expired.
-            group = [0, aggregates.create_accumulators(), None]
+            group = [0, self.aggregates.create_accumulators(), None]
         before = group[2]
-        if is_accumulate(kind):
+        if accumulates:
             group[0] += 1
-            aggregates.accumulate(group[1], value)
+            self.accumulate(group[1], value)
         else:
             group[0] -= 1
-            aggregates.retract(group[1], value)
+            self.aggregates.retract(group[1], value)
         key = self.group_of(value)
         if group[0] == 0:
             self.state.clear()
-            if not is_first:
+            if before is not None:
                 yield (*key, *before, DELETE)
             return
-        after = group[2] = aggregates.get_value(group[1])
+        after = group[2] = self.get_value(group[1])
         self.state.update(group)
-        if is_first:
+        if before is None:
             yield (*key, *after, INSERT)
         elif self.ttl_ms > 0 or before != after:  # With a time to live, the same result again keeps those behind alive.
             if self.generates_update_before:

@@ -65,7 +65,7 @@ class TableStream:
     is_changelog: bool = False
 
     def keyed(self, columns: Sequence[int]) -> Any:
-        return self.stream.key_by(KeyOf(self.row_type, tuple(columns)))
+        return self.stream.key_by(KeyOf.of(self.row_type, columns))
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def sink(at: Translation) -> TableSink:
     if checked.is_changelog and schema.primary_key:
         # All changes of a key go the same way, so that they are written in their order.
         names = schema.physical.field_names()
-        stream = stream.key_by(KeyOf(source.row_type, tuple(names.index(each) for each in schema.primary_key)))
+        stream = stream.key_by(KeyOf.of(source.row_type, [names.index(each) for each in schema.primary_key]))
     made = SINKS[connector](target, stream)
     made.name(f"Sink: {target.name}")
     if not isinstance(made.transformation.operator, d.DriverSinkDescription):

@@ -19,7 +19,7 @@ from penstock.table.operators.windows import (
     group_windows_of,
     windows_of,
 )
-from penstock.table.rows import INSERT, NANOS_PER_MILLI, RowTuple, is_accumulate, values_of
+from penstock.table.rows import NANOS_PER_MILLI, RowTuple, is_accumulate, values_of
 
 
 class _WindowFunction(KeyedProcessFunction):
@@ -43,12 +43,12 @@ class _WindowFunction(KeyedProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         self.group = value_state(runtime_context, "group")
         self.group_of = values_of(self.grouping)
+        self.accumulate = self.aggregates.accumulate
 
     def change(self, contents: list[Any], row: RowTuple) -> None:
-        kind = row[-1] if self.is_changelog else INSERT
-        if is_accumulate(kind):
+        if not self.is_changelog or is_accumulate(row[-1]):
             contents[0] += 1
-            self.aggregates.accumulate(contents[1], row)
+            self.accumulate(contents[1], row)
         else:
             contents[0] -= 1
             self.aggregates.retract(contents[1], row)
@@ -69,31 +69,37 @@ class AlignedWindowFunction(_WindowFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
         super().open(runtime_context)
         self.slices = map_state(runtime_context, "slices")
+        self.slice_end = self.windows.slice_end
+        self.local_ms = self.clock.local_ms
 
     def process_element(self, value: RowTuple, ctx: Any) -> Iterator[RowTuple]:
-        windows, timers = self.windows, ctx.timer_service()
-        end = windows.slice_end(self.clock.local_ms(value, timers))
-        if self.clock.is_over(windows.last_end(end), timers):
-            return  # Late.
-        window = windows.first_end(end)
-        while self.clock.is_over(window, timers):
-            window += windows.slide_ms
+        end = self.slice_end(self.local_ms(value, ctx.timer_service()))
         contents = self.slices.get(end)
-        if contents is None:
+        if contents is None:  # Else a timer is set: for the next window with this slice.
+            if not self.opens(end, ctx.timer_service()):
+                return  # Late.
             contents = self.created()
             self.group.update(self.group_of(value))
-            self.clock.register(window, timers)
-        elif windows.slide_ms != windows.size_ms:
-            self.clock.register(window, timers)
         self.change(contents, value)
         self.slices.put(end, contents)
         yield from ()
+
+    def opens(self, slice_end: int, timers: Any) -> bool:
+        """Sets a timer for the first window with the slice that is not over; False if all are."""
+        windows, is_over = self.windows, self.clock.is_over
+        if is_over(windows.last_end(slice_end), timers):
+            return False
+        window = windows.first_end(slice_end)
+        while is_over(window, timers):
+            window += windows.slide_ms
+        self.clock.register(window, timers)
+        return True
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[RowTuple]:
         windows = self.windows
         end = self.clock.window_end(timestamp)
         start = windows.start_of(end)
-        ends = sorted(each for each in self.slices if start < each <= end)
+        ends = sorted([each for each in self.slices if start < each <= end])
         merged = self.merged(ends)
         if merged[0] > 0:
             yield self.result(merged, start, end)
@@ -101,7 +107,7 @@ class AlignedWindowFunction(_WindowFunction):
         for each in ends:
             if windows.last_end(each) <= end:
                 self.slices.remove(each)
-        if following is not None and merged[0] > 0:
+        if following is not None:
             begin = windows.start_of(following)
             if any(begin < each for each in ends):
                 self.clock.register(following, ctx.timer_service())

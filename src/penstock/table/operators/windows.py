@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from penstock.table.durations import duration_ms
@@ -39,7 +40,8 @@ class WindowClock:
         time = row[self.column]
         if time is None:
             raise ValueError("RowTime field should not be null, please convert it to a non-null long value.")
-        return self.to_local(time // NANOS_PER_MILLI)
+        local = time // NANOS_PER_MILLI
+        return local if self.zone == "UTC" else self.to_local(local)
 
     def to_local(self, instant_ms: int) -> int:
         return (
@@ -89,12 +91,13 @@ class AlignedWindows:
     offset_ms: int = 0
     is_cumulating: bool = False
 
-    @property
+    @cached_property
     def slice_ms(self) -> int:
         return self.slide_ms if self.is_cumulating else math.gcd(self.size_ms, self.slide_ms)
 
     def slice_end(self, time_ms: int) -> int:
-        return time_ms - (time_ms - self.offset_ms) % self.slice_ms + self.slice_ms
+        slice_ms = self.slice_ms
+        return time_ms - (time_ms - self.offset_ms) % slice_ms + slice_ms
 
     def first_end(self, slice_end: int) -> int:
         """The end of the first window that has this slice."""

@@ -212,6 +212,35 @@ _TIMESTAMP = re.compile(
 )
 
 
+@functools.lru_cache(maxsize=1_000)
+def _start_of_day(text: str) -> int | None:
+    return timestamp_of_text(text) if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) else None
+
+
+@functools.lru_cache(maxsize=100_000)
+def _time_in_day(text: str) -> int | None:
+    found = time_of_text(text) if re.fullmatch(r"\d\d:\d\d:\d\d", text, re.ASCII) else None
+    return None if found is None else found * MILLI
+
+
+@functools.lru_cache(maxsize=2_000)
+def _milliseconds(text: str) -> int | None:
+    return int(text[1:]) * MILLI if re.fullmatch(r"\.\d\d\d", text, re.ASCII) else None
+
+
+def plain_timestamp(text: str, separator: str = " ") -> int | None:
+    """Nanoseconds of `yyyy-MM-dd HH:mm:ss` with or without `.SSS`; None for any other text."""
+    if text[10:11] != separator:
+        return None
+    day, time = _start_of_day(text[:10]), _time_in_day(text[11:19])
+    if day is None or time is None:
+        return None
+    if len(text) == 19:
+        return day + time
+    fraction = _milliseconds(text[19:])
+    return None if fraction is None else day + time + fraction
+
+
 def timestamp_of_text(text: str, precision: int = 9) -> int | None:
     """Nanoseconds of `yyyy-MM-dd[ HH:mm:ss[.fraction]]`, cut to the precision. None if the text is no timestamp."""
     found = _TIMESTAMP.fullmatch(text.strip(" "))

@@ -11,6 +11,7 @@ from typing import Any
 from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.table import types as t
 from penstock.table.connectors.formats.base import RowDecoder, RowEncoder
+from penstock.table.connectors.formats.plain_json import plain_reader
 from penstock.table.connectors.options import Options
 from penstock.table.rows import RowTuple
 from penstock.table.types import DataType, RowType
@@ -36,8 +37,17 @@ class JsonDecoder(RowDecoder):
         self.fails_on_missing = self.options.flag("fail-on-missing-field")
         self.standard = _timestamp_standard(self.options)
         self.read_row = self.row_reader(self.row_type)
+        self.read_plain = None if self.fails_on_missing else plain_reader(self.row_type, self.standard == "ISO-8601")
 
     def decode(self, message: bytes) -> list[RowTuple]:
+        if self.read_plain is not None:
+            row = self.read_plain(message)
+            if row is not None:
+                return [row]
+        return self.decode_any(message)
+
+    def decode_any(self, message: bytes) -> list[RowTuple]:
+        """By all rules of the format."""
         parsed = json.loads(message, parse_float=Decimal)
         if isinstance(parsed, list):
             return [self.read_row(each) for each in parsed]
