@@ -26,6 +26,9 @@ class TypeInformation:
     `Types` has an example.
     """
 
+    has_only_immutable_values = False
+    """True if no value of the type can change, so that functions can share them."""
+
     def __init__(self) -> None:
         pass
 

@@ -147,7 +147,9 @@ def is_immutable_type(type_info: TypeInformation | None) -> bool:
     """True if values of a declared type are immutable."""
     if isinstance(type_info, TupleTypeInfo):
         return all(map(is_immutable_type, type_info.get_field_types()))
-    return isinstance(type_info, _IMMUTABLE_TYPE_INFOS)
+    return type_info is not None and (
+        type_info.has_only_immutable_values or isinstance(type_info, _IMMUTABLE_TYPE_INFOS)
+    )
 
 
 # --- a copier for each type ------------------------------------------------------------------------------------------

@@ -169,7 +169,9 @@ class OperatorChain:
         side: dict[str, list[Target]] = {}
         for tag, target in self._targets_of(node):
             (main if tag is None else side.setdefault(tag, [])).append(target)
-        copies = self._copied, self._copied_result_of(node)
+        result = self._copied_result_of(node)
+        # Side outputs have other types.
+        copies = as_it_is if result is as_it_is and not side else self._copied, result
         form = None if node.on_error is not None else self._declared_form(node)
         return OperatorOutput(main, side, form, *copies, self._job_graph.exchanges_columns)
 

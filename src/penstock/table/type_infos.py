@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.table import types as t
+from penstock.table.rows import is_hashable
 from penstock.table.types import DataType, RowType
 
 
@@ -23,6 +24,20 @@ def type_info_of(data_type: DataType) -> TypeInformation:
         case t.CharType() | t.VarCharType():
             return Types.STRING()
     return _SIMPLE.get(type(data_type), Types.PICKLED_BYTE_ARRAY())
+
+
+class InternalTypeInfo(TypeInformation):
+    """Rows inside a job of tables, and lists of them, if none of their columns can change: nobody copies them."""
+
+    has_only_immutable_values = True
+
+    def __repr__(self) -> str:
+        return "InternalTypeInfo()"
+
+
+def internal_type_info(row_type: RowType) -> TypeInformation | None:
+    """None if a function of the user could change a value, such as an array."""
+    return InternalTypeInfo() if is_hashable(row_type) else None
 
 
 _SIMPLE: dict[type[DataType], TypeInformation] = {

@@ -18,8 +18,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.common import Instant, Row, RowKind, Types
+from penstock.common import Configuration, Instant, Row, RowKind, Types
+from penstock.datastream import OutputTag, ProcessFunction, StreamExecutionEnvironment
 from penstock.runtime.element_copies import all_copied, are_immutable, copied, is_immutable_type
+from penstock.table.logical_types import row_type_of
+from penstock.table.type_infos import internal_type_info
 
 
 class Color(enum.Enum):
@@ -223,3 +226,29 @@ def test_what_cannot_be_copied_goes_as_it_is():
 )
 def test_declared_types_say_whether_their_values_can_be_changed(declared, is_immutable):
     assert is_immutable_type(declared) is is_immutable
+
+
+def test_side_outputs_of_an_operator_with_immutable_results_are_still_copied():
+    """The declared type is that of the main output only."""
+    tag = OutputTag("lists")
+
+    class Both(ProcessFunction):
+        def process_element(self, value, ctx):
+            yield tag, [value]
+            yield value
+
+    def changed(values: list[int]) -> list[int]:
+        values.append(0)
+        return values
+
+    config = Configuration.from_dict({"execution.target": "inline", "parallelism.default": "1"})
+    env = StreamExecutionEnvironment.get_execution_environment(config)
+    both = env.from_collection([1, 2]).process(Both(), Types.INT())
+    lists = both.get_side_output(tag)
+    with lists.map(changed).union(lists.map(changed)).execute_and_collect() as results:
+        assert sorted(results) == [[1, 0], [1, 0], [2, 0], [2, 0]]
+
+
+def test_values_of_internal_rows_are_shared_unless_a_column_can_change():
+    assert is_immutable_type(internal_type_info(row_type_of("ROW<`a` INT, `r` ROW<`x` STRING, `y` DECIMAL(5, 2)>>")))
+    assert not is_immutable_type(internal_type_info(row_type_of("ROW<`a` INT, `r` ROW<`x` ARRAY<INT>>>")))

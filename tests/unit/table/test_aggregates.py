@@ -15,6 +15,7 @@ from penstock.common.exceptions import UnsupportedFeatureError
 from penstock.table.codegen.compiler import ExpressionContext
 from penstock.table.functions.aggregates import AggregateHandler, FirstValue, make_aggregates
 from penstock.table.logical_types import row_type_of
+from penstock.table.values.numbers import to_float32
 
 INPUT = row_type_of("ROW<`a` INT, `f` BOOLEAN>")
 
@@ -190,3 +191,12 @@ def test_generated_code_does_what_the_functions_do(name: str, data: st.DataObjec
                 bound.function.accumulate(alone, (value,))
             if not isinstance(bound.function, FirstValue):
                 assert found == bound.function.value(alone)
+
+
+def test_average_of_floats_has_32_bits():
+    """Flink has 0.23333333 for 0.1, 0.2 and 0.4."""
+    average = make_aggregates([call("AVG", "FLOAT")], row_type_of("ROW<`a` FLOAT>"), [False])
+    accumulators = average.create_accumulators()
+    for value in (0.1, 0.2, 0.4):
+        average.accumulate(accumulators, (to_float32(value),))
+    assert average.get_value(accumulators) == (to_float32(0.23333333),)

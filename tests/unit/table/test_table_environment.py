@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.common import Configuration, Row, Types
-from penstock.common.exceptions import InvalidProgramError, UnsupportedFeatureError
+from penstock.common.exceptions import InvalidProgramError, JobExecutionError, UnsupportedFeatureError
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.table import (
     AggregateFunction,
@@ -293,3 +293,11 @@ def test_a_query_runs_on_spark(spark: Any):
     summed = table.group_by(col("k")).select(col("k"), twice(col("n").sum))
     assert sorted(changes_of(summed))[:2] == [("+I", "a", 2), ("+I", "b", 4)]
     t_env._planner.close()
+
+
+@pytest.mark.parametrize("condition", ["10 / x > 1", "x >= 0"])
+def test_failure_of_an_expression_names_the_row(t_env: StreamTableEnvironment, condition: str):
+    numbers = t_env.from_elements([(5, "a"), (0, "b"), (2, "c")], ["x", "name"])
+    query = t_env.sql_query(f"SELECT 10 / x AS y FROM {numbers} WHERE {condition}")
+    with pytest.raises(JobExecutionError, match=r"\(0, 'b'\)"):
+        rows_of(query)

@@ -6,6 +6,7 @@ import linecache
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import length_hint
 from typing import Any
 
 from penstock.common.exceptions import UnsupportedFeatureError
@@ -79,7 +80,14 @@ class CompiledCalc:
         self.function = compiled(self.source, "calc", emitter.constants)
 
     def __call__(self, rows: list[RowTuple]) -> list[RowTuple]:
-        result: list[RowTuple] = self.function(rows)
+        left = iter(rows)
+        try:
+            result: list[RowTuple] = self.function(left)
+        except Exception:
+            at = len(rows) - length_hint(left) - 1
+            # Reports of failures show a local variable of this name.
+            value = rows[at] if at >= 0 else None  # noqa: F841
+            raise
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -211,6 +211,8 @@ class Avg(Sum):
             case t.DecimalType(precision=precision, scale=scale):
                 total, count = EXACT.create_decimal(acc[0]), EXACT.create_decimal(acc[1])
                 return divide_decimals(total, count, precision, scale)
+            case t.FloatType():
+                return to_float32(acc[0] / acc[1])
         return acc[0] / acc[1]
 
 

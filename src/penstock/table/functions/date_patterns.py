@@ -119,9 +119,27 @@ def _parts(pattern: str) -> list[tuple[str, str]]:
     return found
 
 
+_UNITS = {
+    **dict.fromkeys("HkhKa", 3_600 * 10**9),
+    "m": 60 * 10**9,
+    "s": 10**9,
+    **dict.fromkeys("Sn", 1),
+}
+"""Of letters that tell something smaller than a day, in nanoseconds."""
+
+
 @functools.lru_cache(maxsize=256)
 def formatter(pattern: str) -> Callable[[int], str]:
-    """A function from nanoseconds of local time to text."""
+    """A function from nanoseconds of local time to text. Times of the same day, hour, ... have the same text."""
+    unit = min((_UNITS.get(letter, DAY_NANOS) for letter, _ in _parts(pattern)), default=DAY_NANOS)
+    write = _formatter(pattern)
+    if unit == 1:
+        return write
+    text_of = functools.lru_cache(maxsize=4_096)(lambda number: write(number * unit))
+    return lambda nanos: text_of(nanos // unit)
+
+
+def _formatter(pattern: str) -> Callable[[int], str]:
     writers: list[Callable[[Moment], str]] = []
     for letter, text in _parts(pattern):
         writers.append(_writer(letter, len(text)) if letter else (lambda _, text=text: text))  # type: ignore[misc]

@@ -14,6 +14,7 @@ from penstock.table.codegen.compiler import ExpressionContext, system_time_ms
 from penstock.table.durations import duration_ms
 from penstock.table.logical_types import row_type_of
 from penstock.table.rows import KeyOf
+from penstock.table.type_infos import internal_type_info
 from penstock.table.types import RowType
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ class Translation:
         node = self.node
         stream.name(short_name(node.description) + (f" {part}" if part else ""))
         stream.set_description(node.description)
+        stream.transformation.output_type = internal_type_info(node.row_type)
         return stream.uid(f"{node.position}_{node.kind}{'_' + part if part else ''}")
 
     def on_rows(self, function: Callable[[list[Any]], list[Any]], part: str = "") -> Any:

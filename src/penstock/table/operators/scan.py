@@ -21,6 +21,7 @@ from penstock.table.durations import duration_ms
 from penstock.table.logical_types import parse_type, row_type_of
 from penstock.table.operators.plan import TableStream, Translation
 from penstock.table.rows import NANOS_PER_MILLI, RowTuple
+from penstock.table.type_infos import internal_type_info
 from penstock.table.types import RowType
 
 SOURCES: dict[str, Callable[[SourceTable], Any]] = {
@@ -194,6 +195,7 @@ def _name_source(at: Translation, stream: Any) -> None:
     """A stable uid for the source itself, which is before the operator that makes rows of its messages."""
     source = stream.transformation.inputs[0]
     source.uid = f"{at.node.position}_{at.node.kind}"
+    source.output_type = internal_type_info(at.node.row_type)
 
 
 def _stream_table(at: Translation, options: Options) -> TableStream:
